@@ -1,0 +1,4 @@
+"""machine-agent: installs, updates and watches machine-server.
+
+Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+"""

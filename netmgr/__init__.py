@@ -1,0 +1,4 @@
+"""Network management: links, addresses, routes, Wi-Fi, provisioning.
+
+Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+"""

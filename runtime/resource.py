@@ -1,0 +1,132 @@
+"""What a driver author builds on: a resource, its attributes and what it is given.
+
+A driver is a class derived from one of the bases in `runtime.components` or `runtime.services`. It is constructed from a
+Context, then `run` is called in a nursery of its own; it is ready once `task_status.started()` was called; it is stopped by
+cancelling `run`, whose `finally` is its cleanup. While it cleans up, everything it depends on is still alive, and no
+method call is running any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import msgspec
+import structlog
+import trio
+
+from hal.sim import World
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import Geometry
+from schema.names import API, ResourceName
+
+Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
+"""What a reading, a command or an `extra` holds: JSON plus bytes (base64 on the wire)."""
+
+Extra: TypeAlias = Mapping[str, Any] | None
+"""Optional additional arguments of a call; their meaning is the driver's."""
+
+Started: TypeAlias = trio.TaskStatus[None]
+
+
+class Unsupported(MachineError):
+    """This driver cannot do what was asked; clients see UNIMPLEMENTED."""
+
+    kind = ErrorKind.UNSUPPORTED
+
+
+class Attributes(msgspec.Struct, kw_only=True, frozen=True):
+    """Base of a driver's configuration class.
+
+    Unknown keys are accepted with a warning that names them; a wrong type is an error that names the path. Override
+    `requires` and `uses` to name the resources this one needs.
+    """
+
+    def requires(self) -> Iterable[str]:
+        """Names of resources that must be ready before this one starts, simple or full."""
+        return ()
+
+    def uses(self) -> Iterable[str]:
+        """Names of resources that are passed if present; this one restarts when they appear, change or vanish."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a resource is given when it is constructed."""
+
+    name: ResourceName
+    attributes: Any  # an instance of the class's Config
+    dependencies: Mapping[ResourceName, Resource]
+    world: World  # the simulated bench of this machine, for models that live on it
+    log: structlog.stdlib.BoundLogger
+
+
+ResourceT = TypeVar("ResourceT", bound="Resource")
+
+
+class Resource:
+    """Base of every component and service.
+
+    Methods are coroutines and may be cancelled at any checkpoint: by the caller's deadline, by a vanished connection, by
+    CancelOperation and before the resource stops. Raise MachineError (or a subclass) for errors a client should read.
+    """
+
+    API: ClassVar[API]
+    Config: ClassVar[type[Attributes]] = Attributes
+
+    def __init__(self, context: Context) -> None:
+        self.name = context.name
+        self.attributes = context.attributes
+        self.dependencies = context.dependencies
+        self.world = context.world
+        self.log = context.log
+
+    async def run(self, *, task_status: Started) -> None:
+        """Live. Call `task_status.started()` when ready; clean up in `finally`. Returning early counts as a failure."""
+        task_status.started()
+        await trio.sleep_forever()
+
+    def dependency(self, base: type[ResourceT], name: str) -> ResourceT:
+        """The dependency called `name` (simple or full), checked to be a `base`; raises MachineError otherwise."""
+        for full, resource in self.dependencies.items():
+            if name in (full.short, str(full)) and isinstance(resource, base):
+                return resource
+        raise MachineError(
+            f"{self.name}: no {base.API.subtype} named {name!r} among its dependencies",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"configure a {base.API.subtype} with that name",
+        )
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Anything the API has no method for; the driver documents its commands."""
+        raise Unsupported(f"{self.name} has no commands")
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """What a person would want to see at a glance; empty by default."""
+        return {}
+
+
+class Component(Resource):
+    """Base of every component: something with a place and perhaps a shape."""
+
+    async def get_geometries(self, *, extra: Extra = None) -> list[Geometry]:
+        """Shapes of the component in its own frame (mm); none by default."""
+        return []
+
+
+class Service(Resource):
+    """Base of every service."""
+
+
+class Actuator:
+    """Mixed into whatever moves or drives something: it can be stopped, by anybody, at any time."""
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Bring it to rest now. Called on StopAll, when a session expires and before the resource stops."""
+        raise NotImplementedError
+
+    async def is_moving(self) -> bool:
+        """True while it moves by command."""
+        raise NotImplementedError

@@ -1,0 +1,117 @@
+"""API triples, model triples and resource names: parse, format, defaults.
+
+Grammar and defaults are those of the wire: `namespace:type:subtype`, `namespace:family:model`, and
+`namespace:type:subtype/[remote:]*name`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from schema.errors import ConfigError
+
+DEFAULT_NAMESPACE: Final = "rdk"  # a brand-free word that the wire needs
+DEFAULT_FAMILY: Final = "builtin"
+INTERNAL_NAMESPACE: Final = "rdk-internal"
+MAX_RESOURCE_NAME: Final = 60  # characters, without remote prefixes
+MAX_MODULE_NAME: Final = 200  # characters; packages too
+
+_PART = re.compile(r"[\w-]+\Z", re.ASCII)
+_NAME = re.compile(r"[a-zA-Z0-9][-\w]*\Z", re.ASCII)
+
+
+def _triple(text: str, path: str, what: str) -> tuple[str, str, str]:
+    parts = text.split(":")
+    if len(parts) != 3 or not all(_PART.match(part) for part in parts):
+        raise ConfigError(
+            path,
+            f"{text!r} is not {what}",
+            value=text,
+            remedy="write three words of letters, digits, '_' or '-' joined by ':', such as rdk:component:motor",
+        )
+    return parts[0], parts[1], parts[2]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class API:
+    """What a resource can do: `rdk:component:motor`."""
+
+    namespace: str
+    type: str
+    subtype: str
+
+    @classmethod
+    def parse(cls, text: str, *, path: str = "api") -> API:
+        """Read `namespace:type:subtype`; raise ConfigError at `path` otherwise."""
+        return cls(*_triple(text, path, "an API"))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}:{self.type}:{self.subtype}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Model:
+    """Which implementation of an API: `rdk:builtin:fake`."""
+
+    namespace: str
+    family: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, *, path: str = "model") -> Model:
+        """Read a triple, or one word that means `rdk:builtin:<word>`; raise ConfigError at `path` otherwise."""
+        if _PART.match(text):
+            return cls(DEFAULT_NAMESPACE, DEFAULT_FAMILY, text)
+        return cls(*_triple(text, path, "a model"))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}:{self.family}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ResourceName:
+    """A resource on this machine or behind remotes: `rdk:component:motor/arm-pi:left`."""
+
+    api: API
+    name: str
+    remotes: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, *, path: str = "name") -> ResourceName:
+        """Read a full resource name; raise ConfigError at `path` otherwise."""
+        api, slash, rest = text.partition("/")
+        if not slash or not rest:
+            raise ConfigError(
+                path,
+                f"{text!r} is not a full resource name",
+                value=text,
+                remedy="write namespace:type:subtype/name, such as rdk:component:sensor/thermometer",
+            )
+        *remotes, name = rest.split(":")
+        return cls(API.parse(api, path=path), name, tuple(remotes))
+
+    @property
+    def short(self) -> str:
+        """The name with its remote prefixes, without the API: what a client sends."""
+        return ":".join((*self.remotes, self.name))
+
+    def __str__(self) -> str:
+        return f"{self.api}/{self.short}"
+
+
+def check_name(name: str, *, path: str, limit: int = MAX_RESOURCE_NAME) -> str:
+    """Return `name` if a resource, remote, module or package may be called so; raise ConfigError at `path` otherwise."""
+    if not name:
+        raise ConfigError(path, "a name is missing", value=name, remedy="give the entry a name")
+    if len(name) > limit:
+        raise ConfigError(path, f"{name!r} has {len(name)} characters", value=name, remedy=f"use at most {limit}")
+    if not _NAME.match(name):
+        raise ConfigError(
+            path,
+            f"{name!r} is not a name",
+            value=name,
+            remedy="start with a letter or digit and use only letters, digits, '-' and '_' (':' and '+' are reserved)",
+        )
+    return name

@@ -1,0 +1,4 @@
+"""Trigger evaluation and delivery.
+
+Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+"""
