@@ -1,0 +1,46 @@
+# Everything starts here. `make run` and `make test` set up what they need on a fresh Debian or Raspberry Pi OS.
+SHELL := /bin/sh
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PORT ?= 8080
+
+.PHONY: help run test test-unit test-fuzz check format lock docs bench clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
+	@exec $(VENV)/bin/machine-server -config examples/bench.json
+
+test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
+	@$(PY) -m pytest tests
+
+test-unit: $(VENV)/.test ## The tests that need no process and no socket: seconds
+	@$(PY) -m pytest tests/unit -q
+
+test-fuzz: $(VENV)/.fuzz ## Fuzz the parsers, each for FUZZ_SECONDS (60)
+	@$(PY) -m tests.fuzz $(or $(FUZZ_SECONDS),60)
+
+check: $(VENV)/.check ## Style, types, floors, file sizes, documentation
+	@$(PY) tools/check.py
+
+format: $(VENV)/.check ## Format the sources
+	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
+
+docs: $(VENV)/.check ## Build the documentation into docs/_build/html
+	@$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html && echo "open docs/_build/html/index.html"
+
+bench: $(VENV)/.test ## Print the ratios of docs/performance.md
+	@$(PY) -m bench
+
+lock: ## Rewrite requirements/*.lock from pyproject.toml (needs uv)
+	@tools/lock
+
+clean: ## Remove everything that `make` made
+	rm -rf $(VENV) docs/_build tests/e2e/typescript/node_modules .mypy_cache .ruff_cache .import_linter_cache artifacts
+
+$(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
+	@VENV=$(VENV) tools/setup $*
+
+tests/e2e/typescript/node_modules/.ready: tests/e2e/typescript/package-lock.json
+	@tools/setup-node tests/e2e/typescript

@@ -1,0 +1,31 @@
+"""`python -m bench [NAME [ARGUMENTS]]`: run one benchmark, or all of them one after the other."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHES = {
+    "graph": "1,000-node graph, start plus stop, against bare nurseries",
+    "rpc": "unary and streaming calls against grpclib and grpcio.aio",
+    "footprint": "machine-server: start-up time, resident memory, idle CPU",
+}
+
+
+def main(argv: list[str]) -> int:
+    if argv and argv[0] in ("-h", "--help"):
+        print(__doc__)
+        for name, what in BENCHES.items():
+            print(f"  {name:10} {what}")
+        return 0
+    if argv and argv[0] not in BENCHES:
+        print(f"no benchmark {argv[0]!r}; there are: {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in argv[:1] or BENCHES:
+        status |= importlib.import_module(f"bench.{name}").main(argv[1:])
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

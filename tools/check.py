@@ -1,0 +1,43 @@
+"""`make check`: every static check, two at a time, each with its own line; exit 1 if any fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+CHECKS: dict[str, list[str]] = {
+    "types": [str(BIN / "mypy")],
+    "docs": [str(BIN / "sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
+    "floors": [str(BIN / "lint-imports"), "--no-cache"],
+    "style": [str(BIN / "ruff"), "check", "."],
+    "format": [str(BIN / "ruff"), "format", "--check", "."],
+    "sizes": [sys.executable, "tools/check_sizes.py"],
+    "words": [sys.executable, "tools/check_words.py"],
+}
+
+
+def run(name: str) -> tuple[str, int, str, float]:
+    """Run one check; return its name, exit status, output and seconds."""
+    begin = time.monotonic()
+    done = subprocess.run(CHECKS[name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return name, done.returncode, done.stdout, time.monotonic() - begin
+
+
+def main() -> int:
+    """Run all checks and print what failed in full."""
+    failed = False
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for name, status, output, seconds in pool.map(run, CHECKS):
+            print(f"{'ok  ' if status == 0 else 'FAIL'} {name:8} {seconds:5.1f} s", flush=True)
+            if status:
+                failed = True
+                print(output, flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,37 @@
+"""File sizes of docs/design/architecture.md section 2: hard cap 25 KB, median at most 5 KB, tests at least as large as source."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HARD_CAP = 25 * 1024
+MEDIAN_CAP = 5 * 1024
+PACKAGES = "schema nursery_graph telemetry hal rpc netmgr triggers training runtime agent cloud".split()
+
+
+def main() -> int:
+    """Print every breach; return 1 if there is one."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    sizes = {path: Path(path).stat().st_size for path in listed if Path(path).exists()}
+    source = {path: size for path, size in sizes.items() if path.split("/")[0] in PACKAGES and size > 0}
+    tests = {path: size for path, size in sizes.items() if path.startswith("tests/")}
+    problems = [f"{path}: {size} bytes, hard cap {HARD_CAP}" for path, size in sizes.items() if size > HARD_CAP]
+    median = statistics.median(source.values()) if source else 0
+    if median > MEDIAN_CAP:
+        problems.append(f"median source file {median:.0f} bytes, cap {MEDIAN_CAP}")
+    if sum(tests.values()) < sum(source.values()):
+        problems.append(f"tests {sum(tests.values())} bytes are smaller than source {sum(source.values())} bytes")
+    for problem in problems:
+        print(problem)
+    if "-v" in sys.argv:
+        print(f"{len(source)} source files, median {median:.0f}; source {sum(source.values())}, tests {sum(tests.values())} bytes")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
