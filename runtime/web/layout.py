@@ -1,0 +1,259 @@
+"""Layered layout of the resource graph: where each box stands and how each edge runs.
+
+Pure and deterministic. Dependencies stand left of what depends on them. Layers by longest path, order within a layer by
+barycentres (Sugiyama, Tagawa, Toda 1981), heights by isotonic regression, which is the exact least-squares answer to
+"near the neighbours, but never closer to each other than the spacing".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+BOX_WIDTH: Final = 168.0
+BOX_HEIGHT: Final = 38.0
+GAP_X: Final = 56.0
+GAP_Y: Final = 10.0
+LANE_HEIGHT: Final = 8.0  # what an edge that passes a layer takes of its height
+MARGIN: Final = 8.0
+GRID_COLUMNS: Final = 4  # for boxes without any edge, which stand below the layers
+SWEEPS: Final = 8  # crossings hardly improve after that on graphs of machine size
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One node: its name, its layer (0 is leftmost) and the upper left corner of its box."""
+
+    name: str
+    layer: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a dependency to what depends on it, through points at which the line is horizontal."""
+
+    source: str
+    target: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def path(self) -> str:
+        """The line in SVG path notation."""
+        (x, y), *rest = self.points
+        parts = [f"M{x:g} {y:g}"]
+        for to_x, to_y in rest:
+            middle = (x + to_x) / 2
+            parts.append(f"C{middle:g} {y:g} {middle:g} {to_y:g} {to_x:g} {to_y:g}")
+            x, y = to_x, to_y
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The drawing: everything lies within `width` by `height`."""
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+
+
+Vertex = tuple[str, str, int]
+"""A node is (name, "", 0); the point where the edge source -> target passes layer n is (source, target, n)."""
+
+
+def layout(dependencies: Mapping[str, Iterable[str]]) -> Layout:
+    """Lay out the nodes `dependencies` names as keys; edges to other names and to oneself are left out.
+
+    A cycle is drawn too: the edge that closes it runs from right to left.
+    """
+    edges = {
+        name: tuple(sorted({dep for dep in deps if dep in dependencies and dep != name}))
+        for name, deps in sorted(dependencies.items())
+    }
+    touched = {name for name, deps in edges.items() if deps} | {dep for deps in edges.values() for dep in deps}
+    forward = _without_back_edges({name: deps for name, deps in edges.items() if name in touched})
+    layer = layers(forward)
+    rows, links = _rows(forward, layer)
+    rows = _ordered(rows, links)
+    top = _heights(rows, links)
+
+    boxes = [Box(name, layer[name], _column(layer[name]), top[name, "", 0]) for name in forward]
+    drawn = [_edge(dep, name, layer, top) for name, deps in edges.items() if name in touched for dep in deps]
+    width = max((box.x + BOX_WIDTH for box in boxes), default=0.0)
+    height = max(
+        (*(box.y + BOX_HEIGHT for box in boxes), *(py for edge in drawn for _, py in edge.points)), default=0.0
+    )
+
+    below = height + (2 * GAP_Y if boxes else MARGIN)
+    for index, name in enumerate(name for name in edges if name not in touched):
+        row, column = divmod(index, GRID_COLUMNS)
+        box = Box(name, 0, MARGIN + column * (BOX_WIDTH + GAP_Y), below + row * (BOX_HEIGHT + GAP_Y))
+        boxes.append(box)
+        width, height = max(width, box.x + BOX_WIDTH), box.y + BOX_HEIGHT
+    return Layout(width + MARGIN, height + MARGIN, tuple(sorted(boxes, key=lambda box: box.name)), tuple(drawn))
+
+
+def layers(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Longest-path layers of an acyclic graph; what depends on nothing then moves right, beside its first dependent."""
+    dependents: dict[str, list[str]] = {name: [] for name in dependencies}
+    missing = {name: len(deps) for name, deps in dependencies.items()}
+    for name, deps in dependencies.items():
+        for dep in deps:
+            dependents[dep].append(name)
+    layer = dict.fromkeys(dependencies, 0)
+    ready = [name for name, count in missing.items() if count == 0]
+    for name in ready:  # grows while it is walked
+        for dependent in dependents[name]:
+            layer[dependent] = max(layer[dependent], layer[name] + 1)
+            missing[dependent] -= 1
+            if missing[dependent] == 0:
+                ready.append(dependent)
+    for name, deps in dependencies.items():
+        if not deps and dependents[name]:
+            layer[name] = min(layer[dependent] for dependent in dependents[name]) - 1
+    return layer
+
+
+def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The graph without the edges that close a cycle in a depth-first walk (on a list: a chain may be long)."""
+    on_path: set[str] = set()
+    done: set[str] = set()
+    kept: dict[str, list[str]] = {name: [] for name in edges}
+    for root in edges:
+        stack = [(root, iter(edges[root]))] if root not in done else []
+        on_path.update(name for name, _ in stack)
+        while stack:
+            name, deps = stack[-1]
+            for dep in deps:
+                if dep in on_path:
+                    continue
+                kept[name].append(dep)
+                if dep not in done:
+                    on_path.add(dep)
+                    stack.append((dep, iter(edges[dep])))
+                    break
+            else:
+                stack.pop()
+                on_path.discard(name)
+                done.add(name)
+    return {name: tuple(deps) for name, deps in kept.items()}
+
+
+def _rows(
+    forward: Mapping[str, tuple[str, ...]], layer: Mapping[str, int]
+) -> tuple[list[list[Vertex]], dict[Vertex, list[Vertex]]]:
+    """The vertices of each layer, and for each vertex its neighbours in the layer to the left."""
+    rows: list[list[Vertex]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+    links: dict[Vertex, list[Vertex]] = {}
+    for name in forward:
+        rows[layer[name]].append((name, "", 0))
+        links[name, "", 0] = []
+    for name, deps in forward.items():
+        for dep in deps:
+            left: Vertex = (dep, "", 0)
+            for passed in range(layer[dep] + 1, layer[name]):
+                bend = (dep, name, passed)
+                rows[passed].append(bend)
+                links[bend] = [left]
+                left = bend
+            links[name, "", 0].append(left)
+    return rows, links
+
+
+def _ordered(rows: list[list[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> list[list[Vertex]]:
+    """The order with the fewest crossings that alternating barycentre sweeps meet."""
+    right: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in links}
+    for vertex, lefts in links.items():
+        for left in lefts:
+            right[left].append(vertex)
+    best, fewest = [list(row) for row in rows], crossings(rows, links)
+    for sweep in range(SWEEPS):
+        if fewest == 0:
+            break
+        neighbours: Mapping[Vertex, Sequence[Vertex]] = links if sweep % 2 == 0 else right
+        order = range(1, len(rows)) if sweep % 2 == 0 else range(len(rows) - 2, -1, -1)
+        for index in order:
+            beside = rows[index - 1 if sweep % 2 == 0 else index + 1]
+            place = {vertex: position for position, vertex in enumerate(beside)}
+            own = {vertex: position for position, vertex in enumerate(rows[index])}
+            centre = {v: _mean([place[n] for n in neighbours[v]], own[v]) for v in rows[index]}
+            rows[index].sort(key=lambda v: (centre[v], own[v]))
+        count = crossings(rows, links)
+        if count < fewest:
+            best, fewest = [list(row) for row in rows], count
+    return best
+
+
+def crossings(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> int:
+    """How many pairs of edges between neighbouring layers cross."""
+    total = 0
+    for left, right in pairwise(rows):
+        place = {vertex: position for position, vertex in enumerate(left)}
+        seen: list[int] = []
+        for vertex in right:
+            ends = [place[other] for other in links[vertex]]
+            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+def _heights(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> dict[Vertex, float]:
+    """Upper edge of each vertex: order and spacing kept, as near to the middle of its neighbours as that allows."""
+    around: dict[Vertex, list[Vertex]] = {vertex: list(lefts) for vertex, lefts in links.items()}
+    for vertex, lefts in links.items():
+        for left in lefts:
+            around[left].append(vertex)
+    middle: dict[Vertex, float] = {}
+    for row in rows:
+        middle.update(zip(row, _spread(row, [0.0] * len(row)), strict=True))
+    for sweep in range(SWEEPS):
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            wanted = [_mean([middle[other] for other in around[vertex]], middle[vertex]) for vertex in row]
+            middle.update(zip(row, _spread(row, wanted), strict=True))
+    top = min((value - _size(vertex) / 2 for vertex, value in middle.items()), default=0.0)
+    return {vertex: round(value - _size(vertex) / 2 - top + MARGIN, 1) for vertex, value in middle.items()}
+
+
+def _spread(row: Sequence[Vertex], wanted: Sequence[float]) -> list[float]:
+    """The middles nearest to `wanted` (least squares) that keep order and spacing: pool adjacent violators."""
+    offsets = [0.0]
+    for above, below in pairwise(row):
+        offsets.append(offsets[-1] + (_size(above) + _size(below)) / 2 + GAP_Y)
+    blocks: list[tuple[float, int]] = []  # (mean, how many)
+    for want, offset in zip(wanted, offsets, strict=False):
+        mean, count = want - offset, 1
+        while blocks and blocks[-1][0] > mean:
+            other, many = blocks.pop()
+            mean, count = (mean * count + other * many) / (count + many), count + many
+        blocks.append((mean, count))
+    means = [mean for mean, count in blocks for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=False)]
+
+
+def _edge(source: str, target: str, layer: Mapping[str, int], y: Mapping[Vertex, float]) -> Edge:
+    start, end = layer[source], layer[target]
+    points = [(_column(start) + BOX_WIDTH, y[source, "", 0] + BOX_HEIGHT / 2)]
+    for passed in range(start + 1, end):
+        lane = y[source, target, passed] + LANE_HEIGHT / 2
+        points += [(_column(passed), lane), (_column(passed) + BOX_WIDTH, lane)]
+    points.append((_column(end), y[target, "", 0] + BOX_HEIGHT / 2))
+    return Edge(source, target, tuple(points))
+
+
+def _column(layer: int) -> float:
+    return MARGIN + layer * (BOX_WIDTH + GAP_X)
+
+
+def _size(vertex: Vertex) -> float:
+    return LANE_HEIGHT if vertex[1] else BOX_HEIGHT
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
