@@ -1,0 +1,20 @@
+"""Ways of connecting with the official Python SDK."""
+
+from __future__ import annotations
+
+from viam.robot.client import RobotClient
+from viam.rpc.dial import Credentials, DialOptions
+
+
+def plaintext() -> RobotClient.Options:
+    """Direct, no TLS, no credentials: no native helper, so nothing leaves loopback."""
+    return RobotClient.Options(
+        dial_options=DialOptions(disable_webrtc=True, insecure=True, timeout=5), check_connection_interval=0
+    )
+
+
+def over_tls(key_id: str | None = None, key: str | None = None) -> RobotClient.Options:
+    """Direct over TLS, with an API key if given; the SDK verifies no certificate on loopback."""
+    credentials = Credentials(type="api-key", payload=key) if key is not None else None
+    dial = DialOptions(disable_webrtc=True, auth_entity=key_id, credentials=credentials, timeout=5)
+    return RobotClient.Options(dial_options=dial, check_connection_interval=0)
