@@ -34,11 +34,11 @@ class Motor(Actuator, Component):
         raise NotImplementedError
 
     async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
-        """Turn `revolutions` at `rpm`; the sign of the product is the direction. Returns at the end; cancelling stops."""
+        """Turn `revolutions` at `rpm`; the product's sign is the direction. Returns at the end; cancel to stop."""
         raise NotImplementedError
 
     async def go_to(self, rpm: float, position_revolutions: float, *, extra: Extra = None) -> None:
-        """Turn to a position from zero (revolutions) at the magnitude of `rpm`. Returns at the end; cancelling stops."""
+        """Turn to a position from zero (revolutions) at the magnitude of `rpm`, until there; cancel to stop."""
         raise NotImplementedError
 
     async def set_rpm(self, rpm: float, *, extra: Extra = None) -> None:
