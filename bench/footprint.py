@@ -1,0 +1,122 @@
+"""machine-server on the simulated bench: process start to first answer, resident memory, idle CPU.
+
+A bare `python -c "import trio"` is measured in the same run: absolute figures depend on the machine, the distance to it less so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def first_answer(port: int, deadline: float) -> None:
+    """Return once the server sent its HTTP/2 SETTINGS."""
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+                connection.sendall(PREFACE)
+                if connection.recv(9):
+                    return
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def resident_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("no VmRSS")
+
+
+def running_resources(port: int) -> int:
+    done = subprocess.run(
+        [sys.executable, "-m", "runtime.operator.cli", "resources", "--json", "--address", f"localhost:{port}"],
+        capture_output=True, text=True, cwd=ROOT, timeout=30, check=True,
+    )  # fmt: skip
+    return len(json.loads(done.stdout))
+
+
+def bare() -> float:
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import trio"], check=True)
+    return time.monotonic() - begin
+
+
+def measure(config: Path, idle_seconds: float) -> dict[str, float]:
+    port = free_port()
+    document = json.loads(config.read_text())
+    document.setdefault("network", {})["bind_address"] = f"localhost:{port}"
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(document, file)
+        file.flush()
+        begin = time.monotonic()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "runtime.cli", "-config", file.name], cwd=ROOT,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            first_answer(port, begin + 20)
+            answered = time.monotonic() - begin
+            resources = running_resources(port)
+            time.sleep(1)
+            before, clock = cpu_seconds(server.pid), time.monotonic()
+            time.sleep(idle_seconds)
+            idle = (cpu_seconds(server.pid) - before) / (time.monotonic() - clock)
+            return {
+                "first answer s": answered,
+                "resident MiB": resident_mib(server.pid),
+                "idle CPU %": 100 * idle,
+                "resources": resources,
+            }
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench footprint", description=__doc__)
+    parser.add_argument("--config", type=Path, default=ROOT / "examples" / "bench.json")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--idle", type=float, default=20, help="seconds over which idle CPU is taken")
+    options = parser.parse_args(argv)
+    bare()  # warm the file cache
+    rows, bares = [], []
+    for _ in range(options.rounds):
+        bares.append(bare())
+        rows.append(measure(options.config, options.idle))
+    print(f"medians of {options.rounds} rounds on {options.config.name}; budget in brackets")
+    budgets = {"first answer s": 0.6, "resident MiB": 60, "idle CPU %": 0.3, "resources": 20}
+    for key, budget in budgets.items():
+        print(f"  {key:16} {statistics.median(row[key] for row in rows):8.2f}   [{budget}]")
+    print(f"  {'import trio s':16} {statistics.median(bares):8.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
