@@ -1,0 +1,204 @@
+"""ResourceHost: the life of one driver, and the door through which every method call reaches it.
+
+The order is fixed: constructed, started, open for calls; then closed for calls, calls inside cancelled and gone, an
+actuator brought to rest, and only then the driver's own cleanup. All of it while everything the driver depends on lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final
+
+import structlog
+import trio
+
+from hal.sim import World
+from runtime.reconfigure import Wanted
+from runtime.resource import Actuator, Context, Resource
+from schema.errors import ErrorKind, MachineError
+from schema.names import ResourceName
+
+CALLS_LIMIT: Final = (
+    10.0  # seconds that cancelled calls have to leave; more than a bus transaction, less than stop_timeout
+)
+REST_LIMIT: Final = 5.0  # seconds that an actuator has to come to rest before its driver is cancelled anyway
+
+
+class Use:
+    """One bracket around the use of a driver: `async with host.use() as driver:`."""
+
+    __slots__ = ("_host", "_scope")
+
+    def __init__(self, host: ResourceHost) -> None:
+        self._host = host
+
+    async def __aenter__(self) -> Resource:
+        host = self._host
+        if not host.is_open:
+            raise host.closed_error()
+        self._scope = trio.CancelScope()
+        host.calls.add(self._scope)
+        self._scope.__enter__()
+        return host.resource
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        host = self._host
+        host.calls.discard(self._scope)
+        if not host.calls:
+            host.emptied.set()
+        suppressed = bool(self._scope.__exit__(kind, error, traceback))
+        if self._scope.cancelled_caught:
+            raise host.closed_error()
+        return suppressed
+
+
+class ResourceHost:
+    """One driver from construction to cleanup; the value that its node hands to dependents and to dispatch.
+
+    `changed(host, is_open)` is called when the door opens and when it closes.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        *,
+        world: World,
+        log: structlog.stdlib.BoundLogger,
+        changed: Callable[[ResourceHost, bool], None] = lambda host, is_open: None,
+    ) -> None:
+        assert isinstance(wanted.name, ResourceName)
+        self.name: ResourceName = wanted.name
+        self.model = wanted.model
+        self.calls: set[trio.CancelScope] = set()
+        self.emptied = trio.Event()
+        self.is_open = False
+        self.resource: Resource = _NOTHING  # set by run
+        self._wanted = wanted
+        self._world = world
+        self._log = log
+        self._changed = changed
+
+    def use(self) -> Use:
+        """Bracket one method call.
+
+        Entering raises MachineError (UNAVAILABLE) unless the resource is ready; when it stops, the body is cancelled and
+        leaving raises the same.
+        """
+        return Use(self)
+
+    def closed_error(self) -> MachineError:
+        """What a call meets that comes too early or too late."""
+        return MachineError(
+            f"{self.name} is stopping or not ready", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
+        )
+
+    async def run(self, deps: Mapping[str, Any], *, task_status: trio.TaskStatus[ResourceHost]) -> None:
+        """Live until cancelled. Raises what the constructor or `run` of the driver raises, or that it returned early."""
+        self.resource = self._construct(deps)
+        life = _Life(self.resource)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(life.run, name=f"{self.name} run")
+                await life.ready.wait()
+                if life.ended.is_set():
+                    return
+                life.scope.shield = True
+                try:
+                    self._open(is_open=True)
+                    task_status.started(self)
+                    await life.ended.wait()
+                finally:
+                    self._open(is_open=False)
+                    with trio.CancelScope(shield=True):
+                        await self._drain()
+                        if not life.ended.is_set():
+                            await self._rest()
+                        life.scope.cancel()
+                        await life.ended.wait()
+        finally:
+            if life.failure is not None:
+                raise life.failure
+
+    def _construct(self, deps: Mapping[str, Any]) -> Resource:
+        wanted = self._wanted
+        assert wanted.cls is not None
+        context = Context(
+            name=self.name,
+            attributes=wanted.attributes,
+            dependencies={host.name: host.resource for host in deps.values() if isinstance(host, ResourceHost)},
+            world=self._world,
+            log=self._log,
+        )
+        return wanted.cls(context)
+
+    def _open(self, *, is_open: bool) -> None:
+        self.is_open = is_open
+        self._changed(self, is_open)
+
+    async def _drain(self) -> None:
+        """Cancel the calls inside and wait until they have left."""
+        if not self.calls:
+            return
+        self.emptied = trio.Event()
+        for scope in tuple(self.calls):
+            scope.cancel()
+        with trio.move_on_after(CALLS_LIMIT) as limit:
+            await self.emptied.wait()
+        if limit.cancelled_caught:
+            self._log.error("calls did not end when cancelled", calls=len(self.calls), seconds=CALLS_LIMIT)
+
+    async def _rest(self) -> None:
+        """Bring an actuator to rest; a failure is logged and stops nothing."""
+        if not isinstance(self.resource, Actuator):
+            return
+        with trio.move_on_after(REST_LIMIT) as limit:
+            try:
+                await self.resource.stop()
+            except Exception as error:
+                self._log.error("could not be brought to rest before it stops", error=str(error) or repr(error))
+        if limit.cancelled_caught:
+            self._log.error("was not at rest in time before it stops", seconds=REST_LIMIT)
+
+
+class _Life:
+    """The driver's own `run` in a scope of its own, shielded from the node's cancellation once it is ready."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.scope = trio.CancelScope()
+        self.ready = trio.Event()  # or ended without becoming so
+        self.ended = trio.Event()
+        self.failure: BaseException | None = None
+        self._resource = resource
+
+    def started(self, value: None = None) -> None:
+        """The driver's task_status: it is ready."""
+        if self.ready.is_set():
+            raise RuntimeError("task_status.started() was called twice")
+        self.ready.set()
+
+    async def run(self) -> None:
+        try:
+            with self.scope:
+                await self._resource.run(task_status=self)
+            if not self.scope.cancel_called:
+                when = "while it was in use" if self.ready.is_set() else "before it was ready"
+                self.failure = MachineError(f"{self._resource.name}: run returned {when}", kind=ErrorKind.INTERNAL)
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            # Raised by the host outside its nursery, bare: the reason that people read is the driver's own error.
+            self.failure = error
+        finally:
+            self.ready.set()
+            self.ended.set()
+
+
+class _Nothing(Resource):
+    def __init__(self) -> None:
+        """Stand where no driver was constructed yet."""
+
+
+_NOTHING: Final = _Nothing()

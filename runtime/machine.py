@@ -1,0 +1,206 @@
+"""Machine: the one object that pages, RPC and the command line are views of.
+
+It holds the graph and what hangs on it, knows which configuration is in force, and answers questions. It starts nothing:
+`runtime.app` composes it, `runtime.configuration` feeds it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import structlog
+import trio
+
+from hal.sim import World
+from nursery_graph import Graph, NodeStatus
+from runtime.host import ResourceHost
+from runtime.operations import Operations
+from runtime.options import Options
+from runtime.reconfigure import Wanted
+from runtime.registry import Registry
+from runtime.sessions import Sessions
+from runtime.status import ConfigStatus, MachineState, MachineStatus, NodeView, ResourceStatus
+from runtime.version import version
+from schema.errors import ErrorKind, MachineError
+from schema.machine import MachineDocument
+from schema.names import ResourceName
+from schema.report import did_you_mean
+from telemetry.ring import LogRing
+
+INTERNAL: Final = "internal/"  # node names of the server's own parts
+
+Stopper = Callable[..., Any]
+
+
+class Machine:
+    """One machine-server.
+
+    `graph` runs everything; `registry` finds drivers; `world` is the simulated bench; `log_ring` keeps the newest log
+    entries; `operations` and `sessions` are those of all clients. `document` is the configuration in force.
+    """
+
+    def __init__(self, options: Options, *, registry: Registry, graph: Graph, log_ring: LogRing, world: World) -> None:
+        self.options = options
+        self.registry = registry
+        self.graph = graph
+        self.log_ring = log_ring
+        self.world = world
+        self.log: structlog.stdlib.BoundLogger = structlog.get_logger("rdk")
+        self.operations = Operations()
+        self.sessions = Sessions(self._client_vanished)
+        self.document = MachineDocument()
+        self.wanted: Mapping[str, Wanted] = {}
+        self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
+        self.config = ConfigStatus(source=str(options.config), revision="", last_updated=None)
+        self.state = MachineState.INITIALIZING
+        self.started = datetime.now(UTC)
+        self.addresses: tuple[str, ...] = ()
+        self.secure = False
+        self.restart_allowed = False
+        self.stopping = trio.Event()  # somebody asked for an orderly stop
+        self.stop_reason = ""
+
+    # ---- resources
+
+    def find(self, name: str) -> ResourceHost:
+        """The host of a ready resource, by full or simple name.
+
+        Raises MachineError: NOT_FOUND with near names, INVALID if a simple name means several, UNAVAILABLE with state and
+        reason if it is configured but not ready.
+        """
+        if (host := self.hosts.get(name)) is not None:
+            return host
+        if name in self.wanted:
+            raise self.not_ready(name)
+        meant = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
+        if len(meant) > 1:
+            raise MachineError(
+                f"{name!r} may be {' or '.join(meant)}", kind=ErrorKind.INVALID, remedy="give the full name"
+            )
+        if meant:
+            return self.find(meant[0])
+        known = self.wanted if "/" in name else {wanted.name.short for wanted in self.wanted.values()}
+        raise MachineError(
+            f"no resource {name!r} is configured", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(name, known)
+        )
+
+    def not_ready(self, full: str) -> MachineError:
+        """Why a configured resource cannot be called now."""
+        status = self.graph.snapshot().nodes.get(full)
+        if status is None:
+            return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+        reason = f": {status.reason}" if status.reason else ""
+        return MachineError(f"{full} is {status.state.value}{reason}", kind=ErrorKind.UNAVAILABLE)
+
+    def resource_names(self) -> list[ResourceName]:
+        """Every ready resource in order of name; never waits."""
+        return sorted(host.name for host in self.hosts.values())
+
+    def host_changed(self, host: ResourceHost, is_open: bool) -> None:  # noqa: FBT001 - the host's callback
+        """A host opened or closed its door."""
+        if is_open:
+            self.hosts[str(host.name)] = host
+        elif self.hosts.get(str(host.name)) is host:
+            del self.hosts[str(host.name)]
+
+    # ---- life
+
+    def request_stop(self, reason: str) -> None:
+        """Ask for an orderly stop of the whole server; returns at once. The first reason is kept."""
+        if not self.stopping.is_set():
+            self.stop_reason = reason
+            self.state = MachineState.STOPPING
+            self.stopping.set()
+
+    def note_config(self, **facts: Any) -> None:
+        """Change what the status says of the configuration; the keywords are fields of ConfigStatus."""
+        self.config = replace(self.config, **facts)
+
+    async def _client_vanished(self, session: Any, resources: tuple[str, ...]) -> None:
+        from runtime.stop import stop_resources
+
+        self.log.warning("client vanished: stopping what it commanded", session=session.id, resources=list(resources))
+        for name, error in (await stop_resources(self, resources)).items():
+            self.log.error("could not be stopped", resource=name, error=str(error))
+
+    # ---- what it shows
+
+    def status(self) -> MachineStatus:
+        """Everything at once, consistent: nothing is awaited while it is gathered."""
+        nodes = self.graph.snapshot().nodes
+        dependents = _dependents(nodes.values())
+        resources = [
+            self._resource(name, wanted, nodes.get(name), dependents.get(name, ()))
+            for name, wanted in self.wanted.items()
+        ]
+        resources += [
+            self._resource(name, None, node, dependents.get(name, ()))
+            for name, node in nodes.items()
+            if name not in self.wanted and not name.startswith(INTERNAL)
+        ]  # being removed
+        return MachineStatus(
+            host=socket.gethostname(),
+            version=version(),
+            state=self.state,
+            started=self.started,
+            restart_allowed=self.restart_allowed,
+            config=self.config,
+            resources=tuple(sorted(resources, key=lambda one: one.name)),
+            internal=tuple(
+                self._internal(node, dependents.get(name, ()))
+                for name, node in sorted(nodes.items())
+                if name.startswith(INTERNAL)
+            ),
+            sessions=self.sessions.status(),
+            operations=tuple(operation.status() for operation in self.operations.running()),
+            addresses=self.addresses,
+            secure=self.secure,
+        )
+
+    def _resource(
+        self, name: str, wanted: Wanted | None, node: NodeStatus | None, dependents: tuple[str, ...]
+    ) -> ResourceStatus:
+        api, _, _ = name.partition("/")
+        host = self.hosts.get(name)
+        return ResourceStatus(
+            name=name,
+            api=api,
+            model=wanted.model if wanted else "",
+            state=node.state.value if node else "unconfigured",
+            reason=node.reason if node else "",
+            since=_wall(node.since) if node else self.started,
+            revision=node.revision if node else "",
+            restarts=node.failures if node else 0,
+            dependencies=tuple(sorted(node.requires | node.uses)) if node else (),
+            dependents=dependents,
+            calls=len(host.calls) if host else 0,
+            tasks=tuple(node.tasks) if node else (),
+        )
+
+    def _internal(self, node: NodeStatus, dependents: tuple[str, ...]) -> NodeView:
+        return NodeView(
+            name=node.name,
+            state=node.state.value,
+            reason=node.reason,
+            since=_wall(node.since),
+            restarts=node.failures,
+            dependencies=tuple(sorted(node.requires | node.uses)),
+            dependents=dependents,
+        )
+
+
+def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        for name in node.requires | node.uses:
+            found.setdefault(name, []).append(node.name)
+    return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _wall(since: float) -> datetime:
+    """A time of Trio's clock as a time of day."""
+    return datetime.now(UTC) - timedelta(seconds=trio.current_time() - since)

@@ -1,0 +1,56 @@
+"""Maintenance: may the machine be changed or restarted now? A pure decision about facts that others gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+ANSWER_LIMIT: Final = 5.0  # seconds a sensor has for its readings; reference: no answer in 5 s means not allowed
+RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuration; reference: each poll, every 10 s
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether maintenance is allowed, and why (words for a log line or a page)."""
+
+    allowed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindow:
+    """No maintenance window is configured, or its sensor does not exist or is not named in full."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The sensor exists but gave no readings."""
+
+    reason: str
+
+
+Answer = NoWindow | NoAnswer | Mapping[str, Any]
+
+
+def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
+    """Decide from what the sensor said.
+
+    Without a usable sensor maintenance is allowed, so that a wrong document can be corrected; a sensor that fails or
+    says anything but true under `key` means not now.
+    """
+    match answer:
+        case NoWindow(reason):
+            return Decision(True, reason)
+        case NoAnswer(reason):
+            return Decision(False, f"{sensor} gave no readings: {reason}")
+    if key not in answer:
+        return Decision(False, f"the readings of {sensor} have no key {key!r}")
+    value = answer[key]
+    if value is True:
+        return Decision(True, f"{sensor} says {key} is true")
+    if value is False:
+        return Decision(False, f"{sensor} says {key} is false")
+    return Decision(False, f"{key} in the readings of {sensor} is {type(value).__name__}, not true or false")

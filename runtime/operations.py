@@ -1,0 +1,156 @@
+"""Operations: every call in progress, so that it can be listed, cancelled and waited for by its id."""
+
+from __future__ import annotations
+
+import uuid
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final
+
+import trio
+
+from runtime.status import OperationStatus
+from schema.errors import ErrorKind, MachineError
+
+OPERATION_KEY: Final = "opid"  # metadata key of the wire, in requests and replies
+
+_current: ContextVar[Operation | None] = ContextVar("operation", default=None)
+
+
+def current() -> Operation | None:
+    """The operation that the running task serves, or None."""
+    return _current.get()
+
+
+class Operation:
+    """One call, or several nested ones that carry the same id; it lasts until the outermost ends."""
+
+    __slots__ = ("_done", "cancelled", "id", "method", "resource", "scopes", "session", "started")
+
+    def __init__(self, id: str, method: str, resource: str, session: str) -> None:  # noqa: A002 - the wire calls it id
+        self.id = id
+        self.method = method
+        self.resource = resource
+        self.session = session
+        self.started = datetime.now(UTC)
+        self.cancelled = False
+        self.scopes: list[trio.CancelScope] = []
+        self._done: trio.Event | None = None
+
+    def cancel(self) -> None:
+        """Cancel the calls of this operation; returns at once."""
+        self.cancelled = True
+        for scope in self.scopes:
+            scope.cancel()
+
+    async def wait(self) -> None:
+        """Return when the operation has ended, at once if it already has."""
+        if not self.scopes:
+            await trio.lowlevel.checkpoint()
+            return
+        if self._done is None:
+            self._done = trio.Event()
+        await self._done.wait()
+
+    def ended(self) -> None:
+        """Wake whoever waits."""
+        if self._done is not None:
+            self._done.set()
+
+    def status(self) -> OperationStatus:
+        """What a person may see of it."""
+        return OperationStatus(self.id, self.method, self.resource, self.started, self.session)
+
+
+class Entry:
+    """One call inside its operation, entered and left by the task that serves it: a plain context manager.
+
+    Leaving raises MachineError (CANCELLED) if the operation was cancelled by its id, and (TIMEOUT) if `seconds` passed.
+    """
+
+    __slots__ = ("_operations", "_scope", "_token", "operation")
+
+    def __init__(self, operations: Operations, operation: Operation, seconds: float) -> None:
+        self._operations = operations
+        self.operation = operation
+        self._scope = trio.CancelScope(deadline=trio.current_time() + seconds)
+
+    def __enter__(self) -> Operation:
+        self._operations.add(self.operation, self._scope)
+        self._scope.__enter__()
+        self._token = _current.set(self.operation)
+        return self.operation
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        _current.reset(self._token)
+        self._operations.remove(self.operation, self._scope)
+        suppressed = bool(self._scope.__exit__(kind, error, traceback))
+        if self._scope.cancelled_caught:
+            if self.operation.cancelled:
+                raise MachineError(f"operation {self.operation.id} was cancelled", kind=ErrorKind.CANCELLED)
+            raise MachineError(f"{self.operation.method} took longer than the server allows", kind=ErrorKind.TIMEOUT)
+        return suppressed
+
+
+class Operations:
+    """All operations of one machine."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Operation] = {}
+
+    def enter(
+        self, method: str, *, resource: str = "", session: str = "", opid: str | None = None, seconds: float
+    ) -> Entry:
+        """Begin a call; use the result in `with`. An `opid` that is running joins that operation.
+
+        Raises MachineError (INVALID) if `opid` is not a UUID.
+        """
+        if opid is None:
+            return Entry(self, Operation(str(uuid.uuid4()), method, resource, session), seconds)
+        try:
+            opid = str(uuid.UUID(opid))
+        except ValueError:
+            raise MachineError(
+                f"{OPERATION_KEY} {opid[:64]!r} is not an operation id",
+                kind=ErrorKind.INVALID,
+                remedy="send a UUID, or none",
+            ) from None
+        return Entry(self, self._running.get(opid) or Operation(opid, method, resource, session), seconds)
+
+    def add(self, operation: Operation, scope: trio.CancelScope) -> None:
+        """Count `scope` as a call of `operation`; for Entry."""
+        self._running.setdefault(operation.id, operation)
+        operation.scopes.append(scope)
+        if operation.cancelled:
+            scope.cancel()
+
+    def remove(self, operation: Operation, scope: trio.CancelScope) -> None:
+        """Undo `add`; for Entry."""
+        operation.scopes.remove(scope)
+        if not operation.scopes:
+            if self._running.get(operation.id) is operation:
+                del self._running[operation.id]
+            operation.ended()
+
+    def find(self, opid: str) -> Operation:
+        """The running operation with this id; raises MachineError (NOT_FOUND) otherwise."""
+        try:
+            return self._running[opid]
+        except KeyError:
+            raise MachineError(
+                f"no operation {opid[:64]!r} is running",
+                kind=ErrorKind.NOT_FOUND,
+                remedy="it may have ended already; GetOperations lists those that run",
+            ) from None
+
+    def running(self, *, besides: Operation | None = None) -> list[Operation]:
+        """Every operation in progress, oldest first, without `besides`."""
+        return [operation for operation in self._running.values() if operation is not besides]
+
+    def cancel_all(self, *, besides: Operation | None = None) -> None:
+        """Cancel every operation but `besides`."""
+        for operation in self.running(besides=besides):
+            operation.cancel()

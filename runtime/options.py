@@ -1,0 +1,21 @@
+"""What the command line of machine-server decides, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One start of machine-server; the command line's own words and defaults."""
+
+    config: Path
+    debug: bool = False
+    log_file: Path | None = None
+    no_tls: bool = False
+    allow_insecure_creds: bool = False
+    reveal_sensitive_config_diffs: bool = False
+    untrusted_env: bool = False
+    web_profile: bool = False
+    ready_fd: int | None = None  # descriptor told when the RPC port is open: MACHINE_READY_FD
