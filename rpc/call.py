@@ -1,0 +1,193 @@
+"""The server's side of a call, whatever carries it: what one server shares, and which requests become calls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import trio
+from grpclib.const import Handler, Status
+from grpclib.exceptions import GRPCError
+
+from rpc import metadata as codec
+from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders, Peer
+from rpc.limits import Limits
+from rpc.server_call import ServerCall
+from rpc.statistics import Statistics
+from rpc.web import CONTENT_TYPES, Content, is_grpc
+
+__all__ = [
+    "Authorize",
+    "Carrier",
+    "Closable",
+    "Headers",
+    "HttpExchange",
+    "Identity",
+    "Limits",
+    "Peer",
+    "Refusal",
+    "Router",
+    "ServerCall",
+    "ServerCore",
+    "accept",
+]
+
+_log = logging.getLogger("rpc.call")
+
+Authorize = Callable[[str, codec.Metadata], Identity | None]
+"""`authorize(method, metadata)`: who calls, None if nobody in particular. GRPCError refuses. Must not block."""
+
+
+class Router(Protocol):
+    """Finds the handler of a method; any mapping of paths does."""
+
+    def get(self, path: str, /) -> Handler | None:
+        """The handler of `/package.Service/Method`, None if there is none. Must not block."""
+        ...
+
+
+class Closable(Protocol):
+    """A connection as the whole server sees it."""
+
+    def drain(self) -> None:
+        """Accept no new call and close once the present ones have ended. Returns at once; may be called twice."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class ServerCore:
+    """What the connections of one server share."""
+
+    router: Router
+    authorize: Authorize | None = None  # None: every call is let in, without identity
+    limits: Limits = field(default_factory=Limits)
+    statistics: Statistics = field(default_factory=Statistics)
+    fallback: Callable[[HttpExchange], Awaitable[None]] | None = (
+        None  # for requests that are not gRPC; None answers 404
+    )
+    _connections: set[Closable] = field(default_factory=set)
+    _changed: trio.Event = field(default_factory=trio.Event)
+    _draining: bool = False
+
+    def admit(self, connection: Closable) -> bool:
+        """Count a connection in. False if there are too many or the server shuts down: close it, without `leave`."""
+        if self._draining or len(self._connections) >= self.limits.max_connections:
+            self.statistics.refused("connections")
+            return False
+        self._connections.add(connection)
+        self.statistics.connections += 1
+        self.statistics.open_connections += 1
+        return True
+
+    def leave(self, connection: Closable) -> None:
+        """Count a connection out that `admit` has let in."""
+        self._connections.remove(connection)
+        self.statistics.open_connections -= 1
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def drain(self) -> None:
+        """Shut down gracefully: admit nothing new, return when the calls have ended or after `limits.drain_timeout`.
+
+        Shielded, hence bounded by that limit only. The caller cancels what is left.
+        """
+        self._draining = True
+        for connection in tuple(self._connections):
+            connection.drain()
+        deadline = trio.current_time() + self.limits.drain_timeout
+        with trio.CancelScope(deadline=deadline, shield=True):
+            while self._connections:
+                await self._changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that does not become a call, and the answer."""
+
+    status: Status
+    message: str
+    http: int = 200  # other than 200 for what is not a gRPC request at all
+    extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def headers(self) -> MutableHeaders:
+        """Header fields of the answer besides `:status`, content type and `grpc-status`."""
+        return [*codec.encode_outcome(self.message, None, self.status), *self.extra]
+
+
+_NOT_POST = Refusal(Status.UNIMPLEMENTED, "gRPC requests use POST", http=405, extra=(("allow", "POST"),))
+_UNSUPPORTED_TYPE = Refusal(Status.UNKNOWN, "unsupported content type", http=415)
+
+
+def accept(
+    carrier: Carrier,
+    sid: int,
+    headers: Headers,
+    server: ServerCore,
+    *,
+    web: bool = False,
+    fields: Mapping[str, str] | None = None,
+) -> ServerCall | Refusal:
+    """Decide whether a request becomes a call. Sends nothing and starts nothing.
+
+    `headers` has the pseudo-header fields `:method` and `:path`. `web` says that the carrier speaks gRPC-Web, with or
+    without gRPC. `fields` is `dict(headers)` if the carrier has it already. A call that is returned waits for `feed`,
+    `end` and `run`.
+    """
+    if fields is None:
+        fields = dict(headers)
+    if fields[":method"] != "POST":
+        return _NOT_POST
+    content = CONTENT_TYPES.get(fields.get("content-type", ""))
+    if content is None or (content is not Content.GRPC and not web):
+        return _refuse_type(fields)
+    path = fields[":path"]
+    timeout = None
+    if "grpc-timeout" in fields:
+        try:
+            timeout = codec.decode_timeout(fields["grpc-timeout"])
+        except ValueError as error:
+            return Refusal(Status.INTERNAL, str(error))
+    encoding = fields.get("grpc-encoding")
+    if encoding is not None and encoding != "gzip":
+        if encoding != "identity":
+            text = f"messages compressed with {encoding[:20]!r} are not supported"
+            return Refusal(Status.UNIMPLEMENTED, text, extra=(codec.ACCEPT_ENCODING,))
+        encoding = None
+    handler = server.router.get(path)
+    if handler is None:
+        return Refusal(Status.UNIMPLEMENTED, f"no method {path}")
+    identity = metadata = None
+    if server.authorize is not None:
+        try:
+            metadata = codec.decode(headers)
+            identity = server.authorize(path, metadata)
+        except GRPCError as error:
+            return Refusal(error.status, error.message or error.status.name)
+        except Exception:
+            _log.exception("authorizing %s failed", path)
+            return Refusal(Status.INTERNAL, "internal error; the log of the server has the details")
+    call = ServerCall(
+        carrier,
+        sid,
+        path,
+        handler,
+        headers,
+        server,
+        timeout=timeout,
+        identity=identity,
+        metadata=metadata,
+        encoding=encoding,
+    )
+    if encoding is not None:
+        call.initial_headers.append(codec.ACCEPT_ENCODING)
+    return call
+
+
+def _refuse_type(fields: Mapping[str, str]) -> Refusal:
+    content_type = fields.get("content-type", "")
+    if not is_grpc(content_type):
+        return _UNSUPPORTED_TYPE
+    return Refusal(Status.UNKNOWN, f"content type {content_type[:60]!r} is not supported", http=415)

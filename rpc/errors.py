@@ -1,0 +1,90 @@
+"""HTTP/2 error codes, the faults of a peer, and the words under which they are counted."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+# RFC 9113 section 7
+NO_ERROR: Final = 0
+PROTOCOL_ERROR: Final = 1
+INTERNAL_ERROR: Final = 2
+FLOW_CONTROL_ERROR: Final = 3
+SETTINGS_TIMEOUT: Final = 4
+STREAM_CLOSED: Final = 5
+FRAME_SIZE_ERROR: Final = 6
+REFUSED_STREAM: Final = 7
+CANCEL: Final = 8
+COMPRESSION_ERROR: Final = 9
+CONNECT_ERROR: Final = 10
+ENHANCE_YOUR_CALM: Final = 11
+INADEQUATE_SECURITY: Final = 12
+HTTP_1_1_REQUIRED: Final = 13
+
+CODE_NAMES: Final = (
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+)
+
+
+def code_name(code: int) -> str:
+    """`CANCEL` for 8; `error code 77` for what RFC 9113 does not know."""
+    return CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else f"error code {code}"
+
+
+Reason: TypeAlias = Literal[
+    "preface",
+    "frame size",
+    "frame format",
+    "stream id",
+    "padding",
+    "settings",
+    "continuation",
+    "header block",
+    "header list size",
+    "header fields",
+    "flow control",
+    "streams",
+    "resets",
+    "pending acknowledgements",
+    "useless frames",
+    "message size",
+    "buffered bytes",
+    "slow reader",
+    "handshake timeout",
+    "idle connection",
+    "keepalive timeout",
+    "connections",
+]
+"""Why a peer was refused something; keys of `Statistics.refusals`."""
+
+
+class ConnectionFault(Exception):
+    """The peer broke a rule or a bound of its connection, which ends with GOAWAY and this code."""
+
+    def __init__(self, code: int, reason: Reason, text: str) -> None:
+        super().__init__(f"{code_name(code)}: {text}")
+        self.code = code
+        self.reason: Reason = reason
+        self.text = text
+
+
+class StreamFault(Exception):
+    """The peer broke a rule or a bound of one stream, which ends with RST_STREAM and this code; the others go on."""
+
+    def __init__(self, code: int, reason: Reason, text: str) -> None:
+        super().__init__(f"{code_name(code)}: {text}")
+        self.code = code
+        self.reason: Reason = reason
+        self.text = text

@@ -1,0 +1,206 @@
+"""Received bytes of one call, cut into messages when somebody asks for them.
+
+Nothing is cut ahead: a peer that sends a million empty messages costs the bytes it sent, not a million objects. Flow
+control is given back when a message is taken, and at once for the bytes of a message that is not complete yet, because
+it may be larger than any window.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, Protocol
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+PREFIX: Final = 5  # flag and length before each message
+_unpack_prefix = struct.Struct(">BI").unpack_from
+
+
+class Budget:
+    """Bytes received and not yet read by all calls of one connection."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+class Credit(Protocol):
+    """The part of Carrier that an inbox needs."""
+
+    def consumed(self, sid: int, n: int) -> None:
+        """Give `n` bytes of window back."""
+        ...
+
+
+class Inbox:
+    """Messages of one call. One task at a time may wait in `get`."""
+
+    __slots__ = (
+        "_buffer",
+        "_carrier",
+        "_credited",
+        "_encoding",
+        "_ended",
+        "_error",
+        "_max_message",
+        "_need",
+        "_pos",
+        "_sid",
+        "_waiter",
+        "budget",
+    )
+
+    def __init__(
+        self, carrier: Credit, sid: int, *, max_message: int, budget: Budget, encoding: str | None = None
+    ) -> None:
+        self._carrier = carrier
+        self._sid = sid
+        self._max_message = max_message
+        self._encoding = encoding  # "gzip", or None for identity
+        self.budget = budget
+        self._buffer: bytes | bytearray = b""
+        self._pos = 0  # where the first message begins
+        self._need = 0  # its length with prefix; 0 while unknown
+        self._credited = 0  # bytes from _pos on that flow control already has back
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiter: trio.lowlevel.Task | None = None
+
+    def feed(self, data: bytes, flow: int) -> None:
+        """Take `data` from the wire; `flow` is what it cost of the window, padding included."""
+        n = len(data)
+        if self._error is not None:
+            self._carrier.consumed(self._sid, flow)
+            return
+        if flow > n:
+            self._carrier.consumed(self._sid, flow - n)
+        budget = self.budget
+        budget.used += n
+        if self._pos < len(self._buffer):
+            if isinstance(self._buffer, bytes):
+                self._buffer = bytearray(memoryview(self._buffer)[self._pos :])
+                self._pos = 0
+            self._buffer += data
+        else:
+            self._buffer = data
+            self._pos = 0
+        if budget.used > budget.limit:
+            self.fail(GRPCError(Status.RESOURCE_EXHAUSTED, "too many unread bytes on this connection"))
+        elif self._head_is_complete() and self._waiter is not None:
+            self._wake()
+
+    def end(self) -> None:
+        """The peer has sent everything."""
+        self._ended = True
+        if self._waiter is not None:
+            self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """Make every `get` raise `error`; what is buffered is dropped."""
+        if self._error is None:
+            self._error = error
+        self.drop()
+        if self._waiter is not None:
+            self._wake()
+
+    def drop(self) -> None:
+        """Forget what is buffered and give its window back."""
+        rest = len(self._buffer) - self._pos
+        if rest:
+            self.budget.used -= rest
+            if rest > self._credited:
+                self._carrier.consumed(self._sid, rest - self._credited)
+        self._buffer = b""
+        self._pos = self._need = self._credited = 0
+
+    async def get(self) -> bytes | None:
+        """The next message, None at the end. Not a checkpoint if a message is there.
+
+        Raises GRPCError for a message that is too large, cannot be decompressed, or is cut off, and whatever `fail`
+        was given.
+        """
+        while not self._head_is_complete():
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                if self._pos < len(self._buffer):
+                    self.fail(GRPCError(Status.INTERNAL, "the stream ended in the middle of a message"))
+                    continue
+                return None
+            if self._waiter is not None:
+                raise trio.BusyResourceError("another task already waits for a message of this call")
+            self._waiter = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        need, pos, buffer = self._need, self._pos, self._buffer
+        compressed = buffer[pos]
+        end = pos + need
+        message = buffer[pos + PREFIX : end]  # one copy for bytes, two for bytearray
+        if isinstance(message, bytearray):
+            message = bytes(message)
+        self._need = 0
+        self.budget.used -= need
+        credited = self._credited
+        if credited < need:
+            self._credited = 0
+            self._carrier.consumed(self._sid, need - credited)
+        else:
+            self._credited = credited - need
+        if end == len(buffer):
+            self._buffer = b""
+            self._pos = 0
+        else:
+            self._pos = end
+            if isinstance(buffer, bytearray) and end > 65536:
+                del buffer[:end]
+                self._pos = 0
+        return self._decompress(message) if compressed else message
+
+    def _head_is_complete(self) -> bool:
+        """True if the first message is all there. Gives back the window of an incomplete one."""
+        have = len(self._buffer) - self._pos
+        need = self._need
+        if not need and have >= PREFIX:
+            flag, length = _unpack_prefix(self._buffer, self._pos)
+            if length > self._max_message:
+                text = f"message of {length} bytes is larger than the limit of {self._max_message}"
+                self.fail(GRPCError(Status.RESOURCE_EXHAUSTED, text))
+                return False
+            if flag and (flag != 1 or self._encoding is None):
+                self.fail(
+                    GRPCError(Status.INTERNAL, f"message with flag {flag}, which grpc-encoding does not announce")
+                )
+                return False
+            need = self._need = length + PREFIX
+        if need and have >= need:
+            return True
+        if have > self._credited:
+            owed, self._credited = have - self._credited, have
+            self._carrier.consumed(self._sid, owed)
+        return False
+
+    def _decompress(self, data: bytes) -> bytes:
+        inflate = zlib.decompressobj(wbits=31)
+        try:
+            message = inflate.decompress(data, self._max_message + 1)
+        except zlib.error as error:
+            raise GRPCError(Status.INTERNAL, "message is not valid gzip") from error
+        if len(message) > self._max_message:
+            text = f"message is larger than the limit of {self._max_message} bytes when decompressed"
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
+        if not inflate.eof:
+            raise GRPCError(Status.INTERNAL, "message is truncated gzip")
+        return message
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        assert waiter is not None
+        trio.lowlevel.reschedule(waiter)
+
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        self._waiter = None
+        return trio.lowlevel.Abort.SUCCEEDED

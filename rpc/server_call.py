@@ -1,0 +1,255 @@
+"""One call on the server's side: what a generated service's method is given, and the task that runs it."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from grpclib.const import Handler, Status
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from rpc import metadata as codec
+from rpc import status as statuses
+from rpc.carrier import Carrier, Headers, Identity, MutableHeaders, Peer
+from rpc.errors import CANCEL
+from rpc.inbox import Inbox
+
+if TYPE_CHECKING:
+    from rpc.call import ServerCore
+
+_log = logging.getLogger("rpc.call")
+_pack_prefix = struct.Struct(">BI").pack
+_TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
+
+
+class ServerCall:
+    """Interface of `grpclib.server.Stream` for handlers; `feed`, `end`, `cancel` and `run` for carriers.
+
+    `run` is the call's task: the handler under the deadline of the caller, then the trailers. When the peer goes away
+    the handler is cancelled and nothing is sent any more.
+    """
+
+    __slots__ = (
+        "_carrier",
+        "_core",
+        "_deadline_at",
+        "_gone",
+        "_handler",
+        "_headers",
+        "_inbox",
+        "_metadata",
+        "_scope",
+        "_sent_initial",
+        "_sent_message",
+        "_sent_trailing",
+        "_sid",
+        "_streaming",
+        "_turn",
+        "identity",
+        "initial_headers",
+        "method",
+    )
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        sid: int,
+        method: str,
+        handler: Handler,
+        headers: Headers,
+        core: ServerCore,
+        *,
+        timeout: float | None = None,
+        identity: Identity | None = None,
+        metadata: codec.Metadata | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        self._carrier = carrier
+        self._sid = sid
+        self.method = method
+        self._handler = handler
+        self._streaming: bool = handler.cardinality.server_streaming
+        self._headers = headers
+        self._core = core
+        self._metadata = metadata
+        self.identity = identity
+        # header fields that the initial metadata will have besides the handler's
+        self.initial_headers: MutableHeaders = []
+        self._deadline_at = inf if timeout is None else trio.current_time() + timeout
+        self._inbox = Inbox(carrier, sid, max_message=core.limits.max_message, budget=carrier.budget, encoding=encoding)
+        self._scope: trio.CancelScope | None = None
+        self._gone = False  # the peer has left, or was told to
+        self._sent_initial = self._sent_message = self._sent_trailing = False
+        self._turn = 0
+
+    # What handlers use
+
+    @property
+    def metadata(self) -> codec.Metadata:
+        """Custom metadata of the request; values of `-bin` keys are bytes."""
+        if self._metadata is None:
+            self._metadata = codec.decode(self._headers)
+        return self._metadata
+
+    @property
+    def user_agent(self) -> str | None:
+        """What the client calls itself."""
+        return next((value for key, value in self._headers if key == "user-agent"), None)
+
+    @property
+    def deadline(self) -> codec.CallDeadline | None:
+        """When the caller stops waiting, None if never."""
+        return None if self._deadline_at == inf else codec.CallDeadline(self._deadline_at)
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+        return self._carrier.peer
+
+    async def recv_message(self) -> Any:
+        """The next request, None when the client has ended its side.
+
+        Raises GRPCError if the client sent something that is not a message; let it pass, it is the answer.
+        """
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        data = await self._inbox.get()
+        if data is None:
+            return None
+        try:
+            return self._handler.request_type.FromString(data)
+        except Exception as error:  # protobuf's DecodeError, without importing protobuf here
+            name = self._handler.request_type.__name__
+            raise GRPCError(Status.INTERNAL, f"the request is not a valid {name}") from error
+
+    def __aiter__(self) -> ServerCall:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.recv_message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def send_initial_metadata(self, *, metadata: codec.MetadataLike | None = None) -> None:
+        """Send the response's headers now; otherwise they go with the first message."""
+        if self._sent_initial:
+            raise ProtocolError("initial metadata was already sent")
+        headers = self.initial_headers + codec.encode(metadata)
+        self._sent_initial = True
+        self._carrier.send_headers(self._sid, headers)
+
+    async def send_message(self, message: Any) -> None:
+        """Send one reply; waits while the client does not read. StreamTerminatedError when it has gone."""
+        if self._sent_trailing:
+            raise ProtocolError("trailing metadata was already sent")
+        if not self._streaming:
+            if self._sent_message:
+                raise ProtocolError("a unary call has one reply")
+        else:
+            self._turn += 1
+            if self._turn & _TURN == 0:
+                await trio.lowlevel.checkpoint()
+        if not isinstance(message, self._handler.reply_type):
+            raise TypeError(
+                f"{self.method} replies with {self._handler.reply_type.__name__}, not {type(message).__name__}"
+            )
+        data = message.SerializeToString()
+        if not self._sent_initial:
+            self._sent_initial = True
+            self._carrier.send_headers(self._sid, self.initial_headers)
+        self._sent_message = True
+        await self._carrier.send_message(self._sid, _pack_prefix(0, len(data)) + data)
+
+    async def send_trailing_metadata(
+        self,
+        *,
+        status: Status = Status.OK,
+        status_message: str | None = None,
+        status_details: Any = None,
+        metadata: codec.MetadataLike | None = None,
+    ) -> None:
+        """End the call; nothing can be sent afterwards. Without it, `run` ends the call when the handler returns."""
+        if self._sent_trailing:
+            raise ProtocolError("trailing metadata was already sent")
+        if status is Status.OK and not self._streaming and not self._sent_message:
+            raise ProtocolError("a unary call with status OK needs a reply")
+        self._send_trailers(status, status_message, status_details, metadata)
+
+    async def cancel(self) -> None:
+        """Abort the call: the client sees it cancelled, without status."""
+        self._gone = True
+        self._carrier.reset(self._sid, CANCEL)
+
+    # What carriers use
+
+    def feed(self, data: bytes, flow: int) -> None:
+        """Bytes of the request; `flow` is what they cost of the window."""
+        self._inbox.feed(data, flow)
+
+    def end(self) -> None:
+        """The request has ended."""
+        self._inbox.end()
+
+    def fail(self, error: GRPCError) -> None:
+        """The request cannot be read any further: the handler gets `error` when it asks for a message."""
+        self._inbox.fail(error)
+
+    def cancel_by_peer(self) -> None:
+        """The peer has reset the call or is gone: cancel the handler. May come before `run` has begun."""
+        self._gone = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def run(self) -> None:
+        """Run the handler, send the trailers. Raises nothing but cancellation from outside."""
+        statistics = self._core.statistics
+        statistics.calls += 1
+        outcome: statuses.Outcome | None = None
+        try:
+            with trio.CancelScope(deadline=self._deadline_at) as scope:
+                self._scope = scope
+                if self._gone:
+                    scope.cancel()
+                await self._handler.func(self)
+            if scope.cancelled_caught:
+                outcome = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
+        except StreamTerminatedError:
+            outcome = statuses.Outcome(Status.UNAVAILABLE, "a call this one depends on was terminated")
+        except Exception as error:
+            outcome = statuses.of_exception(error)
+            if outcome.bug and not self._gone:
+                _log.exception("%s failed", self.method)
+        finally:
+            self._inbox.drop()
+            if not self._sent_trailing and not self._gone:
+                self._finish(outcome)
+            elif self._gone:
+                statistics.cancelled_calls += 1
+            self._carrier.forget(self._sid)
+
+    def _finish(self, outcome: statuses.Outcome | None) -> None:
+        if outcome is None:
+            if self._sent_message or self._streaming:
+                self._sent_trailing = True
+                self._carrier.send_trailers(self._sid, 0, (), headers_sent=self._sent_initial)
+                return
+            _log.error("%s returned without a reply", self.method)
+            outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")
+        self._send_trailers(outcome.status, outcome.message, outcome.details, None)
+
+    def _send_trailers(
+        self, status: Status, message: str | None, details: Any, metadata: codec.MetadataLike | None
+    ) -> None:
+        extra = codec.encode_outcome(message, details, status) + codec.encode(metadata)
+        if not self._sent_initial and self.initial_headers:
+            self._sent_initial = True
+            self._carrier.send_headers(self._sid, self.initial_headers)
+        self._sent_trailing = True
+        if status is not Status.OK:
+            self._core.statistics.failed_calls += 1
+        self._carrier.send_trailers(self._sid, status.value, extra, headers_sent=self._sent_initial)
