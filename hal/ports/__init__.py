@@ -1,0 +1,1 @@
+"""Ports: what the rest of the machine may ask of hardware, one contract in a file."""

@@ -1,0 +1,18 @@
+"""Pulse-width modulation: a square wave whose duty is the value."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class PwmOutput(Protocol):
+    """A line that carries a square wave.
+
+    A duty of 0 or 1 is a constant level. Closing the owner leaves the line low.
+    """
+
+    def wave(self) -> tuple[float, float]:
+        """Duty from 0 to 1 and frequency in Hz, as they are now."""
+
+    def set_wave(self, duty: float, frequency: float) -> None:
+        """Change duty (0 to 1) and frequency (Hz, above 0) together; HalError (unsupported) beyond the hardware."""

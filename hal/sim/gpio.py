@@ -1,0 +1,189 @@
+"""Simulated digital lines behind the ports: reading, driving, waves, edges and counts."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from hal.errors import Fault, HalError
+from hal.ports.digital import Edge, EdgeEvents
+from hal.sim.signal import HIGH, LOW, Constant, Signal, Square
+from hal.sim.wiring import Pin, Wiring
+
+EDGE_BUFFER: Final = 4096  # edges kept for a slow reader
+DEFAULT_FREQUENCY: Final = 800.0  # Hz
+MAX_FREQUENCY: Final = 1e6  # Hz
+
+Clock = Callable[[], float]
+
+
+class EdgeStream:
+    """The edges of a pin, computed when somebody waits for them."""
+
+    def __init__(self, wiring: Wiring, pin: Pin, clock: Clock) -> None:
+        self._wiring = wiring
+        self._pin = pin
+        self._clock = clock
+        self._seen = clock()
+        self._level = wiring.signal(pin).level(self._seen)
+        self._queue: deque[Edge] = deque()
+        self._wake = trio.Event()
+        self.dropped = 0
+
+    def settle(self, t: float) -> None:
+        """Queue the edges until `t`."""
+        signal = self._wiring.signal(self._pin)
+        excess = sum(signal.edges(self._seen, t)) - EDGE_BUFFER
+        if excess > 0:
+            self.dropped += excess + len(self._queue)
+            self._queue.clear()
+            self._seen = _moment_before(signal, self._seen, t)
+        while (edge := signal.next_edge(self._seen)) is not None and edge[0] <= t:
+            self._seen, self._level = edge
+            self._put(Edge(self._level, self._seen))
+        self._seen = t
+        self._level = signal.level(t)
+
+    def changed(self, t: float) -> None:
+        """Queue an edge if the level jumped, and wake the reader: the next edge may come at another time now."""
+        level = self._wiring.signal(self._pin).level(t)
+        if level != self._level:
+            self._level = level
+            self._put(Edge(level, t))
+        self._wake.set()
+
+    def _put(self, edge: Edge) -> None:
+        if len(self._queue) >= EDGE_BUFFER:
+            self._queue.popleft()
+            self.dropped += 1
+        self._queue.append(edge)
+
+    def __aiter__(self) -> EdgeStream:
+        return self
+
+    async def __anext__(self) -> Edge:
+        await trio.lowlevel.checkpoint()
+        while True:
+            now = self._clock()
+            self.settle(now)
+            if self._queue:
+                return self._queue.popleft()
+            edge = self._wiring.signal(self._pin).next_edge(now)
+            self._wake = trio.Event()
+            with trio.move_on_after(math.inf if edge is None else edge[0] - now):
+                await self._wake.wait()
+
+
+def _moment_before(signal: Signal, start: float, end: float) -> float:
+    """The time within [start, end] after which about EDGE_BUFFER edges are left."""
+    low, high = start, end
+    for _ in range(60):
+        middle = (low + high) / 2
+        if sum(signal.edges(middle, end)) > EDGE_BUFFER:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+class EdgeCounter:
+    """Counts the rising edges of a pin without being awake for them."""
+
+    def __init__(self, wiring: Wiring, pin: Pin, now: float) -> None:
+        self._wiring = wiring
+        self._pin = pin
+        self._count = 0
+        self._seen = now
+        self._level = wiring.signal(pin).level(now)
+        pin.watchers.append(self)
+
+    def close(self) -> None:
+        """Count no more."""
+        self._pin.watchers.remove(self)
+
+    def count(self, t: float) -> int:
+        """Rising edges until `t`."""
+        return self._count + self._wiring.signal(self._pin).edges(self._seen, t)[0]
+
+    def settle(self, t: float) -> None:
+        """Remember the count of the signal that ends."""
+        self._count = self.count(t)
+        self._seen = t
+        self._level = self._wiring.signal(self._pin).level(t)
+
+    def changed(self, t: float) -> None:
+        """A jump to high is an edge too."""
+        level = self._wiring.signal(self._pin).level(t)
+        self._count += level and not self._level
+        self._level = level
+
+
+class SimPin:
+    """One pin of a simulated board: digital in and out, and PWM."""
+
+    def __init__(self, wiring: Wiring, pin: Pin, clock: Clock) -> None:
+        self._wiring = wiring
+        self._pin = pin
+        self._clock = clock
+        self._frequency = DEFAULT_FREQUENCY
+
+    def read(self) -> bool:
+        """The level now."""
+        return self._wiring.signal(self._pin).level(self._clock())
+
+    def write(self, high: bool) -> None:
+        """Drive it."""
+        self._drive(HIGH if high else LOW)
+
+    def mean(self) -> float:
+        """The level as a slow circuit sees it, 0 to 1."""
+        return self._wiring.signal(self._pin).mean(self._clock())
+
+    def set_mean(self, value: float) -> None:
+        """Drive a voltage, 0 to 1 of the full range."""
+        self._drive(Constant(value))
+
+    def wave(self) -> tuple[float, float]:
+        """Duty and frequency."""
+        return self.mean(), self._frequency
+
+    def set_wave(self, duty: float, frequency: float) -> None:
+        """Drive a square wave."""
+        if not 0 < frequency <= MAX_FREQUENCY:
+            raise HalError(
+                f"{self._pin}: a frequency of {frequency:g} Hz is impossible",
+                Fault.UNSUPPORTED,
+                remedy=f"use more than 0 and at most {MAX_FREQUENCY:g} Hz",
+            )
+        self._frequency = frequency
+        now = self._clock()
+        self._drive(Square(now, frequency, duty) if 0 < duty < 1 else Constant(float(duty)))
+
+    def set_frequency(self, frequency: float) -> None:
+        """Change the frequency of the wave, if there is one, and of those to come."""
+        drive = self._pin.drive
+        if isinstance(drive, Square):
+            self.set_wave(drive.duty, frequency)
+        elif not 0 < frequency <= MAX_FREQUENCY:
+            self.set_wave(0.0, frequency)
+        else:
+            self._frequency = frequency
+
+    def _drive(self, signal: Signal) -> None:
+        if self._pin.drive != signal:
+            self._wiring.set_drive(self._pin, signal, self._clock())
+
+    @asynccontextmanager
+    async def edges(self) -> AsyncIterator[EdgeEvents]:
+        """Listen to its edges."""
+        stream = EdgeStream(self._wiring, self._pin, self._clock)
+        self._pin.watchers.append(stream)
+        try:
+            yield stream
+        finally:
+            self._pin.watchers.remove(stream)

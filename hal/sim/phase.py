@@ -1,0 +1,102 @@
+"""One track of an encoder disc, as a signal: a function of the shaft's position, hence of time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from hal.sim.motion import Spin
+from hal.sim.shaft import Shaft
+
+ROUNDING: Final = 1e-6  # ticks: a position reached by arithmetic counts as reached
+_BISECTIONS: Final = 60  # halvings of a float interval until it cannot be halved further
+
+
+def ticks_at(shaft: Shaft, ticks_per_rotation: float, t: float) -> int:
+    """Whole ticks from where the disc was put on."""
+    return math.floor(shaft.position(t) * ticks_per_rotation + ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Track A (parity 1) or B (parity 0) of a quadrature disc.
+
+    Each tick is one change of one track: with n whole ticks, A is high for n mod 4 in (1, 2), B for n mod 4 in (2, 3).
+    So A changes where n becomes odd on the way up, B where it becomes even.
+    """
+
+    shaft: Shaft
+    ticks_per_rotation: float
+    parity: int
+
+    def _level(self, ticks: int) -> bool:
+        return ticks % 4 in ((1, 2) if self.parity else (2, 3))
+
+    def level(self, t: float) -> bool:
+        """Whether the track is transparent at the shaft's position."""
+        return self._level(ticks_at(self.shaft, self.ticks_per_rotation, t))
+
+    def mean(self, t: float) -> float:
+        """The level: a disc turns too slowly to blur."""
+        return float(self.level(t))
+
+    def _boundary(self, ticks: int) -> int:
+        """How many changes of this track lie at or below `ticks`."""
+        return (ticks + 1) // 2 if self.parity else ticks // 2
+
+    def _changes(self, start: int, end: int) -> tuple[int, int]:
+        low, high = sorted((self._boundary(start), self._boundary(end)))
+        count = high - low
+        if not count:
+            return 0, 0
+        # Changes alternate; the first one leaves the level of the start.
+        first, second = (count + 1) // 2, count // 2
+        return (second, first) if self._level(start) else (first, second)
+
+    def _pieces(self, after: float, until: float) -> list[tuple[float, float, Spin]]:
+        """Spans within (after, until] in which the shaft turns one way."""
+        pieces = []
+        for start, end, spin in self.shaft.spins(after, until):
+            turn = spin.turn()
+            if turn is not None and start < turn < end:
+                pieces += [(start, turn, spin), (turn, end, spin)]
+            else:
+                pieces.append((start, end, spin))
+        return pieces
+
+    def _ticks(self, spin: Spin, t: float) -> int:
+        return math.floor(spin.at(t) * self.ticks_per_rotation + ROUNDING)
+
+    def edges(self, after: float, until: float) -> tuple[int, int]:
+        """Counted between turning points, not enumerated."""
+        rises = falls = 0
+        ticks = None
+        for start, end, spin in self._pieces(after, until):
+            begin = self._ticks(spin, start) if ticks is None else ticks
+            ticks = self._ticks(spin, end)
+            up, down = self._changes(begin, ticks)
+            rises, falls = rises + up, falls + down
+        return rises, falls
+
+    def next_edge(self, after: float) -> tuple[float, bool] | None:
+        """Found by halving the span in which the track changes."""
+        for start, end, spin in self._pieces(after, math.inf):
+            begin = self._ticks(spin, start)
+            if math.isinf(end):
+                if spin.target == 0:
+                    end = spin.settled()
+                else:
+                    end = max(start, spin.settled()) + 8 / (abs(spin.target) * self.ticks_per_rotation)
+                end = max(end, start)
+            if self._boundary(self._ticks(spin, end)) == self._boundary(begin):
+                continue
+            low, high = start, end
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                if self._boundary(self._ticks(spin, middle)) == self._boundary(begin):
+                    low = middle
+                else:
+                    high = middle
+            return max(high, math.nextafter(after, math.inf)), not self._level(begin)
+        return None
