@@ -1,0 +1,1 @@
+"""Vocabulary: names, documents, validation and differences; pure, and below every other room."""

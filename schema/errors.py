@@ -1,11 +1,12 @@
 """The one root of every error that a user may read.
 
-An error carries what happened, a small kind that every edge can map to its own codes, and a remedy in words. Errors never
-carry secrets: whoever raises one masks first.
+An error carries what happened, a small kind that every edge can map to its own codes, and a remedy in words. Errors
+never carry secrets: whoever raises one masks first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 
@@ -58,3 +59,18 @@ class ConfigError(MachineError):
         self.path = path
         self.reason = reason
         self.value = value
+
+
+class ConfigErrors(ConfigError):
+    """Several mistakes found together, in the order of the document; at least one.
+
+    `path`, `reason`, `value` and `remedy` are those of the first; `str(error)` lists all, a line each.
+    """
+
+    def __init__(self, problems: Sequence[ConfigError]) -> None:
+        first = problems[0]
+        super().__init__(first.path, first.reason, value=first.value, remedy=first.remedy)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))

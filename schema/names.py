@@ -102,7 +102,7 @@ class ResourceName:
 
 
 def check_name(name: str, *, path: str, limit: int = MAX_RESOURCE_NAME) -> str:
-    """Return `name` if a resource, remote, module or package may be called so; raise ConfigError at `path` otherwise."""
+    """Return `name` if a resource, remote, module or package may be called so; ConfigError at `path` otherwise."""
     if not name:
         raise ConfigError(path, "a name is missing", value=name, remedy="give the entry a name")
     if len(name) > limit:

@@ -1,0 +1,1 @@
+"""What a machine tells about itself: log messages and the rules that choose them."""

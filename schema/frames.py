@@ -1,0 +1,186 @@
+"""Where a component stands: its frame, as the document writes it and as a pose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from schema.conform import wrong_type
+from schema.geometry import Capsule, Geometry, Orientation, Pose, RectangularPrism, Sphere, Vector3
+from schema.orientation import FORMS, to_orientation
+from schema.report import Report, did_you_mean, join, shown
+
+WORLD: Final = "world"
+
+_FRAME_KEYS: Final = ("id", "parent", "translation", "orientation", "geometry")
+_GEOMETRY_TYPES: Final = ("box", "sphere", "capsule", "point", "mesh")
+_MESH_KEYS: Final = ("mesh_data", "mesh_content_type", "mesh_file_path")
+_GEOMETRY_KEYS: Final = ("type", "x", "y", "z", "r", "l", "label", "translation", "orientation", *_MESH_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A coordinate system fixed to its parent: translation in mm, then the turn of its axes."""
+
+    parent: str = WORLD
+    """Name of the frame it stands in."""
+    id: str = ""
+    """Its own name; empty means the resource's."""
+    translation: Vector3 = field(default_factory=Vector3)
+    """Where its origin is in the parent, mm."""
+    orientation: Orientation = field(default_factory=Orientation)
+    """How it is turned, whatever form the document used."""
+    geometry: Geometry | None = None
+    """Shape of the component in its own frame."""
+
+    @property
+    def pose(self) -> Pose:
+        """Translation and orientation together."""
+        return _pose(self.translation, self.orientation)
+
+
+def _pose(at: Vector3, turn: Orientation) -> Pose:
+    return Pose(at.x, at.y, at.z, turn.o_x, turn.o_y, turn.o_z, turn.theta)
+
+
+def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
+    """Read a `frame` object; None after a problem was reported."""
+    if not isinstance(raw, Mapping):
+        wrong_type(raw, "an object", path, report)
+        return None
+    before = len(report.problems)
+    for key in raw.keys() - set(_FRAME_KEYS):
+        report.unknown_key(path, key, _FRAME_KEYS, value=raw[key])
+    frame = Frame(
+        parent=_text(raw, "parent", path, report) or WORLD,
+        id=_text(raw, "id", path, report),
+        translation=_vector(raw.get("translation"), join(path, "translation"), report),
+        orientation=_orientation(raw.get("orientation"), join(path, "orientation"), report),
+        geometry=_geometry(raw.get("geometry"), join(path, "geometry"), report),
+    )
+    if frame.id == WORLD:
+        report.problem(
+            join(path, "id"), "'world' is the root of all frames", value=frame.id, remedy="choose another id"
+        )
+    if frame.id and frame.id == frame.parent:
+        report.problem(
+            join(path, "parent"), "the frame is its own parent", value=frame.parent, remedy="name another frame"
+        )
+    return frame if len(report.problems) == before else None
+
+
+def _text(raw: Mapping[str, Any], key: str, path: str, report: Report) -> str:
+    value = raw.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        wrong_type(value, "a string", join(path, key), report)
+        return ""
+    return value
+
+
+def _numbers(raw: Any, keys: tuple[str, ...], path: str, report: Report) -> dict[str, float]:
+    """The values of `keys` in any case; missing ones are zero."""
+    result = dict.fromkeys(keys, 0.0)
+    if raw is None:
+        return result
+    if not isinstance(raw, Mapping):
+        wrong_type(raw, "an object", path, report)
+        return result
+    for key, value in raw.items():
+        if key.lower() not in result:
+            report.unknown_key(path, key, keys, value=value)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            wrong_type(value, "a number", join(path, key), report)
+        else:
+            result[key.lower()] = float(value)
+    return result
+
+
+def _vector(raw: Any, path: str, report: Report) -> Vector3:
+    return Vector3(**_numbers(raw, ("x", "y", "z"), path, report))
+
+
+def _orientation(raw: Any, path: str, report: Report) -> Orientation:
+    if raw is None:
+        return Orientation()
+    if not isinstance(raw, Mapping):
+        wrong_type(raw, "an object", path, report)
+        return Orientation()
+    for key in raw.keys() - {"type", "value"}:
+        report.unknown_key(path, key, ("type", "value"), value=raw[key])
+    kind = _text(raw, "type", path, report)
+    if not kind and raw.get("value") is None:
+        return Orientation()
+    if kind not in FORMS:
+        report.problem(join(path, "type"), f"{shown(kind, path)} is no orientation", remedy=did_you_mean(kind, FORMS))
+        return Orientation()
+    keys, convert = FORMS[kind]
+    before = len(report.problems)
+    values = _numbers(raw.get("value"), keys, join(path, "value"), report)
+    if len(report.problems) > before:
+        return Orientation()
+    try:
+        return to_orientation(convert(**values))
+    except ValueError as error:
+        report.problem(
+            join(path, "value"), str(error), value=raw.get("value"), remedy="give a direction, or leave it out"
+        )
+        return Orientation()
+
+
+def _geometry(raw: Any, path: str, report: Report) -> Geometry | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping):
+        wrong_type(raw, "an object", path, report)
+        return None
+    for key in raw.keys() - set(_GEOMETRY_KEYS):
+        report.unknown_key(path, key, _GEOMETRY_KEYS, value=raw[key])
+    sizes = _numbers(
+        {k: raw[k] for k in ("x", "y", "z", "r", "l") if raw.get(k) is not None},
+        ("x", "y", "z", "r", "l"),
+        path,
+        report,
+    )
+    for key, size in sizes.items():
+        if size < 0:
+            report.problem(join(path, key), f"{size:g} is negative", value=size, remedy="write a length in mm")
+    center = _pose(
+        _vector(raw.get("translation"), join(path, "translation"), report),
+        _orientation(raw.get("orientation"), join(path, "orientation"), report),
+    )
+    kind = _text(raw, "type", path, report) or _guess(raw, sizes)
+    label = _text(raw, "label", path, report)
+    dims = Vector3(sizes["x"], sizes["y"], sizes["z"])
+    if kind == "box":
+        return Geometry(center, box=RectangularPrism(dims), label=label)
+    if kind in {"sphere", "point"}:
+        return Geometry(center, sphere=Sphere(sizes["r"] if kind == "sphere" else 0.0), label=label)
+    if kind == "capsule":
+        if sizes["l"] < 2 * sizes["r"]:
+            report.problem(
+                path, "the capsule is shorter than it is thick", value=sizes["l"], remedy="l is over all: at least 2 r"
+            )
+        return Geometry(center, capsule=Capsule(sizes["r"], sizes["l"]), label=label)
+    if kind == "mesh":
+        report.warn(
+            path, "meshes are not used; the component has no shape", remedy="describe it by a box, sphere or capsule"
+        )
+        return None
+    report.problem(
+        join(path, "type"), f"{shown(kind, path)} is no shape", value=kind, remedy=did_you_mean(kind, _GEOMETRY_TYPES)
+    )
+    return None
+
+
+def _guess(raw: Mapping[str, Any], sizes: Mapping[str, float]) -> str:
+    """The shape that is meant when `type` is left out."""
+    if any(raw.get(key) for key in _MESH_KEYS):
+        return "mesh"
+    if sizes["x"] or sizes["y"] or sizes["z"]:
+        return "box"
+    if sizes["l"]:
+        return "capsule"
+    return "sphere" if sizes["r"] else "point"

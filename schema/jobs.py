@@ -1,0 +1,59 @@
+"""Job entries: methods of resources called by the clock."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal
+
+import msgspec
+
+from schema.durations import parse_duration
+from schema.errors import ConfigError
+from schema.log import LogConfiguration
+from schema.names import check_name
+from schema.section import Section
+
+CONTINUOUS: Final = "continuous"
+
+_CRON_FIELD = re.compile(r"(?:[\d*?LW#/,-]|[A-Za-z]{3})+\Z", re.ASCII)
+
+
+def schedule_kind(schedule: str) -> Literal["continuous", "every", "cron"] | None:
+    """How a job's schedule is meant; None if it is none of the three."""
+    if schedule == CONTINUOUS:
+        return "continuous"
+    try:
+        return "every" if parse_duration(schedule) > 0 else None
+    except ValueError:
+        fields = schedule.split()
+        return "cron" if len(fields) in {5, 6} and all(map(_CRON_FIELD.match, fields)) else None
+
+
+class Job(Section, frozen=True, kw_only=True):
+    """Calls a method of a resource again and again."""
+
+    name: str
+    """Unique among jobs."""
+    schedule: str
+    """A duration (`30s`), five or six cron fields (`*/5 * * * *`, seconds first if six), or `continuous`."""
+    resource: str
+    """Name of the resource, simple or full."""
+    method: str
+    """Name of the RPC, such as `GetReadings` or `DoCommand`."""
+    command: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Argument of `DoCommand`."""
+    log_configuration: LogConfiguration | None = None
+    """Level of the job's own logger."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, path="name")
+        if schedule_kind(self.schedule) is None:
+            raise ConfigError(
+                "schedule",
+                f"{self.schedule!r} is not a schedule",
+                value=self.schedule,
+                remedy='write a positive duration such as "30s", five or six cron fields, or "continuous"',
+            )
+        for field in ("resource", "method"):
+            if not getattr(self, field):
+                raise ConfigError(field, "is empty", remedy=f"name the {field} to call")

@@ -1,0 +1,259 @@
+"""The machine document: every key of the configuration, decoded so that one mistake never hides or stops the rest.
+
+`decode` is the only door. It returns the usable part of the document together with every problem and warning found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, cast
+
+from schema.auth import Auth
+from schema.cloud import Cloud
+from schema.conform import conform, wrong_type
+from schema.errors import ConfigError
+from schema.jobs import Job
+from schema.log import LogRule
+from schema.maintenance import Maintenance
+from schema.modules import Module
+from schema.names import Model, ResourceName
+from schema.network import Network
+from schema.packages import Package
+from schema.remotes import Remote
+from schema.report import Report, join
+from schema.resources import (
+    RESOURCE_TYPES,
+    ResourceEntry,
+    ResourceSection,
+    ServiceConfig,
+    decode_resource,
+    readable_name,
+)
+from schema.syntax import parse_json
+from schema.tracing import Tracing
+
+__all__ = [
+    "BrokenEntry",
+    "Decoded",
+    "MachineDocument",
+    "ResourceEntry",
+    "ServiceConfig",
+    "decode",
+    "decode_value",
+    "default_services",
+]
+
+Section = Literal["components", "services", "modules", "remotes", "packages", "jobs", "log"]
+
+DEFAULT_SERVICES: Final = ("rdk:service:motion/builtin",)
+"""Services that every machine has unless it configures one of that name itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEntry:
+    """An entry that cannot be used, and why."""
+
+    section: Section
+    path: str  # components.3
+    name: str  # "" if it cannot be read
+    problems: tuple[ConfigError, ...]  # at least one
+    resource: ResourceName | None = None  # full name, of components and services, if it can be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDocument:
+    """What a machine should be. Entries with mistakes are left out of their sections and listed in `broken`."""
+
+    cloud: Cloud | None = None
+    """Identity in the cloud; absent for a machine that lives from its file alone."""
+    modules: tuple[Module, ...] = ()
+    """Programs that offer further models."""
+    remotes: tuple[Remote, ...] = ()
+    """Other machines whose resources this one uses."""
+    components: tuple[ResourceEntry, ...] = ()
+    """Hardware-facing resources."""
+    services: tuple[ResourceEntry, ...] = ()
+    """Software-facing resources."""
+    packages: tuple[Package, ...] = ()
+    """Data that the cloud provides."""
+    network: Network = field(default_factory=Network)
+    """Where and how the machine is reached."""
+    auth: Auth = field(default_factory=Auth)
+    """Who may use the machine."""
+    debug: bool = False
+    """Log everything, whatever other settings say."""
+    enable_web_profile: bool = False
+    """Serve profiles of the running process."""
+    log: tuple[LogRule, ...] = ()
+    """Levels by pattern; the last match wins."""
+    revision: str = ""
+    """Version of the document; set by the cloud."""
+    maintenance: Maintenance | None = None
+    """When the machine may be reconfigured or restarted; absent means always."""
+    disable_log_deduplication: bool = False
+    """Print every message however often it repeats."""
+    jobs: tuple[Job, ...] = ()
+    """Methods of resources called by the clock."""
+    tracing: Tracing = field(default_factory=Tracing)
+    """Where spans of operations are written."""
+    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Carried for the agent; the server does not read it."""
+    triggers: tuple[Any, ...] = field(default=(), repr=False)
+    """Carried for the cloud; the server does not read them."""
+    broken: tuple[BrokenEntry, ...] = ()
+    """Entries that cannot be used."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def resources(self) -> tuple[ResourceEntry, ...]:
+        """Components and services together, as configured."""
+        return self.components + self.services
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What `decode` found."""
+
+    document: MachineDocument | None
+    """None if nothing may be concluded from the text: it is not JSON, or the shape of a section or the settings of
+    `cloud`, `network` or `auth` are wrong. Then keep the document you have; without one, do not start to serve."""
+    problems: tuple[ConfigError, ...] = ()
+    """Every mistake, in the order of the sections."""
+    warnings: tuple[ConfigError, ...] = ()
+    """What is probably not meant but has a defined meaning, such as an unknown key."""
+
+
+_ENTRIES: Final[Mapping[Section, type[Any]]] = {
+    "modules": Module,
+    "remotes": Remote,
+    "packages": Package,
+    "jobs": Job,
+    "log": LogRule,
+}
+_OBJECTS: Final[Mapping[str, type[Any]]] = {
+    "cloud": Cloud,
+    "network": Network,
+    "auth": Auth,
+    "maintenance": Maintenance,
+    "tracing": Tracing,
+}
+_VALUES: Final[Mapping[str, type[Any]]] = {
+    "debug": bool,
+    "enable_web_profile": bool,
+    "disable_log_deduplication": bool,
+    "revision": str,
+    "agent": dict[str, Any],
+    "triggers": tuple[Any, ...],
+}
+_VITAL: Final = frozenset({"cloud", "network", "auth"})  # a default in place of a mistake could open the machine
+KEYS: Final = (*_OBJECTS, *_ENTRIES, *RESOURCE_TYPES, *_VALUES, "processes")
+"""Every top-level key of the document."""
+
+
+def decode(data: bytes) -> Decoded:
+    """Read a machine document from JSON text. Never raises: mistakes are in the result, each with path and reason."""
+    try:
+        raw = parse_json(data)
+    except ConfigError as error:
+        return Decoded(None, (error,))
+    return decode_value(raw)
+
+
+def decode_value(raw: Any) -> Decoded:
+    """The same for a document whose JSON is decoded already."""
+    report = Report()
+    if not isinstance(raw, Mapping):
+        wrong_type(raw, "an object", "", report)
+        return Decoded(None, tuple(report.problems))
+    for key in raw.keys() - set(KEYS):
+        report.unknown_key("", key, KEYS, value=raw[key])
+    if raw.get("processes"):
+        report.warn("processes", "processes are not run", remedy="make a module or a systemd unit of each")
+
+    parts: dict[str, Any] = {}
+    usable = True
+    for key, kind in (*_OBJECTS.items(), *_VALUES.items()):
+        if raw.get(key) is not None:
+            value = conform(kind, raw[key], key, report)
+            if value is not None:
+                parts[key] = value
+            elif key in _VITAL:
+                usable = False
+
+    broken: list[BrokenEntry] = []
+    for section in (*_ENTRIES, *RESOURCE_TYPES):
+        items = raw.get(section)
+        if items is None:
+            continue
+        if not isinstance(items, (list, tuple)):
+            wrong_type(items, "a list", section, report)
+            usable = False
+            continue
+        parts[section] = _section(cast(Section, section), items, report, broken)
+    return Decoded(
+        MachineDocument(**parts, broken=tuple(broken)) if usable else None,
+        tuple(report.problems),
+        tuple(report.warnings),
+    )
+
+
+def _section(section: Section, items: Iterable[Any], report: Report, broken: list[BrokenEntry]) -> tuple[Any, ...]:
+    entries: dict[str, Any] = {}
+    for index, item in enumerate(items):
+        path = join(section, index)
+        before = len(report.problems)
+        entry = _entry(section, item, path, report)
+        if entry is None:
+            broken.append(_broken(section, path, item, report.problems[before:]))
+        else:
+            entries[path] = (item, entry)
+    for path, problem in _duplicates(section, {path: entry for path, (_, entry) in entries.items()}).items():
+        report.problems.append(problem)
+        broken.append(_broken(section, path, entries.pop(path)[0], [problem]))
+    return tuple(entry for _, entry in entries.values())
+
+
+def _entry(section: Section, item: Any, path: str, report: Report) -> Any:
+    if section in RESOURCE_TYPES:
+        return decode_resource(item, cast(ResourceSection, section), path, report)
+    return conform(_ENTRIES[section], item, path, report)
+
+
+def _broken(section: Section, path: str, item: Any, problems: Iterable[ConfigError]) -> BrokenEntry:
+    resource = readable_name(item, cast(ResourceSection, section)) if section in RESOURCE_TYPES else None
+    name = item.get("name") if isinstance(item, Mapping) else None
+    text = resource.name if resource else name if isinstance(name, str) else ""
+    return BrokenEntry(section, path, text, tuple(problems), resource)
+
+
+def _duplicates(section: Section, entries: Mapping[str, Any]) -> dict[str, ConfigError]:
+    """A problem for every entry that shares what must be its own: all of them are unusable until one is left."""
+    problems: dict[str, ConfigError] = {}
+    for what, key in (("name", "name"), ("program", "executable_path")):
+        owners = defaultdict(list)
+        for path, entry in entries.items():
+            if value := getattr(entry, key, ""):
+                owners[str(value)].append(path)
+        for value, paths in owners.items():
+            for path in paths if len(paths) > 1 else ():
+                others = ", ".join(other for other in paths if other != path)
+                problems.setdefault(
+                    path,
+                    ConfigError(
+                        join(path, key),
+                        f"{value!r} is also the {what} of {others}",
+                        value=value,
+                        remedy="rename or remove all but one; none of them is used until then",
+                    ),
+                )
+    return problems
+
+
+def default_services(document: MachineDocument) -> tuple[ResourceEntry, ...]:
+    """Entries of the default services that the document does not configure itself."""
+    taken = {entry.name for entry in document.services} | {entry.resource for entry in document.broken}
+    names = [ResourceName.parse(text) for text in DEFAULT_SERVICES]
+    return tuple(ResourceEntry(name, Model.parse(name.name), path="default") for name in names if name not in taken)

@@ -1,0 +1,26 @@
+"""When the machine may be reconfigured or restarted."""
+
+from __future__ import annotations
+
+from schema.errors import ConfigError
+from schema.names import ResourceName
+from schema.section import Section
+
+
+class Maintenance(Section, frozen=True, kw_only=True):
+    """A sensor that says whether maintenance is allowed now."""
+
+    sensor_name: str
+    """Full name of the sensor: `rdk:component:sensor/<name>`."""
+    maintenance_allowed_key: str
+    """Key of its readings whose value is true while maintenance is allowed."""
+
+    def __post_init__(self) -> None:
+        ResourceName.parse(self.sensor_name, path="sensor_name")
+        if not self.maintenance_allowed_key:
+            raise ConfigError("maintenance_allowed_key", "is empty", remedy="name the key of the sensor's readings")
+
+    @property
+    def sensor(self) -> ResourceName:
+        """The sensor's name, parsed."""
+        return ResourceName.parse(self.sensor_name, path="sensor_name")

@@ -1,0 +1,85 @@
+"""Where the machine listens, and for how long a silent client keeps control."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+import msgspec
+
+from schema.durations import Duration, format_duration
+from schema.errors import ConfigError
+from schema.section import Section
+
+DEFAULT_BIND_ADDRESS: Final = "localhost:8080"  # of the reference server
+MANAGED_BIND_ADDRESS: Final = ":8080"  # with a cloud and its certificate: every interface
+HEARTBEAT_WINDOW: Final = (0.03, 60.0)  # seconds, shortest and longest; of the reference server
+
+_ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.%\w]*\]|[^:\[\]\s]*):(\d{1,5})\Z")
+
+
+def check_address(address: str, *, path: str) -> tuple[str, int]:
+    """Host (without brackets; empty for every interface) and port of `host:port`; ConfigError at `path` otherwise."""
+    match = _ADDRESS.match(address)
+    if match is None or int(match[1]) > 65535:
+        raise ConfigError(
+            path,
+            f"{address!r} is not host:port",
+            value=address,
+            remedy="write such as localhost:8080, :8080 or [::1]:8080",
+        )
+    return address[: match.start(1) - 1].strip("[]"), int(match[1])
+
+
+class Sessions(Section, frozen=True, kw_only=True):
+    """Safety of remote control."""
+
+    heartbeat_window: Duration = 2.0
+    """A client that was silent for so long loses control and what it moves is stopped; 30 ms to 1 minute."""
+
+    def __post_init__(self) -> None:
+        shortest, longest = HEARTBEAT_WINDOW
+        if not shortest <= self.heartbeat_window <= longest:
+            raise ConfigError(
+                "heartbeat_window",
+                f"{format_duration(self.heartbeat_window)} is out of range",
+                value=format_duration(self.heartbeat_window),
+                remedy=f"write {format_duration(shortest)} to {format_duration(longest)}",
+            )
+
+
+class TunnelEndpoint(Section, frozen=True, kw_only=True):
+    """A port of this computer that clients may reach through the machine."""
+
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    """TCP port on the loopback interface."""
+    connection_timeout: Duration = 10.0
+    """Limit for connecting to it."""
+
+
+class Network(Section, frozen=True, kw_only=True):
+    """Where and how the machine is reached."""
+
+    fqdn: str = ""
+    """Name under which clients know the machine; set by the cloud, else made at start."""
+    bind_address: str = ""
+    """`host:port` to listen on; default `localhost:8080`, or `:8080` with a cloud and its certificate."""
+    tls_cert_file: str = ""
+    """Certificate chain (PEM); needs tls_key_file."""
+    tls_key_file: str = ""
+    """Private key (PEM); needs tls_cert_file."""
+    no_tls: bool = False
+    """Serve without TLS even if there is a certificate."""
+    sessions: Sessions = Sessions()
+    """Safety of remote control."""
+    traffic_tunnel_endpoints: tuple[TunnelEndpoint, ...] = ()
+    """Ports that clients may reach through the machine."""
+
+    def __post_init__(self) -> None:
+        if self.bind_address:
+            check_address(self.bind_address, path="bind_address")
+        if bool(self.tls_cert_file) != bool(self.tls_key_file):
+            present, absent = ("cert", "key") if self.tls_cert_file else ("key", "cert")
+            raise ConfigError(
+                f"tls_{present}_file", f"is set without tls_{absent}_file", remedy="set both of them or none"
+            )

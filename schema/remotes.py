@@ -1,0 +1,60 @@
+"""Remote entries: other machines whose resources this one uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schema.durations import Duration
+from schema.errors import ConfigError
+from schema.names import check_name
+from schema.section import Section
+
+
+class RemoteCredentials(Section, frozen=True, kw_only=True):
+    """How this machine proves who it is."""
+
+    type: str = ""
+    """`api-key` or `robot-location-secret`."""
+    payload: str = ""
+    """The secret itself."""
+
+
+class RemoteAuth(Section, frozen=True, kw_only=True):
+    """Who this machine is to the remote."""
+
+    credentials: RemoteCredentials | None = None
+    """Proof."""
+    entity: str = ""
+    """Identity: for an API key its id."""
+
+
+class Remote(Section, frozen=True, kw_only=True):
+    """Another machine."""
+
+    name: str
+    """Unique among remotes; its resources are called `<name>:<resource>`."""
+    address: str
+    """Host name with optional port."""
+    prefix: str = ""
+    """Put before the names of its resources."""
+    secret: str = ""
+    """Older form of auth."""
+    auth: RemoteAuth | None = None
+    """Who this machine is to the remote."""
+    insecure: bool = False
+    """Connect without TLS."""
+    frame: dict[str, Any] | None = None
+    """Where its world stands in this one's; same form as a resource's frame."""
+    managed_by: str = ""
+    """Who manages the remote."""
+    connection_check_interval: Duration = 10.0
+    """Time between two looks whether it is still there."""
+    reconnect_interval: Duration = 1.0
+    """Time between two attempts to connect."""
+    service_configs: tuple[dict[str, Any], ...] = ()
+    """What services should do with its resources."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, path="name")
+        if not self.address:
+            raise ConfigError("address", "is empty", remedy="write the remote machine's host name")

@@ -1,0 +1,121 @@
+"""JSON text to values, with errors that show the place and guess the mistake."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from schema.errors import ConfigError
+
+_BYTE = re.compile(r" \(byte (\d+)\)$")
+_BOM: Final = b"\xef\xbb\xbf"
+_CONTEXT: Final = 60  # characters of the line shown on each side of the mistake
+_TOKEN = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote))[^\\]|\\.)*(?P<end>(?P=quote)|\\?$)|(?<=:)\s*[^\s,{}\[\]"']+""")
+_PLAIN = re.compile(r"\s*(?:-?[\d.eE+-]+|true|false|null|True|False|None|NaN|Infinity|undefined)\Z")
+
+
+class JSONSyntaxError(ConfigError):
+    """The text is not JSON. `str(error)` ends with the line and a caret under the place; values are not shown."""
+
+    def __init__(self, line: int, column: int, reason: str, *, excerpt: str, remedy: str) -> None:
+        super().__init__("", f"line {line}, column {column}: {reason}", remedy=remedy)
+        self.line = line  # both count from 1; a column is a character
+        self.column = column
+        self.excerpt = excerpt
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.excerpt}"
+
+
+def parse_json(data: bytes) -> Any:
+    """The value that the text stands for; ConfigError with line, column and the line itself if it is not JSON."""
+    data = data.removeprefix(_BOM)
+    if not data.strip():
+        raise ConfigError("", "the document is empty", remedy="write at least {}")
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:
+        raise ConfigError("", "a number is too large", remedy="write one below 1e308") from None
+    except msgspec.DecodeError as error:
+        message = str(error)
+    except UnicodeDecodeError:
+        return _not_utf8(data)
+    except RecursionError:
+        raise ConfigError("", "the document is nested too deeply", remedy="remove needless lists and objects") from None
+    match = _BYTE.search(message)
+    if match is None:
+        raise _at(data, len(data.rstrip()), "the document ends too early", "close every { [ and quotation mark")
+    position = min(int(match[1]), len(data))
+    reason = message[: match.start()].removeprefix("JSON is malformed: ")
+    raise _at(data, position, reason, _guess(data, position, reason))
+
+
+def _not_utf8(data: bytes) -> Any:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise _at(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
+    raise ConfigError("", "a string is not valid Unicode", remedy="remove lone surrogates such as \\ud800")
+
+
+def _guess(data: bytes, position: int, reason: str) -> str:
+    here, before = data[position : position + 2], data[:position].rstrip()
+    if "trailing comma" in reason:
+        return "remove the comma before the closing bracket"
+    if here[:1] == b"'":
+        return 'write strings in double quotes: "..."'
+    if here in {b"//", b"/*"} or here[:1] == b"#":
+        return "remove the comment: JSON has none"
+    if here[:1] in {b"}", b"]"} and before[-1:] == b",":
+        return "remove the comma before the closing bracket"
+    if re.match(rb"None|True|False|NaN|Infinity|undefined", data[position : position + 9]):
+        return "write true, false, null or a number"
+    if here[:1] in {b"\n", b"\r", b"\t"} or "control" in reason:
+        return "close the string with a double quote; write \\n or \\t for special characters"
+    if "','" in reason or "'}'" in reason or "']'" in reason:
+        return "a comma is probably missing before this"
+    if "':'" in reason:
+        return "write a colon between a key and its value"
+    if "escape" in reason:
+        return "write \\\\ for a backslash"
+    if "trailing characters" in reason:
+        return "remove what follows the end of the document"
+    if "keys must be strings" in reason:
+        return 'write keys in double quotes: "key"'
+    return ""
+
+
+def _at(data: bytes, position: int, reason: str, remedy: str) -> JSONSyntaxError:
+    before = data[:position]
+    start = before.rfind(b"\n") + 1
+    end = data.find(b"\n", position)
+    line = data[start : len(data) if end < 0 else end].decode(errors="replace").rstrip("\r")
+    column = len(before[start:].decode(errors="replace"))
+    number = before.count(b"\n") + 1
+    return JSONSyntaxError(number, column + 1, reason, excerpt=_excerpt(line, column), remedy=remedy)
+
+
+def _excerpt(line: str, column: int) -> str:
+    """The line with a caret under `column`. Values are blanked, since any of them may be a secret."""
+    shown, caret, last = "", column, 0
+    for match in _TOKEN.finditer(line):
+        value = match[0]
+        is_key = bool(match["end"]) and line[match.end() :].lstrip().startswith(":")
+        blank = (
+            value
+            if is_key or _PLAIN.match(value)
+            else f"{match['quote']}...{match['end'][:1]}"
+            if match["quote"]
+            else " ..."
+        )
+        if match.start() <= column < match.end():
+            caret = len(shown) + match.start() - last + min(column - match.start(), len(blank) - 1)
+        elif column >= match.end():
+            caret -= len(value) - len(blank)
+        shown += line[last : match.start()] + blank
+        last = match.end()
+    shown = (shown + line[last:]).replace("\t", " ")
+    left = max(0, caret - _CONTEXT)
+    return f"{shown[left : caret + _CONTEXT]}\n{' ' * (caret - left)}^"
