@@ -1,7 +1,8 @@
 """ResourceHost: the life of one driver, and the door through which every method call reaches it.
 
 The order is fixed: constructed, started, open for calls; then closed for calls, calls inside cancelled and gone, an
-actuator brought to rest, and only then the driver's own cleanup. All of it while everything the driver depends on lives.
+actuator brought to rest, and only then the driver's own cleanup. All of it while everything the driver depends on
+lives.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ class ResourceHost:
     def use(self) -> Use:
         """Bracket one method call.
 
-        Entering raises MachineError (UNAVAILABLE) unless the resource is ready; when it stops, the body is cancelled and
-        leaving raises the same.
+        Entering raises MachineError (UNAVAILABLE) unless the resource is ready; when it stops, the body is cancelled
+        and leaving raises the same.
         """
         return Use(self)
 
@@ -96,7 +97,7 @@ class ResourceHost:
         )
 
     async def run(self, deps: Mapping[str, Any], *, task_status: trio.TaskStatus[ResourceHost]) -> None:
-        """Live until cancelled. Raises what the constructor or `run` of the driver raises, or that it returned early."""
+        """Live until cancelled. Raises what constructor or `run` of the driver raise, or that it returned early."""
         self.resource = self._construct(deps)
         life = _Life(self.resource)
         try:

@@ -1,7 +1,7 @@
 """Machine: the one object that pages, RPC and the command line are views of.
 
-It holds the graph and what hangs on it, knows which configuration is in force, and answers questions. It starts nothing:
-`runtime.app` composes it, `runtime.configuration` feeds it.
+It holds the graph and what hangs on it, knows which configuration is in force, and answers questions. It starts
+nothing: `runtime.app` composes it, `runtime.configuration` feeds it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 import trio
+from telemetry.ring import LogRing
 
 from hal.sim import World
 from nursery_graph import Graph, NodeStatus
@@ -29,7 +30,6 @@ from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
-from telemetry.ring import LogRing
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
 
@@ -69,8 +69,8 @@ class Machine:
     def find(self, name: str) -> ResourceHost:
         """The host of a ready resource, by full or simple name.
 
-        Raises MachineError: NOT_FOUND with near names, INVALID if a simple name means several, UNAVAILABLE with state and
-        reason if it is configured but not ready.
+        Raises MachineError: NOT_FOUND with near names, INVALID if a simple name means several, UNAVAILABLE with state
+        and reason if it is configured but not ready.
         """
         if (host := self.hosts.get(name)) is not None:
             return host
@@ -100,7 +100,7 @@ class Machine:
         """Every ready resource in order of name; never waits."""
         return sorted(host.name for host in self.hosts.values())
 
-    def host_changed(self, host: ResourceHost, is_open: bool) -> None:  # noqa: FBT001 - the host's callback
+    def host_changed(self, host: ResourceHost, is_open: bool) -> None:
         """A host opened or closed its door."""
         if is_open:
             self.hosts[str(host.name)] = host
@@ -174,7 +174,7 @@ class Machine:
             reason=node.reason if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
-            restarts=node.failures if node else 0,
+            restarts=max(0, node.runs - 1) if node else 0,
             dependencies=tuple(sorted(node.requires | node.uses)) if node else (),
             dependents=dependents,
             calls=len(host.calls) if host else 0,
@@ -187,7 +187,7 @@ class Machine:
             state=node.state.value,
             reason=node.reason,
             since=_wall(node.since),
-            restarts=node.failures,
+            restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),
             dependents=dependents,
         )

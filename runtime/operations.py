@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
@@ -14,13 +13,6 @@ from runtime.status import OperationStatus
 from schema.errors import ErrorKind, MachineError
 
 OPERATION_KEY: Final = "opid"  # metadata key of the wire, in requests and replies
-
-_current: ContextVar[Operation | None] = ContextVar("operation", default=None)
-
-
-def current() -> Operation | None:
-    """The operation that the running task serves, or None."""
-    return _current.get()
 
 
 class Operation:
@@ -69,7 +61,7 @@ class Entry:
     Leaving raises MachineError (CANCELLED) if the operation was cancelled by its id, and (TIMEOUT) if `seconds` passed.
     """
 
-    __slots__ = ("_operations", "_scope", "_token", "operation")
+    __slots__ = ("_operations", "_scope", "operation")
 
     def __init__(self, operations: Operations, operation: Operation, seconds: float) -> None:
         self._operations = operations
@@ -79,20 +71,17 @@ class Entry:
     def __enter__(self) -> Operation:
         self._operations.add(self.operation, self._scope)
         self._scope.__enter__()
-        self._token = _current.set(self.operation)
         return self.operation
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        _current.reset(self._token)
+    ) -> None:
         self._operations.remove(self.operation, self._scope)
-        suppressed = bool(self._scope.__exit__(kind, error, traceback))
+        self._scope.__exit__(kind, error, traceback)
         if self._scope.cancelled_caught:
             if self.operation.cancelled:
                 raise MachineError(f"operation {self.operation.id} was cancelled", kind=ErrorKind.CANCELLED)
             raise MachineError(f"{self.operation.method} took longer than the server allows", kind=ErrorKind.TIMEOUT)
-        return suppressed
 
 
 class Operations:

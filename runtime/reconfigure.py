@@ -1,22 +1,19 @@
 """From a machine document to the resources that should exist: pure, whole, one bad entry never in the way of others.
 
-Each entry becomes one Wanted. An entry that cannot be built is wanted all the same, with its fault: it is a node that is
-unhealthy and says why, so that a person finds it where it was configured.
+Each entry becomes one Wanted. An entry that cannot be built is wanted all the same, with its fault: it is a node that
+is unhealthy and says why, so that a person finds it where it was configured.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
-
 from runtime.resource import Attributes, Resource
 from schema.attributes import decode
-from schema.errors import ConfigError, MachineError
-from schema.machine import MachineDocument, ResourceEntry
+from schema.errors import ConfigError, ConfigErrors, MachineError
+from schema.machine import BrokenEntry, MachineDocument, ResourceEntry
 from schema.names import API, Model, ResourceName
 from schema.report import did_you_mean
 
@@ -83,32 +80,32 @@ class Directory:
 
 def plan(document: MachineDocument, classes: Classes) -> Plan:
     """What should exist, whatever exists now. Never raises for a bad entry."""
-    entries = [*document.components, *document.services]
-    broken = [entry for entry in document.broken if entry.name is not None]
-    directory = Directory(
-        [*(entry.name for entry in entries), *(entry.name for entry in broken if entry.name is not None)]
-    )
-    counts = Counter(str(entry.name) for entry in entries)
+    entries = document.resources
+    broken = _broken(document)
+    directory = Directory([*(entry.name for entry in entries), *(wanted.name for wanted in broken.values())])
     warnings: list[ConfigError] = []
-    wanted: dict[str, Wanted] = {}
-    for entry in broken:
-        assert entry.name is not None
-        wanted[str(entry.name)] = _faulty(entry.name, entry.path, "", entry.error)
+    wanted = dict(broken)
     for entry in entries:
-        full = str(entry.name)
-        if counts[full] > 1:
-            places = [other.path for other in entries if str(other.name) == full]
-            fault = ConfigError(
-                entry.path, f"{full} is configured at {' and '.join(places)}", remedy="rename one of them"
-            )
-            wanted[full] = _faulty(entry.name, entry.path, str(entry.model), fault)
-            continue
         try:
-            wanted[full] = _want(entry, classes, directory, warnings)
+            wanted[str(entry.name)] = _want(entry, classes, directory, warnings)
         except MachineError as error:
-            fault = _blame_modules(error, entry, document) if not isinstance(error, ConfigError) else error
-            wanted[full] = _faulty(entry.name, entry.path, str(entry.model), fault)
+            fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, document)
+            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
     return Plan(wanted, tuple(warnings))
+
+
+def _broken(document: MachineDocument) -> dict[str, Wanted]:
+    """Entries with mistakes whose name can be read; those that share a name become one."""
+    found: dict[ResourceName, list[BrokenEntry]] = {}
+    for entry in document.broken:
+        if entry.resource is not None:
+            found.setdefault(entry.resource, []).append(entry)
+    return {
+        str(name): _faulty(
+            name, entries[0].path, "", ConfigErrors([one for entry in entries for one in entry.problems])
+        )
+        for name, entries in found.items()
+    }
 
 
 def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings: list[ConfigError]) -> Wanted:
@@ -133,7 +130,7 @@ def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings
         name=entry.name,
         path=entry.path,
         model=str(entry.model),
-        version=(str(entry.model), msgspec.json.encode(entry.attributes, order="deterministic")),
+        version=entry.version,
         requires=frozenset(requires),
         uses=frozenset(uses - requires - {me}),
         cls=cls,

@@ -22,7 +22,7 @@ class Registry:
 
     def __init__(self, table: Mapping[tuple[str, str], str] | None = None) -> None:
         if table is None:
-            from runtime.builtin import BUILTIN as table  # noqa: PLC0415 - only who wants the built-ins pays for them
+            from runtime.builtin import BUILTIN as table
         self._paths: dict[tuple[str, str], str] = dict(table)
         self._classes: dict[tuple[str, str], type[Resource]] = {}
 

@@ -29,7 +29,7 @@ class ResourceStatus:
     reason: str  # why it is not ready; empty when it is
     since: datetime  # when it entered this state
     revision: str  # revision of the configuration that it was built from
-    restarts: int  # failed starts and crashes since it was last configured
+    restarts: int  # how often it was started again
     dependencies: tuple[str, ...]  # node names it needs or uses
     dependents: tuple[str, ...]  # node names that need or use it
     calls: int  # method calls in flight

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from runtime.operations import current
 from runtime.resource import Actuator
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from runtime.host import ResourceHost
     from runtime.machine import Machine
+    from runtime.operations import Operation
 
 STOP_LIMIT: Final = 10.0  # seconds for all of them together; they are stopped at the same time
 
 
-async def stop_all(machine: Machine, extra: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-    """Cancel every operation but the caller's own, then stop every actuator, whatever becomes of the caller.
+async def stop_all(
+    machine: Machine, extra: Mapping[str, Mapping[str, Any]] | None = None, *, besides: Operation | None = None
+) -> None:
+    """Cancel every operation but `besides` (the caller's own), then stop every actuator, even if the caller is gone.
 
-    `extra` maps full resource names to additional arguments of their stop. Raises MachineError listing each resource that
-    could not be stopped and why, after all the others were.
+    `extra` maps full resource names to additional arguments of their stop. Raises MachineError listing each resource
+    that could not be stopped and why, after all the others were.
     """
-    machine.operations.cancel_all(besides=current())
+    machine.operations.cancel_all(besides=besides)
     failures = await stop_resources(machine, tuple(machine.hosts), extra)
     if failures:
         listed = "; ".join(f"{name}: {error}" for name, error in sorted(failures.items()))

@@ -6,6 +6,7 @@ import functools
 from typing import Final
 
 PLATFORM: Final = "rdk"  # the word of the wire for a machine server
+API_VERSION: Final = "v0.1.601"  # of the published API that the pinned viam-sdk carries
 UNKNOWN: Final = "0.0.0+unknown"  # run from a source tree that was not installed
 
 

@@ -1,0 +1,169 @@
+"""The command line of machine-server: options in one dash or two, `-ftdc=false`, bare booleans.
+
+Only what is needed to read the options is imported here, so that `-version` and mistakes answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+EXIT_OK: Final = 0  # stopped as asked, or did what was asked
+EXIT_FAILED: Final = 1  # could not start, or failed
+EXIT_USAGE: Final = 2  # the command line is wrong, or asks for what is not built yet
+EXIT_STUCK: Final = 3  # asked to stop, but did not within the limit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:
+    """A boolean in the style of Go: bare, or with `=true` or `=false`."""
+    return click.option(
+        f"-{name}",
+        f"--{name}",
+        type=click.BOOL,
+        is_flag=False,
+        flag_value="true",
+        default=default,
+        metavar="[=true|false]",
+        help=f"{help_text}{'  [default: true]' if default else ''}",
+    )
+
+
+def _value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Function], Function]:
+    return click.option(f"-{name}", f"--{name}", type=kind, metavar=metavar, help=help_text)
+
+
+_PATH: Final = click.Path(path_type=Path)
+
+NOT_BUILT: Final = {
+    "ftdc": "full-time data capture is not built yet: none is kept",
+    "webrtc": "WebRTC is not built yet: clients connect directly",
+    "disable_mdns": "multicast DNS is not built yet: the machine is not announced anyway",
+    "output_telemetry": "metrics and spans are not built yet: none are printed",
+    "shareddir": "there are no static web assets outside the program: the folder is not read",
+    "untrusted_env": "this version starts no processes and has no shell service: there is nothing to disable",
+    "webprofile": "the profiler in the HTTP server is not built yet: use -cpuprofile",
+}
+"""What an option is answered with whose feature does not exist yet: one line, when it is given."""
+
+
+@click.command(
+    "machine-server",
+    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 110},
+    epilog=(
+        "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
+        "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."
+    ),
+)
+@_value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
+@_switch("debug", "Log at debug level, whatever the configuration says.")
+@_value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
+@_switch("no-tls", "Serve without TLS even if the configuration names a certificate.")
+@_switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
+@_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration with its values, secrets included.")
+@_switch("version", "Print the version and exit.")
+@_value("dump-resources", _PATH, "FILE", "Write every built-in model with its attributes as JSON to FILE and exit.")
+@_value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
+@_switch("network-check", "Run only the network checks and exit (not built yet).")
+@_switch("disable-mdns", "Do not announce the machine by multicast DNS.")
+@_switch("ftdc", "Keep full-time diagnostic data.", default=True)
+@_switch("output-telemetry", "Print metrics and spans.")
+@_value("shareddir", _PATH, "DIRECTORY", "Accepted for compatibility; there are no static assets outside the program.")
+@_switch("untrusted-env", "Refuse processes and shell access.")
+@_switch("webprofile", "Include a profiler in the HTTP server.")
+@_switch("webrtc", "Prefer WebRTC to direct connections.", default=True)
+@click.pass_context
+def command(context: click.Context, **options: Any) -> None:
+    """Run one machine: its components, services and the server that offers them.
+
+    Options take one dash or two; values follow after a space or '='.
+    """
+    if options["version"]:
+        from runtime.version import version
+
+        click.echo(f"machine-server {version()}")
+        return
+    if options["dump_resources"] is not None:
+        from runtime.dump import dump_resources
+
+        try:
+            dump_resources(options["dump_resources"])
+        except OSError as error:
+            _fail(f"{options['dump_resources']} cannot be written: {error.strerror}", EXIT_FAILED)
+        return
+    if options["network_check"]:
+        _fail("-network-check is not built yet", EXIT_USAGE)
+    if options["config"] is None:
+        _fail("-config is missing: name the machine's configuration file, such as -config machine.json", EXIT_USAGE)
+    given = [name for name in NOT_BUILT if options[name] and _given(context, name)]
+    sys.exit(_serve(options, [f"-{name.replace('_', '-')}: {NOT_BUILT[name]}" for name in given]))
+
+
+def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
+    from runtime.options import Options
+
+    parsed = Options(
+        config=options["config"],
+        debug=options["debug"],
+        log_file=options["log_file"],
+        no_tls=options["no_tls"],
+        allow_insecure_creds=options["allow_insecure_creds"],
+        reveal_sensitive_config_diffs=options["reveal_sensitive_config_diffs"],
+        untrusted_env=options["untrusted_env"],
+        ready_fd=_ready_fd(),
+    )
+    profile = options["cpuprofile"]
+    if profile is None:
+        from runtime.app import main
+
+        return main(parsed, warnings)
+    from cProfile import Profile
+
+    try:
+        profile.touch(mode=0o600)
+    except OSError as error:
+        _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
+    with Profile() as profiler:
+        from runtime.app import main
+
+        code = main(parsed, warnings)
+    profiler.dump_stats(profile)
+    return code
+
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _ready_fd() -> int | None:
+    """The descriptor that a parent wants to hear from when the port is open."""
+    text = os.environ.pop("MACHINE_READY_FD", "")
+    if not text:
+        return None
+    try:
+        descriptor = int(text)
+        os.fstat(descriptor)
+    except (ValueError, OSError):
+        _fail(f"MACHINE_READY_FD={text!r} is not an open descriptor", EXIT_USAGE)
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+def _fail(message: str, code: int) -> Any:
+    click.echo(f"machine-server: {message}", err=True)
+    sys.exit(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run machine-server with `arguments` (default: those of the process); exits with a code of this module."""
+    command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-server")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Dispatch: from a call to its driver, bracketed by operation, session, limit, deadline and the life of the driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Final
+
+from rpc.api.target import CallInfo
+from runtime.host import ResourceHost, Use
+from runtime.machine import Machine
+from runtime.operations import OPERATION_KEY, Entry, Operation
+from runtime.sessions import MONITORED_KEY, SESSION_KEY, Session
+from schema.errors import ErrorKind, MachineError
+from schema.report import did_you_mean
+
+UNARY_LIMIT: Final = 600.0  # seconds a unary call may take if its client sets no deadline; reference: 10 min
+STREAM_LIMIT: Final = float("inf")
+REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value
+UNLIMITED: Final = frozenset({"log", "send_traces"})  # machine-wide methods that never count against the limit
+
+Service = Callable[[CallInfo, Operation], object]
+"""Makes the object whose method answers one call to a machine-wide service."""
+
+
+class Dispatch:
+    """The Target of every API of one machine; `services` are the machine-wide ones by protobuf service name."""
+
+    def __init__(self, machine: Machine, *, requests_limit: int = REQUESTS_LIMIT) -> None:
+        self.machine = machine
+        self.services: dict[str, Service] = {}
+        self.requests_limit = requests_limit
+        self.machine_wide = 0  # machine-wide calls in flight
+
+    def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
+        """Bracket one call; entering raises MachineError if there is nothing to call, or not now."""
+        return _ResourceCall(self, request) if request.api is not None else _MachineCall(self, request)
+
+    def host(self, request: CallInfo) -> ResourceHost:
+        """The ready resource that `request` is for.
+
+        Raises MachineError: NOT_FOUND with near names or the API under which the name exists, UNAVAILABLE with state
+        and reason.
+        """
+        machine = self.machine
+        full = f"{request.api}/{request.name}"
+        host = machine.hosts.get(full)
+        if host is not None:
+            return host
+        if full in machine.wanted:
+            raise machine.not_ready(full)
+        same_api = [one.name.short for one in machine.wanted.values() if one.name.api == request.api]
+        others = [str(one.name.api) for one in machine.wanted.values() if one.name.short == request.name]
+        if others:
+            remedy = f"{request.name!r} is a {' and a '.join(others)}"
+        else:
+            remedy = did_you_mean(request.name, same_api) or (f"there is no {request.api} on this machine")
+        raise MachineError(f"no {request.api} named {request.name!r}", kind=ErrorKind.NOT_FOUND, remedy=remedy)
+
+    def session(self, request: CallInfo) -> Session | None:
+        """The session that the caller claims; MachineError (INVALID, EXPIRED) if it is not a living one of its own."""
+        sid = request.metadata.get(SESSION_KEY)
+        return self.machine.sessions.find(sid, owner_of(request)) if sid else None
+
+    def enter(self, request: CallInfo, resource: str, session: Session | None) -> Entry:
+        """Begin the operation of this call."""
+        return self.machine.operations.enter(
+            request.rpc,
+            resource=resource,
+            session=session.id if session else "",
+            opid=request.metadata.get(OPERATION_KEY),
+            seconds=STREAM_LIMIT if request.streaming else UNARY_LIMIT,
+        )
+
+    def exhausted(self, resource: str) -> MachineError:
+        """That the limit of a resource is reached, and who holds it."""
+        held = Counter(
+            one.method.rpartition("/")[2] for one in self.machine.operations.running() if one.resource == resource
+        )
+        listed = ", ".join(f"{count} {method}" for method, count in held.most_common(5))
+        return MachineError(
+            f"{resource or 'the machine itself'} has {self.requests_limit} calls in flight ({listed})",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="wait for some to end, or cancel them (GetOperations lists them)",
+        )
+
+
+class _ResourceCall:
+    """A call to one resource."""
+
+    __slots__ = ("_dispatch", "_entry", "_request", "_use")
+    _entry: Entry
+    _use: Use
+
+    def __init__(self, dispatch: Dispatch, request: CallInfo) -> None:
+        self._dispatch = dispatch
+        self._request = request
+
+    async def __aenter__(self) -> Any:
+        dispatch, request = self._dispatch, self._request
+        session = dispatch.session(request)
+        host = dispatch.host(request)
+        full = str(host.name)
+        if len(host.calls) >= dispatch.requests_limit:
+            raise dispatch.exhausted(full)
+        entry = dispatch.enter(request, full, session)
+        use = host.use()
+        driver = await use.__aenter__()
+        self._use, self._entry = use, entry
+        request.reply_metadata[OPERATION_KEY] = entry.operation.id
+        if request.monitored:
+            dispatch.machine.sessions.command(full, session)
+            if session is not None:
+                request.reply_metadata[MONITORED_KEY] = full
+        entry.__enter__()
+        return driver
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        try:
+            self._entry.__exit__(kind, error, traceback)
+        except MachineError as ours:
+            await self._use.__aexit__(type(ours), ours, ours.__traceback__)
+            raise
+        return await self._use.__aexit__(kind, error, traceback)
+
+
+class _MachineCall:
+    """A call to a machine-wide service."""
+
+    __slots__ = ("_counted", "_dispatch", "_entry", "_request")
+    _entry: Entry
+
+    def __init__(self, dispatch: Dispatch, request: CallInfo) -> None:
+        self._dispatch = dispatch
+        self._request = request
+        self._counted = request.method not in UNLIMITED
+
+    async def __aenter__(self) -> Any:
+        dispatch, request = self._dispatch, self._request
+        service = request.rpc.strip("/").partition("/")[0]
+        if self._counted and dispatch.machine_wide >= dispatch.requests_limit:
+            raise dispatch.exhausted("")
+        self._entry = dispatch.enter(request, "", None)
+        request.reply_metadata[OPERATION_KEY] = self._entry.operation.id
+        dispatch.machine_wide += self._counted
+        self._entry.__enter__()
+        return dispatch.services[service](request, self._entry.operation)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._dispatch.machine_wide -= self._counted
+        self._entry.__exit__(kind, error, traceback)
+
+
+def owner_of(request: CallInfo) -> str:
+    """Who calls, as authenticated; empty on an open server."""
+    return str(request.identity.entity) if request.identity is not None else ""

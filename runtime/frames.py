@@ -1,0 +1,170 @@
+"""The frame system: where every part stands relative to its parent, and poses from one frame to another.
+
+Pure. Only frames that do not move are known here; asking through one that does (an arm, a gantry) is refused instead of
+answered wrongly. Lengths in mm, angles in degrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+from schema.frames import WORLD
+from schema.geometry import Geometry, Pose, PoseInFrame
+from schema.machine import MachineDocument
+
+ORIGIN_SUFFIX: Final = "_origin"  # of the frame in which a part is mounted, when the part itself moves
+_POLE: Final = 1e-4  # nearer to the z axis than this, the direction's longitude means nothing
+
+Quaternion = tuple[float, float, float, float]  # w, x, y, z
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One frame: `pose` of it in `parent`; `moves` if the part's own frame follows its joints."""
+
+    name: str
+    parent: str = WORLD
+    pose: Pose = field(default_factory=Pose)
+    geometry: Geometry | None = None
+    moves: bool = False
+
+
+MOVING: Final = frozenset({"arm", "gantry", "gripper"})
+"""Components whose own frame follows their joints."""
+
+
+def of_document(document: MachineDocument) -> Frames:
+    """The frames that the components of a machine are configured with."""
+    return Frames(
+        Part(
+            name=entry.frame.id or entry.name.name,
+            parent=entry.frame.parent or WORLD,
+            pose=entry.frame.pose,
+            geometry=entry.frame.geometry,
+            moves=entry.api.subtype in MOVING,
+        )
+        for entry in document.components
+        if entry.frame is not None
+    )
+
+
+class Frames:
+    """A tree of frames under `world`."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts: dict[str, Part] = {}
+        for part in parts:
+            self._parts.setdefault(part.name, part)
+
+    def with_parts(self, parts: Iterable[Part]) -> Frames:
+        """These frames and more; a new part replaces one of the same name."""
+        return Frames([*parts, *self._parts.values()])
+
+    def ordered(self) -> list[Part]:
+        """Parts whose chain of parents reaches `world`, parents first; the others are left out."""
+        done: dict[str, bool] = {WORLD: True}
+
+        def reaches(name: str, seen: frozenset[str]) -> bool:
+            if name not in done:
+                part = self._parts.get(name.removesuffix(ORIGIN_SUFFIX) if name not in self._parts else name)
+                if part is None or name in seen:
+                    return False
+                done[name] = reaches(part.parent, seen | {name})
+                if done[name] and part.name == name:
+                    order.append(part)
+            return done[name]
+
+        order: list[Part] = []
+        for name in self._parts:
+            reaches(name, frozenset())
+        return order
+
+    def transform(self, source: PoseInFrame, destination: str) -> PoseInFrame:
+        """`source` as seen from the frame `destination`.
+
+        Raises MachineError: NOT_FOUND for a frame that is not there or not connected to `world`, UNSUPPORTED for one
+        that moves.
+        """
+        to_world = compose(self._in_world(source.reference_frame or WORLD), source.pose)
+        return PoseInFrame(destination, compose(invert(self._in_world(destination)), to_world))
+
+    def _in_world(self, name: str) -> Pose:
+        pose = Pose()
+        seen: set[str] = set()
+        while name != WORLD:
+            if name in seen:
+                raise MachineError(f"the parents of frame {name!r} form a circle", kind=ErrorKind.PRECONDITION)
+            seen.add(name)
+            part = self._parts.get(name)
+            if part is None and name.endswith(ORIGIN_SUFFIX):
+                part = self._parts.get(name.removesuffix(ORIGIN_SUFFIX))
+            elif part is not None and part.moves:
+                raise MachineError(
+                    f"frame {name!r} moves with its joints, which are not followed yet",
+                    kind=ErrorKind.UNSUPPORTED,
+                    remedy=f"use {name}{ORIGIN_SUFFIX} for the place where it is mounted",
+                )
+            if part is None:
+                raise MachineError(f"there is no frame {name!r}", kind=ErrorKind.NOT_FOUND, remedy=self._known())
+            pose = compose(part.pose, pose)
+            name = part.parent
+        return pose
+
+    def _known(self) -> str:
+        return f"known frames: {', '.join([WORLD, *sorted(self._parts)])}"
+
+
+def compose(outer: Pose, inner: Pose) -> Pose:
+    """`inner`, given in the frame that stands at `outer`, as seen from the frame of `outer`."""
+    turn = _quaternion(outer)
+    x, y, z = _rotate(turn, (inner.x, inner.y, inner.z))
+    return _pose((outer.x + x, outer.y + y, outer.z + z), _multiply(turn, _quaternion(inner)))
+
+
+def invert(pose: Pose) -> Pose:
+    """The pose that undoes `pose`."""
+    w, x, y, z = _quaternion(pose)
+    back = (w, -x, -y, -z)
+    return _pose(_rotate(back, (-pose.x, -pose.y, -pose.z)), back)
+
+
+def _quaternion(pose: Pose) -> Quaternion:
+    """Turn z towards the direction (longitude, then latitude), after turning by theta about z."""
+    length = math.hypot(pose.o_x, pose.o_y, pose.o_z)
+    x, y, z = (pose.o_x / length, pose.o_y / length, pose.o_z / length) if length else (0.0, 0.0, 1.0)
+    longitude = math.atan2(y, x) if 1 - abs(z) > _POLE else 0.0
+    latitude = math.acos(max(-1.0, min(1.0, z)))
+    turn = _multiply(_about_z(longitude), (math.cos(latitude / 2), 0.0, math.sin(latitude / 2), 0.0))
+    return _multiply(turn, _about_z(math.radians(pose.theta)))
+
+
+def _pose(place: tuple[float, float, float], turn: Quaternion) -> Pose:
+    x, y, z = _rotate(turn, (0.0, 0.0, 1.0))
+    direction = Pose(o_x=x, o_y=y, o_z=z)
+    w, qx, qy, qz = _quaternion(direction)
+    left = _multiply((w, -qx, -qy, -qz), turn)
+    theta = math.degrees(2 * math.atan2(left[3], left[0]))
+    return Pose(*place, x, y, z, math.remainder(theta, 360.0))
+
+
+def _about_z(angle: float) -> Quaternion:
+    return (math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2))
+
+
+def _multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+    return (
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
+    )
+
+
+def _rotate(turn: Quaternion, vector: tuple[float, float, float]) -> tuple[float, float, float]:
+    w, x, y, z = turn
+    _, rx, ry, rz = _multiply(_multiply(turn, (0.0, *vector)), (w, -x, -y, -z))
+    return rx, ry, rz

@@ -1,0 +1,1 @@
+"""The machine-wide RobotService."""

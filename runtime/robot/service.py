@@ -1,0 +1,198 @@
+"""RobotService: the machine as a whole, as clients see it. One object per call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from rpc.api.table import APIS
+from rpc.api.target import CallInfo
+from runtime import frames
+from runtime.dispatch import owner_of
+from runtime.machine import Machine
+from runtime.operations import Operation
+from runtime.resource import Unsupported
+from runtime.robot import messages as m
+from runtime.robot.logs import forward
+from runtime.status import MachineState
+from runtime.stop import stop_all
+from runtime.version import API_VERSION, PLATFORM, version
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import PoseInFrame
+
+SERVICE = "viam.robot.v1.RobotService"
+
+
+class RobotService:
+    """Methods are the RPCs; nothing here waits for a reconfiguration."""
+
+    def __init__(self, machine: Machine, call: CallInfo, operation: Operation) -> None:
+        self._machine = machine
+        self._call = call
+        self._operation = operation
+
+    # ---- what there is
+
+    async def resource_names(self) -> list[m.Name]:
+        """Every ready resource."""
+        return [m.Name.of(name) for name in self._machine.resource_names()]
+
+    async def resource_rpc_subtypes(self) -> list[m.ResourceRPCSubtype]:
+        """The APIs of the ready resources, each with its protobuf service."""
+        apis = sorted({name.api for name in self._machine.resource_names()})
+        return [m.ResourceRPCSubtype(m.Name.of_api(api), APIS[api].service) for api in apis if api in APIS]
+
+    async def get_machine_status(self) -> m.GetMachineStatusResponse:
+        """Every configured resource with its state and reason, and how far the machine is."""
+        status = self._machine.status()
+        return m.GetMachineStatusResponse(
+            resources=[
+                m.ResourceStatus(
+                    name=_name(one.name),
+                    state=m.ResourceState[one.state.upper()],
+                    last_updated=one.since,
+                    revision=one.revision,
+                    error=one.reason if one.state == "unhealthy" else "",
+                )
+                for one in status.resources
+            ],
+            config=m.ConfigStatus(status.config.revision, status.config.last_updated),
+            state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,
+        )
+
+    async def get_version(self) -> m.GetVersionResponse:
+        """Platform, version of this server, version of the API."""
+        return m.GetVersionResponse(PLATFORM, version(), API_VERSION)
+
+    async def get_cloud_metadata(self) -> Any:
+        """Refused: no cloud manages this machine yet."""
+        raise MachineError(
+            "this machine is not managed by a cloud",
+            kind=ErrorKind.PRECONDITION,
+            remedy="it runs from a local configuration file",
+        )
+
+    async def get_models_from_modules(self) -> list[m.ModuleModel]:
+        """None: this version runs no modules."""
+        return []
+
+    async def list_tunnels(self) -> list[m.Tunnel]:
+        """None: this version opens no tunnels."""
+        return []
+
+    # ---- operations
+
+    async def get_operations(self) -> list[m.Operation]:
+        """Every call in progress but this one."""
+        return [
+            m.Operation(id=one.id, method=one.method, started=one.started, session_id=one.session or None)
+            for one in self._machine.operations.running(besides=self._operation)
+        ]
+
+    async def cancel_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Cancel a call by its id; NOT_FOUND if it does not run."""
+        self._other(id).cancel()
+
+    async def block_for_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Return when a call has ended; NOT_FOUND if it does not run."""
+        await self._other(id).wait()
+
+    def _other(self, opid: str) -> Operation:
+        found = self._machine.operations.find(opid)
+        if found is self._operation:
+            raise MachineError(f"{opid} is this very call", kind=ErrorKind.INVALID, remedy="name another operation")
+        return found
+
+    async def stop_all(self, extra: Sequence[m.StopExtraParameters] = ()) -> None:
+        """Cancel every other call and bring every actuator to rest."""
+        await stop_all(self._machine, {one.name.full: one.params for one in extra}, besides=self._operation)
+
+    # ---- sessions
+
+    async def start_session(self, resume: str = "") -> m.StartSessionResponse:
+        """Begin a session, or go on with one that lives."""
+        address = self._call.peer.addr() if self._call.peer is not None else None
+        peer = ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address or "")
+        session = self._machine.sessions.start(resume=resume, owner=owner_of(self._call), peer=peer)
+        return m.StartSessionResponse(session.id, timedelta(seconds=session.window))
+
+    async def send_session_heartbeat(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """The client lives; INVALID_ARGUMENT "SESSION_EXPIRED" if its session does not."""
+        self._machine.sessions.find(id, owner_of(self._call)).touch()
+
+    async def get_sessions(self) -> list[m.Session]:
+        """Every living session."""
+        return [
+            m.Session(one.id, m.PeerConnectionInfo(remote_address=one.peer or None))
+            for one in self._machine.sessions.status()
+        ]
+
+    # ---- frames
+
+    async def frame_system_config(
+        self, supplemental_transforms: Sequence[m.Transform] = ()
+    ) -> list[m.FrameSystemConfig]:
+        """Every part that is connected to `world`, parents first."""
+        return [
+            m.FrameSystemConfig(
+                m.Transform(part.name, PoseInFrame(part.parent, part.pose), part.geometry),
+            )
+            for part in self._frames(supplemental_transforms).ordered()
+        ]
+
+    async def get_pose(
+        self,
+        component_name: str,
+        destination_frame: str = "",
+        supplemental_transforms: Sequence[m.Transform] = (),
+        *,
+        extra: Any = None,
+    ) -> PoseInFrame:
+        """Where a component is, seen from a frame (default `world`)."""
+        known = self._frames(supplemental_transforms)
+        return known.transform(PoseInFrame(component_name), destination_frame or frames.WORLD)
+
+    async def transform_pose(
+        self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
+    ) -> PoseInFrame:
+        """A pose seen from another frame."""
+        return self._frames(supplemental_transforms).transform(source, destination)
+
+    def _frames(self, supplemental: Sequence[m.Transform]) -> frames.Frames:
+        return frames.of_document(self._machine.document).with_parts(
+            frames.Part(
+                one.reference_frame,
+                one.pose_in_observer_frame.reference_frame or frames.WORLD,
+                one.pose_in_observer_frame.pose,
+                one.physical_object,
+            )
+            for one in supplemental
+        )
+
+    # ---- the rest
+
+    async def log(self, logs: Sequence[m.LogEntry]) -> None:
+        """Put messages of a module into this machine's log."""
+        forward(logs)
+
+    async def shutdown(self) -> None:
+        """Stop the whole server in order; the reply is sent before it stops."""
+        self._machine.request_stop("a client called Shutdown")
+
+    async def restart_module(self, module_id: str | None = None, module_name: str | None = None) -> None:
+        """NOT_FOUND for a module that is not configured; refused for others: this version runs no modules."""
+        wanted = module_id or module_name or ""
+        if not any(wanted in (module.module_id, module.name) for module in self._machine.document.modules):
+            raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
+        raise Unsupported(f"module {wanted!r} cannot be restarted", remedy="this version does not run modules yet")
+
+    async def transform_pcd(self, point_cloud_pcd: bytes, source: str, destination: str) -> bytes:
+        """Refused."""
+        raise Unsupported("point clouds are not transformed yet")
+
+
+def _name(full: str) -> m.Name:
+    api, _, short = full.partition("/")
+    namespace, kind, subtype = api.split(":")
+    return m.Name(namespace, kind, subtype, short)
