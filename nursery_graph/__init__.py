@@ -1,0 +1,18 @@
+"""A nursery whose children know what they need.
+
+Nodes start when what they require is ready and stop after everything that depends on them, whatever the cause. The
+contract is in docs/design/nursery_graph.md; a first example is in the package's README.
+"""
+
+from nursery_graph.graph import Graph as Graph
+from nursery_graph.instance import CurrentNode as CurrentNode
+from nursery_graph.instance import current_node as current_node
+from nursery_graph.lifecycle import State as State
+from nursery_graph.node import Node as Node
+from nursery_graph.node import Run as Run
+from nursery_graph.observe import Changes as Changes
+from nursery_graph.restart import Restart as Restart
+from nursery_graph.status import NodeStatus as NodeStatus
+from nursery_graph.status import Overdue as Overdue
+from nursery_graph.status import Snapshot as Snapshot
+from nursery_graph.status import Transition as Transition
