@@ -1,0 +1,357 @@
+"""Serves Python classes as published services: handlers for `rpc.call`, made once from descriptors and type hints.
+
+A call is read into keyword arguments, bracketed by the target, made, and its result written into the reply. What the
+class does not implement is UNIMPLEMENTED; a result that does not fit the API is the driver's bug: INTERNAL, and logged.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+from grpclib.const import Cardinality, Handler
+
+from rpc.api.check import problems
+from rpc.api.decode import field_reader, keywords_reader
+from rpc.api.encode import field_filler, message_fill, message_type
+from rpc.api.fit import FitError
+from rpc.api.hints import ANY, Hint, Slot, signature_of
+from rpc.api.methods import Method, methods_of
+from rpc.api.table import APIS, SERVICES, Entry
+from rpc.api.target import CallInfo, Target
+from schema.errors import ErrorKind, MachineError
+from schema.names import API
+
+_log = structlog.stdlib.get_logger("rpc.api")
+
+Keywords = Callable[[Any], dict[str, Any]]
+
+
+def serve_api(api: API, base: type, target: Target) -> Mapping[str, Handler]:
+    """Handlers of a resource API by path; `base` is the class that its drivers derive from.
+
+    Raises MachineError if the API is not a published one, TypeError if `base` does not fit it.
+    """
+    entry = APIS.get(api)
+    if entry is None:
+        raise MachineError(f"{api} is not a published API", kind=ErrorKind.UNSUPPORTED)
+    return _serve(entry, base, target)
+
+
+def serve_service(service: str, cls: type, target: Target) -> Mapping[str, Handler]:
+    """Handlers of a machine-wide service by path; RPCs that `cls` has no method for are left out.
+
+    Raises MachineError if the service is not a published one, TypeError if `cls` does not fit it.
+    """
+    entry = SERVICES.get(service)
+    if entry is None:
+        raise MachineError(f"{service} is not a published service", kind=ErrorKind.UNSUPPORTED)
+    return _serve(entry, cls, target)
+
+
+def _serve(entry: Entry, cls: type, target: Target) -> Mapping[str, Handler]:
+    methods = [method for name, method in methods_of(entry).items() if hasattr(cls, name)]
+    wrong = [problem for method in methods for problem in problems(method, cls)]
+    if wrong:
+        raise TypeError("; ".join(wrong))
+    return {method.path: _Binding(method, cls, entry.api, target).handler() for method in methods}
+
+
+class _Binding:
+    """One RPC bound to the method of a class."""
+
+    def __init__(self, method: Method, cls: type, api: API | None, target: Target) -> None:
+        self.method = method
+        self.api = api
+        self.target = target
+        signature = signature_of(getattr(cls, method.name))
+        self.slots = dict(signature.parameters)
+        if signature.any_keyword:
+            self.slots |= {name: Slot(ANY, required=False) for name in method.arguments.keys() - self.slots.keys()}
+        self.encode = _encoder(method, signature.result)
+
+    def handler(self) -> Handler:
+        """As `rpc.call` and grpclib want it."""
+        method = self.method
+        if method.client_streaming:
+            function = self.bidirectional() if method.server_streaming else self.client_streaming()
+        else:
+            function = self.server_streaming() if method.server_streaming else self.unary()
+        cardinality = Cardinality((method.client_streaming, method.server_streaming))
+        return Handler(function, cardinality, method.request_class, method.reply_class)
+
+    def unary(self) -> Callable[[Any], Any]:
+        """One request, one reply."""
+        read, name_of, encode, call = self.reader(), self.name_reader(), self.encode, self.target.call
+        api, method, path, monitored = self.api, self.method.name, self.method.path, self.method.monitored
+
+        async def answer(stream: Any) -> None:
+            request = await stream.recv_message()
+            if request is None:
+                raise _missing(path)
+            keywords = read(request)
+            info = CallInfo(
+                api, name_of(request), method, path, monitored, False, stream.metadata, stream.identity, stream.peer
+            )
+            async with call(info) as found:
+                if info.reply_metadata:
+                    await stream.send_initial_metadata(metadata=info.reply_metadata)
+                try:
+                    result = await getattr(found, method)(**keywords)
+                except (NotImplementedError, AttributeError) as error:
+                    raise _not_implemented(found, info, error) from error
+                try:
+                    reply = encode(result)
+                except FitError as error:
+                    raise _driver_bug(found, info, error) from None
+            await stream.send_message(reply)
+
+        return answer
+
+    def server_streaming(self) -> Callable[[Any], Any]:
+        """One request, any number of replies."""
+        read, name_of = self.reader(), self.name_reader()
+
+        async def answer(stream: Any) -> None:
+            request = await stream.recv_message()
+            if request is None:
+                raise _missing(self.method.path)
+            await self.send_all(stream, self.info(stream, name_of(request)), read(request))
+
+        return answer
+
+    def client_streaming(self) -> Callable[[Any], Any]:
+        """Any number of requests, one reply."""
+        read, name_of = self.first_reader(), self.name_reader()
+        requests_of = self.requests_reader()
+
+        async def answer(stream: Any) -> None:
+            request = await stream.recv_message()
+            if request is None:
+                raise _missing(self.method.path)
+            keywords = read(request) | requests_of(stream, request)
+            info = self.info(stream, name_of(request))
+            async with self.target.call(info) as found:
+                await stream.send_initial_metadata(metadata=info.reply_metadata)
+                try:
+                    result = await getattr(found, self.method.name)(**keywords)
+                except (NotImplementedError, AttributeError) as error:
+                    raise _not_implemented(found, info, error) from error
+                reply = self.encoded(found, info, result)
+            await stream.send_message(reply)
+
+        return answer
+
+    def bidirectional(self) -> Callable[[Any], Any]:
+        """Any number of requests and replies."""
+        read, name_of = self.first_reader(), self.name_reader()
+        requests_of = self.requests_reader()
+
+        async def answer(stream: Any) -> None:
+            request = await stream.recv_message()
+            if request is None:
+                raise _missing(self.method.path)
+            keywords = read(request) | requests_of(stream, request)
+            await self.send_all(stream, self.info(stream, name_of(request)), keywords)
+
+        return answer
+
+    async def send_all(self, stream: Any, info: CallInfo, keywords: dict[str, Any]) -> None:
+        """Send what the method yields; the generator is closed whichever way this ends."""
+        async with self.target.call(info) as found:
+            await stream.send_initial_metadata(metadata=info.reply_metadata)
+            try:
+                results = getattr(found, self.method.name)(**keywords)
+            except (NotImplementedError, AttributeError) as error:
+                raise _not_implemented(found, info, error) from error
+            if not hasattr(results, "__aiter__"):
+                if inspect.iscoroutine(results):
+                    results.close()
+                raise _driver_bug(found, info, FitError("an async generator", results))
+            async with aclosing(_closable(results)) as items:
+                try:
+                    async for item in items:
+                        await stream.send_message(self.encoded(found, info, item))
+                except NotImplementedError as error:
+                    raise _not_implemented(found, info, error) from error
+
+    def info(self, stream: Any, name: str) -> CallInfo:
+        """What the target is told of a streaming call."""
+        method = self.method
+        return CallInfo(
+            self.api,
+            name,
+            method.name,
+            method.path,
+            method.monitored,
+            True,
+            stream.metadata,
+            stream.identity,
+            stream.peer,
+        )
+
+    def encoded(self, found: object, info: CallInfo, result: Any) -> Any:
+        """The reply that holds `result`."""
+        try:
+            return self.encode(result)
+        except FitError as error:
+            raise _driver_bug(found, info, error) from None
+
+    def name_reader(self) -> Callable[[Any], str]:
+        """Reads the resource's name from the first request."""
+        field, streamed = self.method.name_field, self.method.streamed
+        if not field:
+            return lambda request: ""
+        if streamed is not None and streamed.init and field not in self.method.request.fields_by_name:
+            return lambda request: str(getattr(getattr(request, streamed.init), field))
+        return lambda request: str(getattr(request, field))
+
+    def reader(self) -> Keywords:
+        """Reads a request into keyword arguments."""
+        return _guarded(keywords_reader(self.method.arguments, self.slots))
+
+    def first_reader(self) -> Keywords:
+        """Reads the first request of a client-streaming RPC into keyword arguments."""
+        streamed, arguments = self.method.streamed, self.method.arguments
+        assert streamed is not None
+        outer = {name: f for name, f in arguments.items() if f.containing_type is self.method.request}
+        read_outer = keywords_reader(outer, self.slots)
+        if not streamed.init:
+            return _guarded(read_outer)
+        read_init = keywords_reader({name: f for name, f in arguments.items() if name not in outer}, self.slots)
+
+        def read(request: Any) -> dict[str, Any]:
+            if not request.HasField(streamed.init):
+                raise FitError(f"{streamed.init} in the first request", request)
+            return read_outer(request) | read_init(getattr(request, streamed.init))
+
+        return _guarded(read)
+
+    def requests_reader(self) -> Callable[[Any, Any], dict[str, Any]]:
+        """Makes the argument that iterates over what the requests hold, beginning with the first."""
+        streamed = self.method.streamed
+        assert streamed is not None
+        item, argument, init = self.method.item, streamed.argument, streamed.init
+        slot = self.slots.get(argument, Slot(ANY, required=True))
+        read = field_reader(item, slot.hint.stream or ANY)
+        name = item.name
+        has = (lambda request: request.HasField(name)) if item.has_presence else lambda request: getattr(request, name)
+        again = (lambda request: request.HasField(init)) if init else lambda request: False
+
+        def requests_of(stream: Any, first: Any) -> dict[str, Any]:
+            return {argument: _Requests(stream, first, has, read, again)}
+
+        return requests_of
+
+
+class _Requests:
+    """What the requests of one call hold, one after the other; ends when the client has sent its last."""
+
+    def __init__(
+        self,
+        stream: Any,
+        first: Any,
+        has: Callable[[Any], bool],
+        read: Callable[[Any], Any],
+        again: Callable[[Any], bool],
+    ) -> None:
+        self._stream = stream
+        self._first = first
+        self._has = has
+        self._read = read
+        self._again = again
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        while True:
+            request, self._first = self._first, None
+            if request is None:
+                request = await self._stream.recv_message()
+                if request is None:
+                    raise StopAsyncIteration
+                if self._again(request):
+                    raise MachineError("the stream was begun a second time", kind=ErrorKind.INVALID)
+            if self._has(request):
+                try:
+                    return self._read(request)
+                except FitError as error:
+                    raise _invalid(error) from None
+
+
+async def _all(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for item in results:
+        yield item
+
+
+def _closable(results: Any) -> Any:
+    return results if hasattr(results, "aclose") else _all(results)
+
+
+def _encoder(method: Method, hint: Hint) -> Callable[[Any], Any]:
+    """Writes a result into a new reply."""
+    cls, fields = method.reply_class, method.reply.fields
+    if not fields:
+        return lambda result: cls()
+    whole = method.is_whole(hint)
+    fill = message_fill(method.reply) if whole else field_filler(fields[0])
+    may_be_none = not whole and hint.optional and fields[0].has_presence
+
+    def encode(result: Any) -> Any:
+        reply = cls()
+        if result is not None or not may_be_none:
+            try:
+                fill(reply, result)
+            except RecursionError:
+                raise FitError("something that does not hold itself", type(result)) from None
+        return reply
+
+    return encode
+
+
+def _guarded(read: Keywords) -> Keywords:
+    """`read`, whose failures are the caller's fault."""
+
+    def guarded(request: Any) -> dict[str, Any]:
+        try:
+            return read(request)
+        except FitError as error:
+            raise _invalid(error) from None
+        except (ValueError, TypeError) as error:  # of a class that checks its own fields
+            raise MachineError(str(error), kind=ErrorKind.INVALID) from error
+
+    return guarded
+
+
+def _invalid(error: FitError) -> MachineError:
+    return MachineError(str(error), kind=ErrorKind.INVALID)
+
+
+def _missing(path: str) -> MachineError:
+    return MachineError(f"{path}: the request is missing", kind=ErrorKind.INVALID)
+
+
+def _not_implemented(found: object, info: CallInfo, error: Exception) -> Exception:
+    """UNIMPLEMENTED for what the class does not implement; any other AttributeError is what it was."""
+    if isinstance(error, AttributeError) and (error.obj is not found or error.name != info.method):
+        return error
+    text = str(error)
+    more = f": {text}" if text and isinstance(error, NotImplementedError) else ""
+    return MachineError(f"{_describe(found, info)} does not implement {info.method}{more}", kind=ErrorKind.UNSUPPORTED)
+
+
+def _driver_bug(found: object, info: CallInfo, error: FitError) -> MachineError:
+    text = f"{_describe(found, info)} returned from {info.method} what its API does not allow: {error}"
+    _log.error(text, method=info.rpc)
+    return MachineError(text, kind=ErrorKind.INTERNAL)
+
+
+def _describe(found: object, info: CallInfo) -> str:
+    """The full name and model of a resource; the service otherwise."""
+    if info.api is None:
+        return info.rpc.rpartition("/")[0].lstrip("/")
+    return f"{info.api}/{info.name} ({getattr(found, 'MODEL', None) or type(found).__name__})"

@@ -1,0 +1,110 @@
+"""Which protobuf service speaks for which API, and what the descriptors cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from schema.names import API
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A protobuf service: its full name, the module of its messages (as for `messages.load`), its API if any."""
+
+    service: str
+    module: str
+    api: API | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """How the requests of a client-streaming RPC become one call.
+
+    Fields of `init` (a message of the first request, "" if there is none) are arguments, as are the other fields of the
+    first request; what `item` holds in each request is iterated over by the argument `argument`.
+    """
+
+    init: str
+    item: str
+    argument: str
+
+
+def _entry(kind: str, subtype: str, stub: str, file: str = "") -> Entry:
+    folder = subtype.replace("_", "")
+    module = f"{kind}.{folder}.v1.{file or folder}_pb2"
+    return Entry(f"viam.{kind}.{folder}.v1.{stub}Service", module, API("rdk", kind, subtype))
+
+
+APIS: Final[Mapping[API, Entry]] = MappingProxyType(
+    {
+        entry.api: entry
+        for entry in (
+            _entry("component", "arm", "Arm"),
+            _entry("component", "audio_in", "AudioIn"),
+            _entry("component", "audio_out", "AudioOut"),
+            _entry("component", "base", "Base"),
+            _entry("component", "board", "Board"),
+            _entry("component", "button", "Button"),
+            _entry("component", "camera", "Camera"),
+            _entry("component", "encoder", "Encoder"),
+            _entry("component", "gantry", "Gantry"),
+            _entry("component", "generic", "Generic"),
+            _entry("component", "gripper", "Gripper"),
+            _entry("component", "input_controller", "InputController", "input_controller"),
+            _entry("component", "motor", "Motor"),
+            _entry("component", "movement_sensor", "MovementSensor"),
+            _entry("component", "pose_tracker", "PoseTracker", "pose_tracker"),
+            _entry("component", "power_sensor", "PowerSensor"),
+            _entry("component", "sensor", "Sensor"),
+            _entry("component", "servo", "Servo"),
+            _entry("component", "switch", "Switch"),
+            _entry("service", "data_manager", "DataManager", "data_manager"),
+            _entry("service", "discovery", "Discovery"),
+            _entry("service", "generic", "Generic"),
+            _entry("service", "mlmodel", "MLModel"),
+            _entry("service", "motion", "Motion"),
+            _entry("service", "navigation", "Navigation"),
+            _entry("service", "sensors", "Sensors"),
+            _entry("service", "shell", "Shell"),
+            _entry("service", "slam", "SLAM"),
+            _entry("service", "video", "Video"),
+            _entry("service", "vision", "Vision"),
+            _entry("service", "world_state_store", "WorldStateStore", "world_state_store"),
+        )
+        if entry.api is not None
+    }
+)
+"""Every published API of resources."""
+
+SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(
+    {entry.service: entry for entry in APIS.values()}
+    | {
+        entry.service: entry
+        for entry in (
+            Entry("viam.robot.v1.RobotService", "robot.v1.robot_pb2"),
+            Entry("proto.rpc.v1.AuthService", "proto.rpc.v1.auth_pb2"),
+            Entry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
+            Entry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
+            Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
+            Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
+            Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
+        )
+    }
+)
+"""Every published service by its full name: those of APIS and the machine-wide ones."""
+
+MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
+"""Option of RPCs that move something: they are stopped when the session of their caller expires."""
+
+STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
+    {
+        "viam.component.arm.v1.ArmService.MoveThroughJointPositionsStreamed": Streamed("init", "batch", "batches"),
+        "viam.component.audioout.v1.AudioOutService.PlayStream": Streamed("init", "audio_chunk", "audio_chunks"),
+        "viam.robot.v1.RobotService.Tunnel": Streamed("", "data", "data"),
+        "viam.service.shell.v1.ShellService.Shell": Streamed("", "data_in", "data_in"),
+    }
+)
+"""Client-streaming RPCs by their full name."""
