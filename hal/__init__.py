@@ -1,0 +1,1 @@
+"""Hardware: ports, the families behind them, and their errors."""

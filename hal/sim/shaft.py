@@ -11,7 +11,7 @@ from hal.sim.motion import Lag, Spin
 TAU: Final = 0.05  # seconds: a small geared motor
 THERMAL_TAU: Final = 120.0  # seconds
 SETTLE_TIME: Final = 8 * TAU  # seconds of coasting after which the last hundredth of a degree is not worth waiting for
-NEAR: Final = 1 / 3600  # revolutions: as exactly as a shaft can be placed on purpose
+NEAR: Final = 1 / 720  # revolutions: half a degree is as exactly as a drive can aim; the brake does the rest
 WINDING_RISE: Final = 40.0  # degrees Celsius above ambient at full power for ever
 
 

@@ -52,7 +52,7 @@ HIGH = Constant(1.0)
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """A wave that rises at `since` and every 1/frequency seconds, and is high for `duty` of each period (0 < duty < 1)."""
+    """A wave that rises at `since` and every 1/frequency s, and is high for `duty` of each period (0 < duty < 1)."""
 
     since: float
     frequency: float

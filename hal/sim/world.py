@@ -40,6 +40,12 @@ class World:
         self.faults = Faults(seed)
         self._devices: dict[tuple[type[Device], str], Device] = {}
 
+    async def sleep_until(self, t: float) -> None:
+        """Return at `t` of the bench's clock, or at once if that is over; always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while (left := t - self.now()) > 0:
+            await trio.sleep(left)
+
     @contextmanager
     def holding(self, device: DeviceT) -> Iterator[DeviceT]:
         """Put `device` on the bench while the context is open; HalError (busy) if one like it has that name."""

@@ -1,0 +1,1 @@
+"""Models on the simulated bench: one for every component API, all called `fake`."""

@@ -1,0 +1,193 @@
+"""A simulated board: pins that drive each other through wires, analog channels and interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, ClassVar, Final, TypeVar
+
+import msgspec
+import trio
+
+from hal.sim.board import COUNTS, VOLTS, SimAnalog, SimBoard
+from hal.sim.gpio import DEFAULT_FREQUENCY, EdgeCounter
+from runtime.builtin.fake.bench import OnBench, finite
+from runtime.components.board import AnalogReading, Board, PowerMode, Tick
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+# The span of each quantity of the bench on an analog channel: value at count 0, value at the last count.
+_SPANS: Final = {
+    "temperature_c": (-40.0, 85.0),
+    "light_lux": (0.0, 1000.0),
+    "supply_v": (0.0, 16.0),
+    "supply_a": (0.0, 20.0),
+    "supply_w": (0.0, 200.0),
+}
+T = TypeVar("T")
+TICK_BUFFER: Final = 256  # ticks between the pins and a slow reader
+
+
+class Analog(msgspec.Struct, kw_only=True, frozen=True):
+    """An analog input."""
+
+    name: str  # what read_analog_reader calls it
+    pin: str = ""  # the pin it is on; its mean level is the reading unless a quantity is given
+    channel: int | str = ""  # the same, as a converter's channel
+    quantity: str = ""  # a quantity of the bench: temperature_c, light_lux, supply_v, supply_a or supply_w
+    spi_bus: str = ""  # accepted, without meaning here
+    chip_select: str = ""  # accepted, without meaning here
+    average_over_ms: int = 0  # accepted, without meaning here
+    samples_per_sec: int = 0  # accepted, without meaning here
+
+    def __post_init__(self) -> None:
+        if self.quantity and self.quantity not in _SPANS:
+            raise ValueError(f"quantity {self.quantity!r} is not one of {', '.join(_SPANS)}")
+
+
+class Interrupt(msgspec.Struct, kw_only=True, frozen=True):
+    """A digital interrupt."""
+
+    name: str  # what get_digital_interrupt_value and stream_ticks call it
+    pin: str  # the pin it listens to
+
+
+class FakeBoardConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated board. Any string names a pin."""
+
+    analogs: list[Analog] = []  # analog inputs, 10 bits from 0 to 3.3 V
+    digital_interrupts: list[Interrupt] = []  # pins whose edges are counted and streamed
+    wires: list[tuple[str, str]] = []  # pairs of connected pins; "other-board:pin" is a pin of another board
+    fail_new: bool = False  # refuse to start, to see what a failing board does to a machine
+    default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = int(DEFAULT_FREQUENCY)  # of pins that were not told
+
+
+class FakeBoard(OnBench, Board):
+    """Outputs drive inputs through wires; whatever is driven shows on the bench. Outputs go low when the board stops."""
+
+    Config: ClassVar[type[Attributes]] = FakeBoardConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """On the bench while it runs."""
+        config: FakeBoardConfig = self.attributes
+        if config.fail_new:
+            raise MachineError(
+                f"{self.name}: configured to fail", kind=ErrorKind.PRECONDITION, remedy="remove the attribute fail_new"
+            )
+        self._board: SimBoard = self.world.board(self.name.short)
+        with self.world.holding(self._board):
+            self._board.wire(config.wires)
+            self._interrupts = {
+                entry.name: (entry.pin, self._board.count_edges(entry.pin)) for entry in config.digital_interrupts
+            }
+            self._analogs = {entry.name: self._analog(entry) for entry in config.analogs}
+            task_status.started()
+            await trio.sleep_forever()
+
+    def _analog(self, entry: Analog) -> SimAnalog:
+        pin = self._board.pin(entry.pin or str(entry.channel) or entry.name)
+        if entry.quantity:
+            low, high = _SPANS[entry.quantity]
+            return SimAnalog(lambda: (self.world.quantities()[entry.quantity] - low) / (high - low), pin)
+        noise = f"{self.name}/{entry.name}"
+        return SimAnalog(lambda: pin.mean() + self.world.noise(noise, 0.0005), pin)
+
+    async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
+        """Drive a pin high or low."""
+        await self.access()
+        self._board.pin(pin).write(high)
+
+    async def get_gpio(self, pin: str, *, extra: Extra = None) -> bool:
+        """The level on a pin; undriven pins are low."""
+        await self.access()
+        return self._board.pin(pin).read()
+
+    async def pwm(self, pin: str, *, extra: Extra = None) -> float:
+        """Duty cycle of a pin."""
+        await self.access()
+        return self._board.pin(pin).mean()
+
+    async def set_pwm(self, pin: str, duty_cycle_pct: float, *, extra: Extra = None) -> None:
+        """Drive a square wave."""
+        finite("the duty cycle", duty_cycle_pct)
+        if not 0 <= duty_cycle_pct <= 1:
+            raise MachineError(
+                f"a duty cycle of {duty_cycle_pct:g} is impossible",
+                kind=ErrorKind.INVALID,
+                remedy="use 0 (always low) to 1 (always high)",
+            )
+        await self.access()
+        line = self._board.pin(pin)
+        line.set_wave(duty_cycle_pct, line.wave()[1] or self.attributes.default_pwm_frequency_hz)
+
+    async def pwm_frequency(self, pin: str, *, extra: Extra = None) -> int:
+        """PWM frequency of a pin (Hz)."""
+        await self.access()
+        return round(self._board.pin(pin).wave()[1])
+
+    async def set_pwm_frequency(self, pin: str, frequency_hz: int, *, extra: Extra = None) -> None:
+        """Change the frequency of the wave on a pin, now or when there is one."""
+        if frequency_hz < 0:
+            raise MachineError(f"a frequency of {frequency_hz} Hz is impossible", kind=ErrorKind.INVALID)
+        await self.access()
+        self._board.pin(pin).set_frequency(frequency_hz or self.attributes.default_pwm_frequency_hz)
+
+    async def read_analog_reader(self, analog_reader_name: str, *, extra: Extra = None) -> AnalogReading:
+        """Counts from 0 to 1023."""
+        channel = self._named(self._analogs, "analog", analog_reader_name)
+        await self.access()
+        return AnalogReading(channel.read(), 0.0, VOLTS, VOLTS / (COUNTS - 1))
+
+    async def write_analog(self, pin: str, value: int, *, extra: Extra = None) -> None:
+        """Hold a voltage on a pin: 0 to 1023 counts of 3.3 V."""
+        await self.access()
+        if not 0 <= value < COUNTS:
+            raise MachineError(
+                f"an analog value of {value} is impossible", kind=ErrorKind.INVALID, remedy=f"use 0 to {COUNTS - 1}"
+            )
+        self._board.pin(pin).set_mean(value / (COUNTS - 1))
+
+    async def get_digital_interrupt_value(self, digital_interrupt_name: str, *, extra: Extra = None) -> int:
+        """Rising edges since the board started."""
+        _, counter = self._interrupt(digital_interrupt_name)
+        return counter.count(await self.access())
+
+    async def stream_ticks(self, pin_names: Sequence[str], *, extra: Extra = None) -> AsyncGenerator[Tick, None]:
+        """Both edges of each named interrupt, in order."""
+        pins = [(name, self._interrupt(name)[0]) for name in pin_names]
+        await self.access()
+        send, receive = trio.open_memory_channel[Tick](TICK_BUFFER)
+
+        async def forward(name: str, pin: str, *, task_status: Started) -> None:
+            async with self._board.pin(pin).edges() as edges:
+                task_status.started()
+                async for edge in edges:
+                    await send.send(Tick(name, int(edge.time * 1e9), edge.high))
+
+        async with trio.open_nursery() as nursery:
+            for name, pin in pins:
+                await nursery.start(forward, name, pin)
+            async for tick in receive:
+                yield tick
+
+    async def set_power_mode(
+        self, power_mode: PowerMode, duration: timedelta | None = None, *, extra: Extra = None
+    ) -> None:
+        """Draw a tenth of the current while asleep."""
+        now = await self.access()
+        if power_mode is PowerMode.OFFLINE_DEEP:
+            self._board.asleep_until = float("inf") if duration is None else now + duration.total_seconds()
+        else:
+            self._board.asleep_until = now
+
+    def _interrupt(self, name: str) -> tuple[str, EdgeCounter]:
+        return self._named(self._interrupts, "digital interrupt", name)
+
+    def _named(self, table: Mapping[str, T], what: str, name: str) -> T:
+        if name not in table:
+            raise MachineError(
+                f"{self.name} has no {what} called {name!r}",
+                kind=ErrorKind.NOT_FOUND,
+                remedy=f"configure it, or use one of: {', '.join(table) or 'none is configured'}",
+            )
+        return table[name]

@@ -1,0 +1,110 @@
+"""A simulated gantry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.sim.axes import SimAxes
+from runtime.builtin.fake.bench import OnBench, OneMotion, one_each
+from runtime.builtin.fake.sva import sliding
+from runtime.components.gantry import Gantry
+from runtime.components.kinematics import Kinematics
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+SPEED: Final = 100.0  # mm per second unless told otherwise
+
+Length = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class FakeGantryConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated gantry."""
+
+    lengths_mm: list[Length] = [1000.0, 1000.0, 1000.0]  # of each axis; their number is the number of axes
+    axes: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None  # only the first so many of them
+
+    @property
+    def lengths(self) -> list[float]:
+        """Of the axes that there are."""
+        return list(self.lengths_mm[: self.axes])
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.lengths_mm) <= 3:
+            raise ValueError("lengths_mm must have 1 to 3 entries")
+        if self.axes is not None and self.axes > len(self.lengths_mm):
+            raise ValueError(f"axes is {self.axes} but lengths_mm has {len(self.lengths_mm)} entries")
+
+
+class FakeGantry(OnBench, Gantry):
+    """Axes from 0 to their length, which glide independently."""
+
+    Config: ClassVar[type[Attributes]] = FakeGantryConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """On the bench while it runs."""
+        self._lengths: list[float] = self.attributes.lengths
+        self._motion = OneMotion()
+        self._axes = SimAxes(self.name.short, "gantry", [0.0] * len(self._lengths))
+        with self.world.holding(self._axes):
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def _halt(self) -> None:
+        self._axes.halt(self.world.now())
+
+    async def get_position(self, *, extra: Extra = None) -> Sequence[float]:
+        """mm of each axis."""
+        return self._axes.values(await self.access())
+
+    async def move_to_position(
+        self, positions_mm: Sequence[float], speeds_mm_per_sec: Sequence[float] = (), *, extra: Extra = None
+    ) -> None:
+        """Glide there; without speeds at 100 mm/s."""
+        count = len(self._lengths)
+        positions = one_each("positions", positions_mm, count)
+        speeds = one_each("speeds", speeds_mm_per_sec, count) if speeds_mm_per_sec else [SPEED] * count
+        for position, length in zip(positions, self._lengths, strict=True):
+            if not 0 <= position <= length:
+                raise MachineError(
+                    f"{self.name}: {position:g} mm is out of reach",
+                    kind=ErrorKind.INVALID,
+                    remedy=f"use 0 to {length:g}",
+                )
+        if min(speeds) <= 0:
+            raise MachineError(
+                f"{self.name}: a speed of {min(speeds):g} mm/s", kind=ErrorKind.INVALID, remedy="use more"
+            )
+        await self.access()
+        async with self._motion.begin(self._halt):
+            await self.world.sleep_until(self._axes.send(positions, speeds, self.world.now()))
+
+    async def home(self, *, extra: Extra = None) -> bool:
+        """Glide to 0 on every axis."""
+        await self.move_to_position([0.0] * len(self._lengths))
+        return True
+
+    async def get_lengths(self, *, extra: Extra = None) -> Sequence[float]:
+        """As configured."""
+        await self.access()
+        return list(self._lengths)
+
+    async def get_kinematics(
+        self, include_collision_meshes: bool = False, include_visual_meshes: bool = False, *, extra: Extra = None
+    ) -> Kinematics:
+        """A sliding joint for each axis: x, y, z."""
+        await self.access()
+        return sliding("gantry", ("x", "y", "z")[: len(self._lengths)], self._lengths)
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Stop every axis."""
+        await self.access()
+        await self._motion.overtake()
+        await self._halt()
+
+    async def is_moving(self) -> bool:
+        """True while an axis glides."""
+        return self._axes.moving(await self.access())

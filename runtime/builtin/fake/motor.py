@@ -1,0 +1,229 @@
+"""A simulated motor: power becomes speed, speed position, and an encoder on it sees that."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.sim.board import SimBoard
+from hal.sim.encoder import SimEncoder
+from hal.sim.motor import MotorPins, SimMotor
+from runtime.builtin.fake.bench import OnBench, OneMotion, finite
+from runtime.components.board import Board
+from runtime.components.encoder import Encoder, PositionType
+from runtime.components.motor import Motor, MotorProperties, Powered
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+DEFAULT_MAX_RPM: Final = 100.0
+MIN_RPM: Final = 0.1  # slower than this is refused as a mistake
+PWM_FREQUENCY: Final = 800  # Hz
+
+
+class Pins(msgspec.Struct, kw_only=True, frozen=True):
+    """Pins of the board that feed the motor's bridge: `a` and `b`, or `dir`; `pwm` with either."""
+
+    a: str = ""  # forward
+    b: str = ""  # reverse
+    dir: str = ""  # high is forward
+    pwm: str = ""  # magnitude
+    en_high: str = ""  # high while powered
+    en_low: str = ""  # low while powered
+
+
+class FakeMotorConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated motor. With a board and pins it really drives them, and the pins drive it."""
+
+    board: str = ""  # name of the board with the pins
+    pins: Pins | None = None  # pins of that board
+    pwm_freq: Annotated[int, msgspec.Meta(ge=0)] = PWM_FREQUENCY  # Hz of the wave on the pins
+    min_power_pct: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0  # the least power that is applied, 0 to 1
+    max_power_pct: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0  # the most power that is applied, 0 to 1
+    encoder: str = ""  # name of the encoder on its shaft
+    max_rpm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # speed at full power, per minute; 0 means 100
+    ticks_per_rotation: Annotated[int, msgspec.Meta(ge=0)] = 0  # of the encoder; needed with one
+    dir_flip: bool = False  # it is built in mirrored
+    direction_flip: bool = False  # the same by its other name
+
+    def __post_init__(self) -> None:
+        if self.encoder and not self.ticks_per_rotation:
+            raise ValueError("ticks_per_rotation must be given with an encoder")
+        if self.pins is not None and not self.board:
+            raise ValueError("board must be given with pins")
+        if self.min_power_pct > self.max_power_pct:
+            raise ValueError("min_power_pct is above max_power_pct")
+
+    def requires(self) -> list[str]:
+        """Its board and its encoder."""
+        return [name for name in (self.board, self.encoder) if name]
+
+
+class FakeMotor(OnBench, Motor):
+    """Reaches the speed of its power with a time constant of 50 ms; stops, unpowered, when it is stopped."""
+
+    Config: ClassVar[type[Attributes]] = FakeMotorConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """On the bench while it runs."""
+        config: FakeMotorConfig = self.attributes
+        self._max_rpm = config.max_rpm or DEFAULT_MAX_RPM
+        self._motion = OneMotion()
+        self._zero = self._encoder_zero = 0.0
+        self._board = self.dependency(Board, config.board) if config.board else None
+        self._encoder = self.dependency(Encoder, config.encoder) if config.encoder else None
+        sense = -1 if config.dir_flip or config.direction_flip else 1
+        self._device = SimMotor(self.name.short, self._max_rpm, self.world.now(), mount=sense)
+        if self._board is not None and config.pins is not None:
+            if self.world.find(SimBoard, self._board.name.short) is not None:
+                self._device.pins = self._bridge(self._board, config.pins)
+            for pin in (config.pins.pwm,) if config.pins.pwm else (config.pins.a, config.pins.b):
+                if pin and config.pwm_freq:
+                    await self._board.set_pwm_frequency(pin, config.pwm_freq)
+        if self._encoder is not None:
+            self._device.encoder = self.world.find(SimEncoder, self._encoder.name.short)
+            self._device.ticks_per_rotation = config.ticks_per_rotation
+        with self.world.holding(self._device):
+            task_status.started()
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.move_on_after(2, shield=True):
+                    await self._power(0.0)
+
+    def _bridge(self, board: Board, pins: Pins) -> MotorPins:
+        a, b, direction, pwm = (
+            self.world.pin(board.name.short, pin) if pin else None for pin in (pins.a, pins.b, pins.dir, pins.pwm)
+        )
+        return MotorPins(self.world.wiring, self._device.shaft, a=a, b=b, direction=direction, pwm=pwm)
+
+    async def _power(self, power: float) -> None:
+        """Feed the bridge or, without pins, the shaft itself; positive is forward as its user sees it."""
+        power *= self._device.mount
+        config: FakeMotorConfig = self.attributes
+        board, pins = self._board, config.pins
+        if board is not None and pins is not None:
+            await self._drive_pins(board, pins, power)
+        bridge = self._device.pins
+        now = self.world.now()
+        # Once more than the pins did, so that what was planned for the shaft is forgotten even if no pin changed.
+        self._device.shaft.drive(power if bridge is None else bridge.power(now), now)
+
+    async def _drive_pins(self, board: Board, pins: Pins, power: float) -> None:
+        magnitude = abs(power)
+        if power == 0 and pins.pwm:
+            await board.set_pwm(pins.pwm, 0.0)
+        if pins.dir and power != 0:
+            await board.set_gpio(pins.dir, power > 0)
+        for pin, on in ((pins.a, power > 0), (pins.b, power < 0)):
+            if pin and pins.pwm:
+                await board.set_gpio(pin, on)
+            elif pin:
+                await board.set_pwm(pin, magnitude if on else 0.0)
+        if pins.pwm and power != 0:
+            await board.set_pwm(pins.pwm, magnitude)
+        if pins.en_high:
+            await board.set_gpio(pins.en_high, power != 0)
+        if pins.en_low:
+            await board.set_gpio(pins.en_low, power == 0)
+
+    def _limited(self, power: float) -> float:
+        config: FakeMotorConfig = self.attributes
+        magnitude = min(config.max_power_pct, max(config.min_power_pct, abs(power)))
+        return math.copysign(magnitude, power) if power else 0.0
+
+    def _power_for(self, rpm: float) -> float:
+        finite("the speed", rpm)
+        if abs(rpm) < MIN_RPM:
+            raise MachineError(
+                f"{self.name}: a speed of {rpm:g} rpm is nearly 0", kind=ErrorKind.INVALID, remedy="call stop instead"
+            )
+        if abs(rpm) > self._max_rpm:
+            self.log.warning("speed limited", asked_rpm=rpm, max_rpm=self._max_rpm)
+        return self._limited(max(-1.0, min(1.0, rpm / self._max_rpm)))
+
+    async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
+        """Apply power, within the configured limits."""
+        finite("the power", power_pct)
+        await self.access()
+        await self._motion.overtake()
+        await self._power(self._limited(max(-1.0, min(1.0, power_pct))))
+
+    async def set_rpm(self, rpm: float, *, extra: Extra = None) -> None:
+        """Apply the power that gives the speed; a speed above the maximum is limited with a warning."""
+        power = self._power_for(rpm)
+        await self.access()
+        await self._motion.overtake()
+        await self._power(power)
+
+    async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
+        """Turn for exactly that many revolutions from here."""
+        finite("the number of revolutions", revolutions)
+        power = abs(self._power_for(rpm))
+        if revolutions == 0:
+            raise MachineError(f"{self.name}: 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead")
+        now = await self.access()
+        await self._travel(self._device.travel(now) + math.copysign(revolutions, rpm * revolutions), power)
+
+    async def go_to(self, rpm: float, position_revolutions: float, *, extra: Extra = None) -> None:
+        """Turn to exactly that position."""
+        finite("the position", position_revolutions)
+        power = abs(self._power_for(rpm))
+        await self.access()
+        await self._travel(position_revolutions + self._zero, power)
+
+    async def _travel(self, target: float, power: float) -> None:
+        shaft, sense = self._device.shaft, self._device.mount
+        goal = target * sense
+        async with self._motion.begin(lambda: self._power(0.0)):
+            while True:
+                heading = shaft.heading(goal, self.world.now())
+                await self._power(heading * sense * power)
+                rest = shaft.stop_at(goal, self.world.now())
+                if rest is not None:
+                    break
+            await self.world.sleep_until(rest)
+            # The shaft rests already; the pins learn it now.
+            await self._power(0.0)
+
+    async def reset_zero_position(self, offset: float, *, extra: Extra = None) -> None:
+        """Call the present position `-offset`."""
+        finite("the offset", offset)
+        now = await self.access()
+        self._zero = self._device.travel(now) + offset
+        if self._encoder is not None:
+            self._encoder_zero = await self._raw(self._encoder) + offset
+
+    async def _raw(self, encoder: Encoder) -> float:
+        ticks = (await encoder.get_position(PositionType.TICKS_COUNT)).value
+        return self._device.mount * ticks / float(self.attributes.ticks_per_rotation)
+
+    async def get_position(self, *, extra: Extra = None) -> float:
+        """Revolutions from zero: as the encoder counted them, if there is one."""
+        now = await self.access()
+        if self._encoder is not None:
+            return await self._raw(self._encoder) - self._encoder_zero
+        return self._device.travel(now) - self._zero
+
+    async def get_properties(self, *, extra: Extra = None) -> MotorProperties:
+        """It always knows its position."""
+        await self.access()
+        return MotorProperties(position_reporting=True)
+
+    async def is_powered(self, *, extra: Extra = None) -> Powered:
+        """What its shaft is fed now."""
+        await self.access()
+        power = self._device.shaft.power * self._device.mount
+        return Powered(is_on=power != 0, power_pct=power)
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Take the power away; it coasts to rest within a fraction of a second."""
+        await self.access()
+        await self._motion.overtake()
+        await self._power(0.0)
+
+    async def is_moving(self) -> bool:
+        """True while it turns noticeably."""
+        return self._device.shaft.moving(await self.access())

@@ -1,0 +1,77 @@
+"""A simulated servo."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.sim.axes import SimAxes
+from runtime.builtin.fake.bench import OnBench, OneMotion
+from runtime.components.servo import Servo
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+SPEED: Final = 600.0  # degrees per second: 0.1 s for 60 degrees, as small servos promise
+
+
+class FakeServoConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated servo."""
+
+    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the least angle
+    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # the greatest angle
+    starting_position_deg: float | None = None  # where it goes when it starts; the least angle if not given
+
+    def __post_init__(self) -> None:
+        start = self.min_angle_deg if self.starting_position_deg is None else self.starting_position_deg
+        if not self.min_angle_deg <= start <= self.max_angle_deg:
+            raise ValueError(
+                f"starting_position_deg {start:g} is not within {self.min_angle_deg:g} to {self.max_angle_deg:g}"
+            )
+
+
+class FakeServo(OnBench, Servo):
+    """Glides to its angle and holds it."""
+
+    Config: ClassVar[type[Attributes]] = FakeServoConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """On the bench while it runs."""
+        config: FakeServoConfig = self.attributes
+        start = config.starting_position_deg
+        self._motion = OneMotion()
+        self._axis = SimAxes(self.name.short, "servo", [config.min_angle_deg if start is None else start])
+        with self.world.holding(self._axis):
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def _halt(self) -> None:
+        self._axis.halt(self.world.now())
+
+    async def move(self, angle_deg: int, *, extra: Extra = None) -> None:
+        """Glide to the angle; returns when there."""
+        config: FakeServoConfig = self.attributes
+        if not config.min_angle_deg <= angle_deg <= config.max_angle_deg:
+            raise MachineError(
+                f"{self.name}: an angle of {angle_deg} degrees is out of reach",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {config.min_angle_deg:g} to {config.max_angle_deg:g}",
+            )
+        await self.access()
+        async with self._motion.begin(self._halt):
+            await self.world.sleep_until(self._axis.send([float(angle_deg)], [SPEED], self.world.now()))
+
+    async def get_position(self, *, extra: Extra = None) -> int:
+        """The angle, rounded."""
+        return round(self._axis.values(await self.access())[0])
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Hold where it is."""
+        await self.access()
+        await self._motion.overtake()
+        await self._halt()
+
+    async def is_moving(self) -> bool:
+        """True while it glides."""
+        return self._axis.moving(await self.access())

@@ -1,0 +1,144 @@
+"""Rotations and rigid transforms in plain Python: enough for one arm. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeAlias
+
+from schema.geometry import Orientation, Pose
+
+Vector: TypeAlias = tuple[float, float, float]
+Matrix: TypeAlias = tuple[Vector, Vector, Vector]
+
+IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+POLE = 1e-9  # a direction this near to ±z has no longitude
+
+
+def apply(m: Matrix, v: Vector) -> Vector:
+    """m v."""
+    return (
+        m[0][0] * v[0] + m[0][1] * v[1] + m[0][2] * v[2],
+        m[1][0] * v[0] + m[1][1] * v[1] + m[1][2] * v[2],
+        m[2][0] * v[0] + m[2][1] * v[1] + m[2][2] * v[2],
+    )
+
+
+def transpose(m: Matrix) -> Matrix:
+    """The inverse of a rotation."""
+    return (
+        (m[0][0], m[1][0], m[2][0]),
+        (m[0][1], m[1][1], m[2][1]),
+        (m[0][2], m[1][2], m[2][2]),
+    )
+
+
+def multiply(a: Matrix, b: Matrix) -> Matrix:
+    """a b."""
+    return transpose((apply(a, column(b, 0)), apply(a, column(b, 1)), apply(a, column(b, 2))))
+
+
+def column(m: Matrix, i: int) -> Vector:
+    """The image of the i-th axis."""
+    return (m[0][i], m[1][i], m[2][i])
+
+
+def add(a: Vector, b: Vector) -> Vector:
+    """a + b."""
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+def subtract(a: Vector, b: Vector) -> Vector:
+    """a - b."""
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+def scale(v: Vector, factor: float) -> Vector:
+    """v times a number."""
+    return (v[0] * factor, v[1] * factor, v[2] * factor)
+
+
+def cross(a: Vector, b: Vector) -> Vector:
+    """a x b."""
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+def length(v: Vector) -> float:
+    """Euclidean length."""
+    return math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+
+
+def about(axis: Vector, angle: float) -> Matrix:
+    """Rotation by `angle` radians about `axis`, which need not have length 1."""
+    size = length(axis)
+    if size == 0:
+        return IDENTITY
+    x, y, z = scale(axis, 1 / size)
+    c, s = math.cos(angle), math.sin(angle)
+    d = 1 - c
+    return (
+        (c + x * x * d, x * y * d - z * s, x * z * d + y * s),
+        (y * x * d + z * s, c + y * y * d, y * z * d - x * s),
+        (z * x * d - y * s, z * y * d + x * s, c + z * z * d),
+    )
+
+
+def rotation_vector(m: Matrix) -> Vector:
+    """The axis of a rotation times its angle in radians (0 to pi)."""
+    cosine = max(-1.0, min(1.0, (m[0][0] + m[1][1] + m[2][2] - 1) / 2))
+    angle = math.acos(cosine)
+    sine_axis = (m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1])
+    if length(sine_axis) > 1e-9:
+        return scale(sine_axis, angle / length(sine_axis))
+    if cosine > 0:
+        return (0.0, 0.0, 0.0)
+    # Half a turn: the axis is the column of m + 1 that is not small.
+    columns = [
+        column(((m[0][0] + 1, *m[0][1:]), (m[1][0], m[1][1] + 1, m[1][2]), (*m[2][:2], m[2][2] + 1)), i)
+        for i in range(3)
+    ]
+    axis = max(columns, key=length)
+    return scale(axis, math.pi / length(axis))
+
+
+def from_orientation(o_x: float, o_y: float, o_z: float, theta: float) -> Matrix:
+    """Rotation whose z axis points along (o_x, o_y, o_z), turned by `theta` radians about it.
+
+    Built as the wire's clients do: about z by the longitude, about y by the colatitude, about z by theta.
+    """
+    size = length((o_x, o_y, o_z))
+    if size == 0:
+        o_z = size = 1.0
+    o_x, o_y, o_z = o_x / size, o_y / size, max(-1.0, min(1.0, o_z / size))
+    longitude = math.atan2(o_y, o_x) if 1 - abs(o_z) > POLE else 0.0
+    tilt = multiply(about((0, 0, 1), longitude), about((0, 1, 0), math.acos(o_z)))
+    return multiply(tilt, about((0, 0, 1), theta))
+
+
+def to_orientation(m: Matrix) -> Orientation:
+    """Inverse of `from_orientation`; theta in degrees."""
+    x, y, z = column(m, 2)
+    rest = multiply(transpose(from_orientation(x, y, z, 0.0)), m)
+    return Orientation(x, y, z, math.degrees(math.atan2(rest[1][0], rest[0][0])))
+
+
+class Transform(NamedTuple):
+    """Turn, then shift (mm)."""
+
+    rotation: Matrix = IDENTITY
+    translation: Vector = (0.0, 0.0, 0.0)
+
+    def then(self, other: Transform) -> Transform:
+        """`other`, given in the frame of this one."""
+        return Transform(
+            multiply(self.rotation, other.rotation), add(self.translation, apply(self.rotation, other.translation))
+        )
+
+    def pose(self) -> Pose:
+        """As the wire writes it."""
+        o = to_orientation(self.rotation)
+        return Pose(*self.translation, o.o_x, o.o_y, o.o_z, o.theta)
+
+    @classmethod
+    def of(cls, pose: Pose) -> Transform:
+        """From the wire's form."""
+        return cls(from_orientation(pose.o_x, pose.o_y, pose.o_z, math.radians(pose.theta)), (pose.x, pose.y, pose.z))

@@ -1,0 +1,193 @@
+"""Kinematics in the SVA JSON format: read, write, and hand out. Pure.
+
+The format: `links` and `joints`, each with `id` and `parent`, forming one chain from `world`; a link has a `translation`
+(mm) and an `orientation` ({type, value}), a joint a `type`, an `axis`, and `min` and `max` (degrees or mm).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.builtin.fake.spatial import (
+    IDENTITY,
+    Matrix,
+    Transform,
+    Vector,
+    about,
+    from_orientation,
+    multiply,
+    to_orientation,
+)
+from runtime.components.kinematics import (
+    JointLimits,
+    JointType,
+    KinematicJoint,
+    KinematicLink,
+    KinematicModel,
+    Kinematics,
+    KinematicsFormat,
+    LinkPose,
+)
+from schema.errors import ConfigError
+from schema.geometry import Vector3
+
+_TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A rigid part: where its end is, seen from its start."""
+
+    id: str
+    transform: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What moves: limits are degrees or mm."""
+
+    id: str
+    type: JointType
+    axis: Vector
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Links and joints from `world` to the output."""
+
+    name: str
+    parts: tuple[Link | Joint, ...]
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """Base first."""
+        return tuple(part for part in self.parts if isinstance(part, Joint))
+
+
+def sliding(name: str, axes: Sequence[str], lengths: Sequence[float]) -> Kinematics:
+    """Axes x, y, z (any other name slides along x) from 0 to their length."""
+    directions: dict[str, Vector] = {"y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+    joints = [
+        Joint(axis, JointType.PRISMATIC, directions.get(axis, (1.0, 0.0, 0.0)), 0.0, length)
+        for axis, length in zip(axes, lengths, strict=True)
+    ]
+    return kinematics(Chain(name, tuple(joints)))
+
+
+def kinematics(chain: Chain) -> Kinematics:
+    """What `get_kinematics` answers."""
+    return Kinematics(KinematicsFormat.SVA, dump(chain), {}, _model(chain))
+
+
+def dump(chain: Chain) -> bytes:
+    """The chain as SVA JSON."""
+    links: list[dict[str, Any]] = []
+    joints: list[dict[str, Any]] = []
+    parent = "world"
+    for part in chain.parts:
+        if isinstance(part, Link):
+            o = to_orientation(part.transform.rotation)
+            link: dict[str, Any] = {"id": part.id, "parent": parent, "translation": _xyz(part.transform.translation)}
+            if part.transform.rotation != IDENTITY:
+                value = {"x": o.o_x, "y": o.o_y, "z": o.o_z, "th": o.theta}
+                link["orientation"] = {"type": "ov_degrees", "value": value}
+            links.append(link)
+        else:
+            joints.append(
+                {
+                    "id": part.id,
+                    "type": part.type.name.lower(),
+                    "parent": parent,
+                    "axis": _xyz(part.axis),
+                    "min": part.low,
+                    "max": part.high,
+                }
+            )
+        parent = part.id
+    return json.dumps(
+        {"name": chain.name, "kinematic_param_type": "SVA", "links": links, "joints": joints}, indent=1
+    ).encode()
+
+
+def load(data: bytes, path: str) -> Chain:
+    """Read SVA JSON of a chain without branches; ConfigError at `path` otherwise."""
+    try:
+        document = json.loads(data)
+        parts = {part["id"]: (part, _part(part)) for part in (*document["links"], *document.get("joints", ()))}
+        children = {part["parent"]: name for name, (part, _) in parts.items()}
+        chain, at = [], "world"
+        while at in children:
+            at = children.pop(at)
+            chain.append(parts[at][1])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(path, f"not a kinematics file in SVA JSON ({type(error).__name__}: {error})") from error
+    if len(chain) != len(parts):
+        raise ConfigError(path, "links and joints do not form one chain from 'world'")
+    return Chain(str(document.get("name", "")), tuple(chain))
+
+
+def _part(part: Mapping[str, Any]) -> Link | Joint:
+    if "axis" not in part:
+        rotation = _rotation(part.get("orientation"))
+        return Link(part["id"], Transform(rotation, _vector(part.get("translation") or {})))
+    return Joint(
+        part["id"],
+        _TYPES[part["type"]],
+        _vector(part["axis"]),
+        float(part.get("min", -math.inf)),
+        float(part.get("max", math.inf)),
+    )
+
+
+def _vector(value: Mapping[str, Any]) -> Vector:
+    lower = {key.lower(): float(number) for key, number in value.items()}
+    return (lower.get("x", 0.0), lower.get("y", 0.0), lower.get("z", 0.0))
+
+
+def _rotation(orientation: Mapping[str, Any] | None) -> Matrix:
+    if not orientation or not orientation.get("type"):
+        return IDENTITY
+    value = orientation["value"]
+    match orientation["type"]:
+        case "ov_degrees":
+            return from_orientation(*_vector(value), math.radians(value.get("th", 0.0)))
+        case "ov_radians":
+            return from_orientation(*_vector(value), value.get("th", 0.0))
+        case "axis_angles":
+            return about(_vector(value), value.get("th", 0.0))
+        case "euler_angles":  # radians: roll about x, then pitch about y, then yaw about z, all fixed axes
+            roll, pitch, yaw = (value.get(key, 0.0) for key in ("roll", "pitch", "yaw"))
+            return multiply(about((0, 0, 1), yaw), multiply(about((0, 1, 0), pitch), about((1, 0, 0), roll)))
+        case "quaternion":
+            lower = {key.lower(): number for key, number in value.items()}
+            x, y, z = (lower.get(key, 0.0) for key in ("x", "y", "z"))
+            return about((x, y, z), 2 * math.atan2(math.hypot(x, y, z), lower.get("w", 0.0)))
+        case other:
+            raise ValueError(f"orientation type {other!r} is not known")
+
+
+def _model(chain: Chain) -> KinematicModel:
+    links: list[KinematicLink] = []
+    joints: list[KinematicJoint] = []
+    parent = "world"
+    for part in chain.parts:
+        if isinstance(part, Link):
+            pose = LinkPose(
+                Vector3(*part.transform.translation), orientation_vector=to_orientation(part.transform.rotation)
+            )
+            links.append(KinematicLink(part.id, parent, pose))
+        else:
+            limits = JointLimits(*(limit if math.isfinite(limit) else None for limit in (part.low, part.high)))
+            joints.append(KinematicJoint(part.id, parent, part.type, Vector3(*part.axis), limits))
+        parent = part.id
+    return KinematicModel(chain.name, links, joints, (parent,))
+
+
+def _xyz(v: Vector) -> dict[str, float]:
+    return {"x": v[0], "y": v[1], "z": v[2]}
