@@ -1,0 +1,242 @@
+"""Who may call: credentials of the configuration, tokens for them, and the check of every call.
+
+Without credentials the server is open. With them, everything but Authenticate needs a token, reflection included.
+Keys are kept as keyed digests only. A token names the digest of the key it was issued for, so removing or changing a
+key voids its tokens at the next call, without a list of them; calls that run go on.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from rpc.addresses import group_of
+from rpc.attempts import Attempts
+from rpc.carrier import Identity, Peer
+from rpc.tokens import Claims, Signer, TokenError
+from schema.errors import ConfigError
+
+AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
+API_KEY: Final = "api-key"
+TYPES: Final = (API_KEY, "robot-location-secret", "robot-secret")
+CACHE: Final = 1024  # verified tokens
+_FINGERPRINT: Final = "key"  # in the claims' rpc_auth_md
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One way to prove to be `entity`: the id of an API key, a host name or a part id."""
+
+    type: str
+    entity: str
+    payload: str = field(repr=False)
+
+
+class Authenticator:
+    """Issues tokens for credentials and finds out who presents one. `authorize` is what `ServerCore` wants.
+
+    `audience` are the names of this server; the first one is the issuer. `configure` may be called at any time.
+    """
+
+    def __init__(
+        self,
+        signer: Signer | None = None,
+        *,
+        audience: Sequence[str] = ("localhost",),
+        credentials: Iterable[Credential] = (),
+        attempts: Attempts | None = None,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._signer = signer or Signer()
+        self._audience = tuple(audience)
+        self._attempts = attempts or Attempts()
+        self._clock = clock
+        self._dummy = self._signer.fingerprint(secrets.token_hex(16))
+        self._revoked: set[str] = set()
+        self._cache: dict[str, Identity] = {}
+        self._fingerprints: dict[tuple[str, str], frozenset[str]] = {}
+        self.configure(credentials)
+
+    def configure(self, credentials: Iterable[Credential]) -> None:
+        """Replace all credentials at once. None at all opens the server."""
+        table: dict[tuple[str, str], frozenset[str]] = {}
+        for item in credentials:
+            if not item.entity or not item.payload:
+                raise ValueError(f"a credential of type {item.type} has no entity or no payload")
+            where = (item.type, item.entity)
+            table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, item.payload)}
+        self._fingerprints = table
+        self._cache.clear()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls need a token."""
+        return bool(self._fingerprints)
+
+    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
+        """A token for whoever shows a credential. Takes the same time whether or not the entity exists.
+
+        Raises GRPCError: INVALID_ARGUMENT if something is missing, UNAUTHENTICATED if it is wrong, RESOURCE_EXHAUSTED
+        after too many failures from this peer, UNIMPLEMENTED if the server is open.
+        """
+        if not self.enabled:
+            raise GRPCError(Status.UNIMPLEMENTED, "this server asks for no credentials; connect without")
+        if not entity or not type or not payload:
+            raise GRPCError(Status.INVALID_ARGUMENT, "entity, type and payload of the credentials must be given")
+        if type not in {known for known, _ in self._fingerprints}:
+            raise GRPCError(Status.INVALID_ARGUMENT, f"credentials of type {type[:40]!r} are not accepted here")
+        group, now = group_of(peer), self._clock()
+        if wait := self._attempts.wait(group, now):
+            text = f"too many failed attempts from this address; try again in {wait:.0f} seconds"
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
+        shown = self._fingerprint(type, entity, payload)
+        known = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
+        if not _contains(known, shown):
+            self._attempts.failed(group, now)
+            raise GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
+        return self._signer.issue(
+            subject=entity,
+            audience=self._audience,
+            issuer=self._audience[0],
+            credential=type,
+            metadata={_FINGERPRINT: shown},
+        )
+
+    def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
+        """Who makes a call; None on an open server and for Authenticate. Raises GRPCError UNAUTHENTICATED."""
+        if not self.enabled:
+            return None
+        value = metadata.get("authorization")
+        if method == AUTHENTICATE:
+            if value is not None:
+                raise GRPCError(Status.INVALID_ARGUMENT, "Authenticate must come without an authorization header")
+            return None
+        if value is None:
+            raise GRPCError(Status.UNAUTHENTICATED, "this server needs an API key; give its id and the key")
+        identity = self.identify(bearer(str(value)))
+        if identity is None:
+            raise GRPCError(Status.UNAUTHENTICATED, "the token is not valid here (any more); authenticate again")
+        return identity
+
+    def identify(self, token: str) -> Identity | None:
+        """Whom a token stands for; None if it is not (or no longer) valid, and on an open server."""
+        identity = self._cache.get(token)
+        if identity is not None or not token or not self.enabled:
+            return identity
+        try:
+            claims = self._signer.verify(token)
+        except TokenError:
+            return None
+        if not self._valid(claims):
+            return None
+        identity = Identity(
+            claims.sub,
+            claims.rpc_creds_type,
+            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud},
+        )
+        if len(self._cache) >= CACHE:
+            del self._cache[next(iter(self._cache))]
+        self._cache[token] = identity
+        return identity
+
+    def revoke(self, jti: str) -> None:
+        """Void one token now.
+
+        Remembered as long as this process; with a signing key in a file, remove the key itself.
+        """
+        self._revoked.add(jti)
+        self._cache = {token: who for token, who in self._cache.items() if who.claims.get("jti") != jti}
+
+    def _valid(self, claims: Claims) -> bool:
+        if claims.jti in self._revoked:
+            return False
+        known = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
+        return claims.rpc_auth_md.get(_FINGERPRINT) in known
+
+    def _fingerprint(self, type: str, entity: str, payload: str) -> str:  # noqa: A002
+        return self._signer.fingerprint(type, entity, payload)
+
+    def __repr__(self) -> str:
+        return f"Authenticator({len(self._fingerprints)} credentials, {self._signer!r})"
+
+
+def bearer(authorization: str) -> str:
+    """The token of an authorization header, "" if it is of another scheme."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def credentials_of(
+    handlers: Iterable[Mapping[str, Any]], *, hosts: Iterable[str] = (), path: str = "auth.handlers"
+) -> tuple[list[Credential], list[ConfigError]]:
+    """What the `auth.handlers` of a machine document configure, and what is wrong with them; a bad one is left out.
+
+    `{"type": "api-key", "config": {id: key, ..., "keys": [ids]}}`; with `keys` only the ids in it count. The secret
+    types take `{"secret": text}` or `{"secrets": [texts]}` and `entities`, by default `hosts`. Errors never show a
+    key.
+    """
+    credentials: list[Credential] = []
+    problems: list[ConfigError] = []
+    seen: set[str] = set()
+    for index, handler in enumerate(handlers):
+        where = f"{path}.{index}"
+        kind = handler.get("type")
+        try:
+            if kind not in TYPES:
+                raise ConfigError(
+                    f"{where}.type",
+                    f"{kind!r} is no type of credentials",
+                    value=kind,
+                    remedy=f"use one of {', '.join(TYPES)}",
+                )
+            if kind in seen:
+                raise ConfigError(
+                    f"{where}.type", f"a second handler of type {kind}", value=kind, remedy="put all keys in one"
+                )
+            config = handler.get("config")
+            if not isinstance(config, Mapping):
+                raise ConfigError(f"{where}.config", "an object is missing", remedy="write the keys as {id: key}")
+            found = _api_keys(config, where) if kind == API_KEY else _secrets(str(kind), config, tuple(hosts), where)
+        except ConfigError as error:
+            problems.append(error)
+            continue
+        seen.add(str(kind))
+        credentials += found
+    return credentials, problems
+
+
+def _api_keys(config: Mapping[str, Any], where: str) -> list[Credential]:
+    ids = config.get("keys", [name for name in config if name != "keys"])
+    if not isinstance(ids, list) or not all(isinstance(name, str) and name for name in ids):
+        raise ConfigError(f"{where}.config.keys", "this is no list of key ids", remedy='write ["id", ...]')
+    if not ids:
+        raise ConfigError(
+            f"{where}.config", "no key is configured", remedy="add one, or remove the handler to open the server"
+        )
+    for name in ids:
+        if not isinstance(config.get(name), str) or not config[name]:
+            raise ConfigError(f"{where}.config.{name}", "the key of this id is missing", remedy="write it as a text")
+    return [Credential(API_KEY, name, config[name]) for name in ids]
+
+
+def _secrets(kind: str, config: Mapping[str, Any], hosts: tuple[str, ...], where: str) -> list[Credential]:
+    payloads = config.get("secrets", [config["secret"]] if "secret" in config else [])
+    entities = config.get("entities", list(hosts))
+    for name, value in (("secrets", payloads), ("entities", entities)):
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+            raise ConfigError(f"{where}.config.{name}", "texts are missing here", remedy="write a list of texts")
+    return [Credential(kind, entity, payload) for entity in entities for payload in payloads]
+
+
+def _contains(known: Iterable[str], shown: str) -> bool:
+    found = False
+    for item in known:
+        found |= hmac.compare_digest(item, shown)
+    return found

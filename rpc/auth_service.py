@@ -1,0 +1,42 @@
+"""AuthService on the wire: exchanges credentials for a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+from rpc.auth import AUTHENTICATE, Authenticator
+from rpc.call import Router
+
+
+class AuthRouter:
+    """A router that answers Authenticate itself and leaves everything else to another one."""
+
+    def __init__(self, inner: Router, authenticator: Authenticator) -> None:
+        self._inner = inner
+        self._authenticator = authenticator
+        self._handler: Handler | None = None
+
+    def get(self, path: str, /) -> Handler | None:
+        """As Router. The messages are imported when somebody authenticates for the first time."""
+        if path != AUTHENTICATE:
+            return self._inner.get(path)
+        if self._handler is None:
+            from rpc.api import messages
+
+            auth = messages.auth()
+            self._handler = Handler(
+                self._authenticate, Cardinality.UNARY_UNARY, auth.AuthenticateRequest, auth.AuthenticateResponse
+            )
+        return self._handler
+
+    async def _authenticate(self, stream: Any) -> None:
+        request = await stream.recv_message()
+        if request is None:
+            raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
+        shown = request.credentials
+        token = self._authenticator.authenticate(request.entity, shown.type, shown.payload, peer=stream.peer)
+        assert self._handler is not None
+        await stream.send_message(self._handler.reply_type(access_token=token))

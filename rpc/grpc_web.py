@@ -1,0 +1,200 @@
+"""One gRPC-Web call over HTTP/1.1, as a carrier for `rpc.call`: a chunked reply whose last frame holds the trailers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.call import Refusal, ServerCall, ServerCore, accept
+from rpc.carrier import Headers, MutableHeaders, Peer
+from rpc.http1_head import Head, HeadError
+from rpc.inbox import Budget
+from rpc.web import CONTENT_TYPES, Content, TextDecoder, cors, to_text, trailers_frame
+
+SID: Final = 1  # HTTP/1.1 carries one call at a time
+
+# Fields that belong to HTTP/1.1 or to the browser and mean nothing to a call
+_NOT_METADATA: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "connection",
+        "content-length",
+        "cookie",
+        "expect",
+        "host",
+        "keep-alive",
+        "origin",
+        "pragma",
+        "proxy-connection",
+        "referer",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def content_of(head: Head) -> Content | None:
+    """Which of gRPC's protocols a request speaks; None if none of those served here."""
+    return CONTENT_TYPES.get(head.get("content-type").partition(";")[0].strip().lower())
+
+
+class Exchange(Protocol):
+    """What a call needs of its HTTP/1.1 connection."""
+
+    peer: Peer
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Queue the response's head."""
+        ...
+
+    def body(self, data: bytes) -> None:
+        """Queue a piece of the response's body."""
+        ...
+
+    def finish(self) -> None:
+        """Queue the end of the response."""
+        ...
+
+    def abort(self) -> None:
+        """Break the connection off, so that the peer cannot take what it has for a whole response."""
+        ...
+
+    async def below(self, size: int) -> None:
+        """Wait until at most so many bytes are unwritten."""
+        ...
+
+    async def receive(self) -> bytes:
+        """The next piece of the request's body; empty at its end. Raises HeadError for a malformed or late one."""
+        ...
+
+    async def watch(self) -> None:
+        """After the request's end: wait until the peer goes away."""
+        ...
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """What to do when the peer has gone."""
+        ...
+
+
+class WebCall:
+    """Carrier of one call; `run` serves it."""
+
+    def __init__(self, exchange: Exchange, core: ServerCore, head: Head, content: Content) -> None:
+        self.exchange = exchange
+        self.core = core
+        self.head = head
+        self.content = content
+        self.budget = Budget(core.limits.max_buffered)
+        self.gone = False
+        self._unread = 0
+        self._read = trio.Event()
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+        return self.exchange.peer
+
+    async def run(self) -> None:
+        """Answer the request, with a call or without; returns when the response is queued."""
+        head = self.head
+        headers = [(":method", head.method), (":path", head.path)]
+        headers += [field for field in head.fields if field[0] not in _NOT_METADATA and field[0] != "content-type"]
+        headers.append(("content-type", self.content.value))
+        decision = accept(self, SID, headers, self.core, web=True)
+        if isinstance(decision, Refusal):
+            self._refuse(decision)
+            return
+        self.exchange.on_gone(lambda: self._leave(decision))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._feed, decision)
+            await decision.run()
+            nursery.cancel_scope.cancel()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        if refusal.http != 200:
+            raise HeadError(refusal.http, refusal.message, *refusal.extra)
+        status = ("grpc-status", str(refusal.status.value))
+        self.exchange.start(200, [*self._head(), status, *refusal.headers, ("content-length", "0")])
+        self.exchange.finish()
+
+    def _leave(self, call: ServerCall) -> None:
+        self.gone = True
+        self._read.set()
+        call.cancel_by_peer()
+
+    async def _feed(self, call: ServerCall) -> None:
+        """Hand the request to the call, no faster than it reads; then watch for the peer's leaving."""
+        decoder = TextDecoder() if self.content is Content.WEB_TEXT else None
+        window = self.core.limits.stream_window
+        try:
+            while data := await self.exchange.receive():
+                if decoder is not None:
+                    data = decoder.feed(data)
+                self._unread += len(data)
+                call.feed(data, len(data))
+                while self._unread > window and not self.gone:
+                    self._read = trio.Event()
+                    await self._read.wait()
+            if decoder is not None:
+                decoder.end()
+        except (HeadError, ValueError) as error:
+            call.fail(GRPCError(Status.INVALID_ARGUMENT, f"the request's body cannot be read: {error}"))
+            return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._leave(call)
+            return
+        call.end()
+        await self.exchange.watch()
+
+    def _head(self) -> MutableHeaders:
+        return [("content-type", f"{self.content.value}+proto"), *cors(self.head.get("origin") or None)]
+
+    def _frame(self, data: bytes) -> None:
+        self.exchange.body(to_text(data) if self.content is Content.WEB_TEXT else data)
+
+    # Carrier
+
+    def send_headers(self, sid: int, extra: Headers) -> None:
+        """As Carrier."""
+        if not self.gone:
+            self.exchange.start(200, [*self._head(), *extra])
+
+    async def send_message(self, sid: int, data: bytes) -> None:
+        """As Carrier."""
+        if self.gone:
+            raise StreamTerminatedError("the client has gone")
+        self._frame(data)
+        await self.exchange.below(self.core.limits.send_high_water)
+
+    def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
+        """As Carrier."""
+        if self.gone:
+            return
+        if headers_sent:
+            self._frame(trailers_frame(status, extra))
+        else:
+            only = [("grpc-status", str(status)), *extra, ("content-length", "0")]
+            self.exchange.start(200, [*self._head(), *only])
+        self.exchange.finish()
+
+    def reset(self, sid: int, code: int) -> None:
+        """As Carrier."""
+        self.gone = True
+        self.exchange.abort()
+
+    def consumed(self, sid: int, n: int) -> None:
+        """As Carrier."""
+        self._unread -= n
+        self._read.set()
+
+    def forget(self, sid: int) -> None:
+        """As Carrier."""

@@ -1,0 +1,158 @@
+"""Protects the pages of a port: an ASGI application around another one.
+
+Pages have controls, and any web site may send a browser here. So a request that changes something, and every
+WebSocket, must come from this server's own pages (Origin) or from no page at all; a server bound to loopback is only
+reached under names that mean this computer (DNS rebinding); no page may be framed. When the server has keys, pages
+need a token too: in `authorization: Bearer`, or in a cookie that the login form sets. `scope["state"]` then has
+`identity` (Identity or None) and `authentication` (bool: keys are configured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import quote_from_bytes
+
+from rpc.addresses import allowed_host
+from rpc.asgi import ASGIApp, Message, Receive, Scope, Send, plain
+from rpc.auth import Authenticator, bearer
+from rpc.carrier import Identity, Peer
+from rpc.login import COOKIE, login
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # RFC 9110 9.2.1
+_PROTECTION: Final = (
+    (b"x-frame-options", b"DENY"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a request says about where it comes from."""
+
+    method: str
+    path: str
+    scheme: str  # "http" or "https"
+    host: str  # with port, as sent
+    origin: str  # "" without
+    site: str  # Sec-Fetch-Site, "" without
+    token: str  # of the authorization header, else of the cookie
+    html: bool  # a browser wants a page
+    peer: Peer = field(default_factory=Peer)
+
+    @classmethod
+    def of(cls, scope: Scope) -> Facts:
+        """Read a scope of HTTP or WebSocket."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        token = bearer(headers.get("authorization", "")) or _cookie(headers.get("cookie", ""))
+        return cls(
+            method=scope.get("method", "WEBSOCKET"),
+            path=scope["path"],
+            scheme="https" if scope["scheme"] in ("https", "wss") else "http",
+            host=headers.get("host", ""),
+            origin=headers.get("origin", ""),
+            site=headers.get("sec-fetch-site", ""),
+            token=token,
+            html="text/html" in headers.get("accept", ""),
+            peer=Peer(scope.get("client")),
+        )
+
+    @property
+    def same_origin(self) -> bool:
+        """Whether the request comes from a page of this very server, or from no page."""
+        if self.origin:
+            return self.origin.lower() == f"{self.scheme}://{self.host}".lower()
+        return self.site in ("", "same-origin", "none")
+
+
+class Guard:
+    """Wraps `app`. `names` are further names of a server that is bound to loopback; None if it is bound to more.
+
+    `public` paths need no token. Where they overlap, /login and /logout are answered here, not by `app`.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        *,
+        names: Collection[str] | None = (),
+        public: Collection[str] = ("/healthz",),
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._names = names
+        self._public = frozenset(public)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI 3."""
+        facts = Facts.of(scope)
+        websocket = scope["type"] == "websocket"
+        protected = _protecting(send)
+        if self._names is not None and not allowed_host(facts.host, self._names):
+            await _answer(
+                scope, protected, 421, "this server is only reached as localhost; a name was used that is not its own"
+            )
+            return
+        if (websocket or facts.method not in SAFE) and not facts.same_origin:
+            await _answer(scope, protected, 403, "this must come from the server's own pages")
+            return
+        identity = self._authenticator.identify(facts.token)
+        state: dict[str, Any] = scope.setdefault("state", {})
+        state["identity"] = identity
+        state["authentication"] = self._authenticator.enabled
+        if self._authenticator.enabled:
+            if facts.path in ("/login", "/logout") and not websocket:
+                await login(
+                    self._authenticator, scope, receive, protected, facts.peer, facts.scheme == "https", identity
+                )
+                return
+            if identity is None and facts.path not in self._public:
+                await self._unauthenticated(scope, protected, facts)
+                return
+        await self._app(scope, receive, protected)
+
+    async def _unauthenticated(self, scope: Scope, send: Send, facts: Facts) -> None:
+        if facts.html and facts.method in SAFE:
+            target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+            location = b"/login?next=" + quote_from_bytes(target, safe="/").encode()
+            await _answer(scope, send, 303, "log in first", (b"location", location))
+        else:
+            text = "this server needs an API key: authenticate and send the token as authorization: Bearer"
+            await _answer(scope, send, 401, text, (b"www-authenticate", b"Bearer"))
+
+
+def identity_of(scope: Scope) -> Identity | None:
+    """Who asks for a page: what Guard has found out; None on an open server and on a public page without a token."""
+    identity: Identity | None = scope.get("state", {}).get("identity")
+    return identity
+
+
+def _cookie(header: str) -> str:
+    try:
+        morsel = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value if morsel else ""
+
+
+def _protecting(send: Send) -> Send:
+    async def protected(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            present = {bytes(name).lower() for name, _ in headers}
+            message = {**message, "headers": [*headers, *(item for item in _PROTECTION if item[0] not in present)]}
+        await send(message)
+
+    return protected
+
+
+async def _answer(scope: Scope, send: Send, status: int, text: str, *extra: tuple[bytes, bytes]) -> None:
+    fields, body = plain(text)
+    prefix = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+    headers = [*((name.encode(), value.encode()) for name, value in fields), (b"cache-control", b"no-store"), *extra]
+    await send({"type": f"{prefix}.start", "status": status, "headers": headers})
+    await send({"type": f"{prefix}.body", "body": body})

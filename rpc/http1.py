@@ -1,0 +1,352 @@
+"""One HTTP/1.1 connection of the port: gRPC-Web calls, pages and WebSockets, one request after the other.
+
+h11 keeps the state of each message; `rpc.http1_head` decides beforehand which heads it may see. Requests that arrive
+before the answer to the last one (pipelining) are not served: that answer closes the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from email.utils import formatdate
+from http import HTTPStatus
+
+import h11
+import trio
+
+from rpc.asgi import ASGIApp, plain
+from rpc.call import ServerCore
+from rpc.carrier import Headers, Peer
+from rpc.grpc_web import WebCall, content_of
+from rpc.http1_head import Head, HeadError, find_end, parse
+from rpc.http_limits import HttpLimits
+from rpc.web import Content, is_grpc, is_preflight, preflight
+from rpc.websocket import is_upgrade, serve_websocket
+from rpc.wire import Outbox, Wire
+
+_log = logging.getLogger("rpc.http1")
+
+
+class Http1Connection:
+    """Serves a wire until either side ends it. `run` closes the wire."""
+
+    def __init__(
+        self, wire: Wire, core: ServerCore, *, peer: Peer, scheme: str, app: ASGIApp | None, limits: HttpLimits
+    ) -> None:
+        self.wire = wire
+        self.core = core
+        self.peer = peer
+        self.scheme = scheme
+        self.app = app
+        self.limits = limits
+        self.closing = trio.Event()
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.max_head + 4)
+        self._out = Outbox(wire, self._gone)
+        self._idle: trio.CancelScope | None = None
+        self._callback: Callable[[], None] | None = None
+        self._last = False  # nothing more will be served on this connection
+        self._started = False  # a response
+        self._asked = False  # the client waits for 100 Continue
+        self._body_deadline = 0.0
+
+    def drain(self) -> None:
+        """Close once the present request is answered, or now if there is none."""
+        self.closing.set()
+        if self._idle is not None:
+            self._idle.cancel()
+
+    async def run(self) -> None:
+        """Serve to the end. Raises nothing but cancellation."""
+        if not self.core.admit(self):
+            await trio.aclose_forcefully(self.wire)
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._out.run)
+                try:
+                    while await self._serve_one():
+                        pass
+                except HeadError as error:
+                    self._refuse(error)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    pass
+                except Exception:
+                    _log.exception("an HTTP/1.1 connection failed")
+                with trio.move_on_after(self.core.limits.close_timeout):
+                    await self._out.below(0)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.core.leave(self)
+            await self.wire.linger(self.limits.linger, self.limits.drain)
+
+    async def _serve_one(self) -> bool:
+        """Serve one request; True if another may follow."""
+        raw = await self._read_head()
+        if not raw:
+            return False
+        head = parse(raw, self.limits, scheme=self.scheme)
+        if self.app is not None and is_upgrade(head):
+            self.wire.push_back(raw)
+            await serve_websocket(
+                self.app,
+                self.wire,
+                head,
+                scheme=self.scheme,
+                peer=self.peer,
+                limits=self.limits,
+                closing=self.closing,
+            )
+            return False
+        self._h11.receive_data(raw)
+        self._next_event()
+        self._started = False
+        self._asked = self._h11.they_are_waiting_for_100_continue
+        self._body_deadline = trio.current_time() + self.limits.body_grace
+        await self._answer(head)
+        self._callback = None
+        await self._out.below(0)
+        return await self._ready_for_another()
+
+    async def _answer(self, head: Head) -> None:
+        fields = dict(head.fields)
+        if head.tokens("expect") - {"100-continue"}:
+            raise HeadError(417, "no such expectation is known")
+        if is_preflight(head.method, fields):
+            self._short(204, preflight(fields))
+        elif head.method == "OPTIONS" and head.path == "*":
+            self._short(204, [])
+        elif head.method == "TRACE":
+            raise HeadError(405, "requests are not echoed")
+        elif is_grpc(head.get("content-type").strip().lower()):
+            content = content_of(head)
+            if content is None or content is Content.GRPC:
+                raise HeadError(415, "over HTTP/1.1 this server speaks application/grpc-web+proto; gRPC needs HTTP/2")
+            await WebCall(self, self.core, head, content).run()
+        elif self.core.fallback is None:
+            self._short(404, *plain("there are no pages on this port"))
+        else:
+            await self._page(head)
+
+    async def _page(self, head: Head) -> None:
+        exchange = PageExchange(self, head)
+        async with trio.open_nursery() as nursery:
+            self.on_gone(nursery.cancel_scope.cancel)
+            nursery.start_soon(exchange.watch)
+            nursery.start_soon(self._end_page, nursery.cancel_scope)
+            try:
+                assert self.core.fallback is not None
+                await self.core.fallback(exchange)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            except HeadError as error:
+                self._refuse(error)
+            except Exception:
+                _log.exception("answering %s %s failed", head.method, head.path.partition("?")[0])
+            nursery.cancel_scope.cancel()
+        if self._h11.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
+            self.abort()
+
+    async def _end_page(self, page: trio.CancelScope) -> None:
+        """A page may stream for ever; at a shutdown it has a little time left."""
+        await self.closing.wait()
+        page.deadline = trio.current_time() + self.limits.farewell
+
+    async def _read_head(self) -> bytes:
+        """The next request's head; empty if there will be none."""
+        data = await self._first_bytes()
+        if not data:
+            return b""
+        with trio.move_on_after(self.limits.head_timeout) as patience:
+            while not (end := find_end(data, self.limits)):
+                more = await self.wire.receive_some()
+                if not more:
+                    return b""
+                data += more
+            self.wire.push_back(data[end:])
+            return data[:end]
+        assert patience.cancelled_caught
+        raise HeadError(408, f"the request's head took more than {self.limits.head_timeout:g} seconds")
+
+    async def _first_bytes(self) -> bytes:
+        with trio.move_on_after(self.limits.idle_timeout) as self._idle:
+            if not self.closing.is_set():
+                return await self.wire.receive_some()
+        self._idle = None
+        return b""
+
+    async def _ready_for_another(self) -> bool:
+        if self._last or self.closing.is_set() or self._h11.our_state is not h11.DONE:
+            return False
+        if self._h11.their_state is h11.SEND_BODY and not await self._drained():
+            return False
+        if self._h11.their_state is not h11.DONE or self._h11.trailing_data[0]:
+            return False
+        self._h11.start_next_cycle()
+        return True
+
+    async def _drained(self) -> bool:
+        """Read a small rest of the request's body that nobody wanted."""
+        rest = self.limits.drain
+        with trio.move_on_after(self.limits.linger):
+            while rest > 0:
+                data = await self.receive()
+                if not data:
+                    return True
+                rest -= len(data)
+        return False
+
+    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            return self._h11.next_event()
+        except h11.RemoteProtocolError as error:
+            self._last = True
+            raise HeadError(error.error_status_hint, "the request is malformed") from None
+
+    def _gone(self) -> None:
+        self._last = True
+        if self._callback is not None:
+            self._callback()
+
+    # What an exchange uses
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the peer has gone while this request is served."""
+        self._callback = callback
+
+    async def receive(self) -> bytes:
+        """The next piece of the request's body; empty at its end."""
+        while True:
+            if self._h11.their_state is not h11.SEND_BODY and self._h11.their_state is not h11.SEND_RESPONSE:
+                if self._h11.their_state is h11.ERROR:
+                    raise HeadError(400, "the request is malformed")
+                return b""
+            event = self._next_event()
+            if isinstance(event, h11.Data):
+                self._body_deadline += len(event.data) / self.limits.body_rate
+                return bytes(event.data)
+            if event is not h11.NEED_DATA:
+                return b""
+            if self._asked:
+                self._asked = False
+                if self._h11.our_state is h11.SEND_RESPONSE:
+                    self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
+            with trio.move_on_at(self._body_deadline) as patience:
+                data = await self.wire.receive_some()
+                if not data:
+                    self._gone()
+                    raise trio.BrokenResourceError("the peer has gone in the middle of its request")
+                self._h11.receive_data(data)
+            if patience.cancelled_caught:
+                self._last = True
+                raise HeadError(408, "the request's body came too slowly")
+
+    async def watch(self) -> None:
+        """After the request's end: return when the peer has gone or sends what it should not send yet."""
+        if self._h11.trailing_data[0]:
+            self._last = True
+            return
+        try:
+            data = await self.wire.receive_some()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            data = b""
+        self._last = True
+        if not data:
+            self._gone()
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Queue the response's head."""
+        fields = [*headers, ("date", formatdate(usegmt=True))]
+        if self._last or self._asked or self.closing.is_set():
+            self._last = True
+            fields.append(("connection", "close"))
+        self._started = True
+        self._out.put(self._h11.send(h11.Response(status_code=status, headers=fields, reason=_reason(status))))
+
+    def body(self, data: bytes) -> None:
+        """Queue a piece of the response's body."""
+        self._out.put(self._h11.send(h11.Data(data=data)))
+
+    def finish(self) -> None:
+        """Queue the end of the response."""
+        self._out.put(self._h11.send(h11.EndOfMessage()))
+
+    def abort(self) -> None:
+        """Break the connection off."""
+        self._last = True
+        self._h11.send_failed()
+
+    async def below(self, size: int) -> None:
+        """Wait until at most `size` bytes of the response are unwritten."""
+        await self._out.below(size)
+
+    def _short(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        self.start(status, headers)
+        if body:
+            self.body(body)
+        self.finish()
+
+    def _refuse(self, error: HeadError) -> None:
+        """Answer a request that is not served and close the connection; nothing if an answer has begun."""
+        self._last = True
+        if self._started:
+            return
+        self._started = True
+        fields, body = plain(f"{error.status} {_reason(error.status).decode()}: {error.text}")
+        fields += [*error.extra, ("date", formatdate(usegmt=True)), ("connection", "close")]
+        head = f"HTTP/1.1 {error.status} {_reason(error.status).decode()}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n"
+        self._h11.send_failed()
+        self._out.put(head.encode("latin-1") + body)
+
+
+class PageExchange:
+    """HttpExchange of one request over HTTP/1.1."""
+
+    def __init__(self, connection: Http1Connection, head: Head) -> None:
+        self.http_version = head.version
+        self.method = head.method
+        self.scheme = connection.scheme
+        self.authority = head.host
+        self.path = head.path
+        self.headers: Headers = [field for field in head.fields if field[0] != "host"]
+        self.peer = connection.peer
+        self._connection = connection
+        self._body_ended = trio.Event()
+        if not head.get("transfer-encoding") and head.get("content-length") in ("", "0"):
+            self._body_ended.set()
+
+    async def watch(self) -> None:
+        """Cancel the exchange when the peer goes away after its request."""
+        await self._body_ended.wait()
+        await self._connection.receive()
+        await self._connection.watch()
+
+    async def receive(self) -> bytes:
+        """As HttpExchange."""
+        if self._body_ended.is_set():
+            await trio.lowlevel.checkpoint()
+            return b""
+        data = await self._connection.receive()
+        if not data:
+            self._body_ended.set()
+        return data
+
+    async def respond(self, status: int, headers: Headers) -> None:
+        """As HttpExchange."""
+        self._connection.start(status, headers)
+        await trio.lowlevel.checkpoint()
+
+    async def send_body(self, data: bytes, *, end: bool) -> None:
+        """As HttpExchange."""
+        if data:
+            self._connection.body(data)
+        if end:
+            self._connection.finish()
+        await self._connection.below(self._connection.core.limits.send_high_water)
+
+
+def _reason(status: int) -> bytes:
+    try:
+        return HTTPStatus(status).phrase.encode("ascii")
+    except ValueError:
+        return b""

@@ -1,0 +1,138 @@
+"""Opens the sockets of a bind address such as `localhost:8080`, `:8080`, `[::1]:8080` or `/run/machine.sock`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from schema.errors import ConfigError, ErrorKind, MachineError
+
+BACKLOG: Final = 128
+_LOCALHOST: Final = ("127.0.0.1", "::1")
+_EVERYWHERE: Final = ("0.0.0.0", "::")
+_NO_SUCH_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+_REMEDIES: Final = {
+    errno.EADDRINUSE: "stop the program that has it, or choose another port",
+    errno.EACCES: "choose a port from 1024 on, or give this program the right to bind low ports",
+    errno.EADDRNOTAVAIL: "choose an address that this computer has",
+}
+
+
+def parse_address(text: str, *, path: str = "network.bind_address") -> tuple[str, int]:
+    """Host ("" for all) and port of `host:port`; raises ConfigError at `path`."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise ConfigError(
+            path, f"{text!r} is no address to listen on", value=text, remedy="write host:port, such as localhost:8080"
+        )
+    return host, int(port)
+
+
+async def open_listeners(address: str) -> list[trio.SocketListener]:
+    """Listen on `address`, for `localhost` and for no host in both families, with one port for all (0: any free one).
+
+    Raises ConfigError for a malformed address and MachineError, naming address and remedy, if it cannot be had; then
+    nothing is left open.
+    """
+    host, port = parse_address(address)
+    hosts = {"": _EVERYWHERE, "localhost": _LOCALHOST}.get(host, (host,))
+    listeners: list[trio.SocketListener] = []
+    try:
+        for name in hosts:
+            try:
+                opened = await trio.open_tcp_listeners(port, host=name, backlog=BACKLOG)
+            except OSError as error:
+                # Python's own errno is that of one of several addresses, or of the look-up
+                if listeners and error.errno in _NO_SUCH_FAMILY:
+                    continue  # no IPv6 here
+                raise _unavailable(address, error) from None
+            listeners += opened
+            port = port or opened[0].socket.getsockname()[1]
+    except BaseException:
+        await _close(listeners)
+        raise
+    return listeners
+
+
+async def open_unix_listener(path: Path, *, mode: int = 0o600) -> trio.SocketListener:
+    """Listen on a Unix socket with these permissions. A socket nobody listens on any more is replaced."""
+    sock = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    try:
+        if await trio.Path(path).is_socket() and not await _answered(path):
+            await trio.Path(path).unlink(missing_ok=True)
+        before = os.umask(0o777 & ~mode)
+        try:
+            await sock.bind(os.fspath(path))
+        finally:
+            os.umask(before)
+        sock.listen(BACKLOG)
+        return trio.SocketListener(sock)
+    except OSError as error:
+        sock.close()
+        raise _unavailable(str(path), error) from None
+    except BaseException:
+        sock.close()
+        raise
+
+
+def names_of(listeners: Sequence[trio.SocketListener]) -> list[str]:
+    """Addresses as `host:port` or path, to show."""
+    names = []
+    for listener in listeners:
+        address = listener.socket.getsockname()
+        if isinstance(address, tuple):
+            host = f"[{address[0]}]" if ":" in address[0] else address[0]
+            names.append(f"{host}:{address[1]}")
+        else:
+            names.append(os.fsdecode(address))
+    return names
+
+
+def only_loopback(listeners: Sequence[trio.SocketListener]) -> bool:
+    """Whether none of them can be reached from another computer."""
+    return all(
+        listener.socket.family == socket.AF_UNIX
+        or listener.socket.getsockname()[0] in ("::1",)
+        or str(listener.socket.getsockname()[0]).startswith("127.")
+        for listener in listeners
+    )
+
+
+async def _answered(path: Path) -> bool:
+    try:
+        stream = await trio.open_unix_socket(path)
+    except OSError:
+        return False
+    await trio.aclose_forcefully(stream)
+    return True
+
+
+async def _close(listeners: Sequence[trio.SocketListener]) -> None:
+    with trio.CancelScope(shield=True):
+        for listener in listeners:
+            await listener.aclose()
+
+
+def _unavailable(address: str, error: OSError) -> MachineError:
+    if isinstance(error, socket.gaierror):
+        return MachineError(
+            f"cannot listen on {address}: the host name is not known",
+            kind=ErrorKind.INVALID,
+            remedy="choose localhost, an address of this computer, or leave the host empty for all",
+        )
+    reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+    return MachineError(
+        f"cannot listen on {address}: {reason}",
+        kind=ErrorKind.PRECONDITION,
+        remedy=_REMEDIES.get(error.errno or 0, "choose another address"),
+    )

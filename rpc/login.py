@@ -1,0 +1,118 @@
+"""The login form: exchanges the id of an API key and the key for a token in a cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Final
+from urllib.parse import parse_qs
+
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from rpc.asgi import Receive, Scope, Send
+from rpc.auth import API_KEY, Authenticator
+from rpc.carrier import Identity, Peer
+
+COOKIE: Final = "machine_token"
+MAX_FORM: Final = 4096  # bytes
+
+_STATUS: Final[Mapping[Status, int]] = {
+    Status.INVALID_ARGUMENT: 400,
+    Status.UNAUTHENTICATED: 401,
+    Status.RESOURCE_EXHAUSTED: 429,
+}
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Log in</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 22rem; margin: 15vh auto; padding: 0 1rem }}
+:root {{ color-scheme: light dark }}
+label {{ display: block; margin: 1rem 0 }}
+input {{ width: 100%; font: inherit; padding: .4rem; box-sizing: border-box }}
+button {{ font: inherit; padding: .4rem 1.2rem }}
+</style></head><body><h1>Log in</h1><p role="alert">{message}</p>
+<form method="post" action="/login"><input type="hidden" name="next" value="{next}">
+<label>Key id <input name="id" autocomplete="username" required autofocus></label>
+<label>Key <input name="key" type="password" autocomplete="current-password" required></label>
+<button>Log in</button></form></body></html>
+"""
+
+
+async def login(
+    authenticator: Authenticator,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    peer: Peer,
+    secure: bool,
+    identity: Identity | None,
+) -> None:
+    """Answer /login (GET: the form, POST: fields `id`, `key`, `next`) and /logout (POST: voids the token)."""
+    if scope["path"] == "/logout":
+        if scope["method"] != "POST":
+            await _send(send, 405, [(b"allow", b"POST")], "Log out by POST")
+            return
+        if identity is not None:
+            authenticator.revoke(str(identity.claims["jti"]))
+        await _send(send, 303, [(b"location", b"/login"), _cookie("", secure, gone=True)], "")
+    elif scope["method"] in ("GET", "HEAD"):
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        await _form(send, 200, local_target(query.get("next", [""])[0]), "")
+    elif scope["method"] == "POST":
+        await _post(authenticator, receive, send, peer, secure)
+    else:
+        await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Log in by POST")
+
+
+async def _post(authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool) -> None:
+    body = bytearray()
+    more = True
+    while more and len(body) <= MAX_FORM:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) > MAX_FORM:
+        await _form(send, 413, "/", "That is too long for a key.")
+        return
+    form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
+    entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
+    target = local_target(target)
+    try:
+        token = authenticator.authenticate(entity.strip(), API_KEY, key.strip(), peer=peer)
+    except GRPCError as error:
+        text = error.message or ""
+        await _form(send, _STATUS.get(error.status, 400), target, f"{text[:1].upper()}{text[1:]}.")
+        return
+    await _send(send, 303, [(b"location", target.encode("ascii", "replace")), _cookie(token, secure)], "")
+
+
+def local_target(target: str) -> str:
+    """`target` if it is a path on this server, "/" otherwise: a login must not forward to a foreign site."""
+    printable = target.isascii() and target.isprintable() and "\\" not in target
+    return target if printable and target.startswith("/") and not target.startswith("//") else "/"
+
+
+def _cookie(token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, bytes]:
+    text = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    if secure:
+        text += "; Secure"
+    if gone:
+        text += "; Max-Age=0"
+    return b"set-cookie", text.encode("ascii")
+
+
+async def _form(send: Send, status: int, target: str, message: str) -> None:
+    page = _PAGE.format(message=escape(message), next=escape(target))
+    policy = (
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+    await _send(send, status, [(b"content-security-policy", policy)], page, b"text/html; charset=utf-8")
+
+
+async def _send(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], text: str, kind: bytes = b"text/plain; charset=utf-8"
+) -> None:
+    body = text.encode()
+    common = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,173 @@
+"""One port for everything: gRPC, gRPC-Web and pages over both HTTP versions, WebSockets, with or without TLS.
+
+The first bytes of a connection tell what it speaks. A port without TLS answers a TLS hello at once in plain text,
+because clients probe for TLS by trying and would otherwise wait until they time out; a port with TLS tells a
+plain-text client so.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final
+
+import trio
+
+from rpc.addresses import group_of
+from rpc.asgi import ASGIApp, fallback
+from rpc.call import ServerCore
+from rpc.carrier import Peer
+from rpc.http1 import Http1Connection
+from rpc.http_limits import HttpLimits
+from rpc.tls import ServerTls
+from rpc.wire import Wire
+
+_log = logging.getLogger("rpc.port")
+_TLS_HANDSHAKE: Final = 0x16  # RFC 8446 5.1, first byte of a ClientHello's record
+_PREFACE: Final = b"PRI "  # no other method begins so
+_NO_TLS: Final = "this port does not speak TLS; use http:// or an insecure connection"
+_ONLY_TLS: Final = "this port speaks TLS; use https:// or a secure connection"
+
+
+class Speech(Enum):
+    """What a connection begins with."""
+
+    TLS = "tls"
+    HTTP1 = "http/1.1"
+    HTTP2 = "h2"
+
+
+def speech_of(data: bytes) -> Speech | None:
+    """What `data`, the first bytes of a connection, are; None if more are needed."""
+    if not data:
+        return None
+    if data[0] == _TLS_HANDSHAKE:
+        return Speech.TLS
+    if data[:4] == _PREFACE:
+        return Speech.HTTP2
+    return None if _PREFACE.startswith(data) else Speech.HTTP1
+
+
+async def serve(
+    listeners: Sequence[trio.abc.Listener[trio.abc.Stream]],
+    core: ServerCore,
+    *,
+    app: ASGIApp | None = None,
+    tls: ServerTls | ssl.SSLContext | None = None,
+    limits: HttpLimits | None = None,
+    task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled; then stop accepting, let calls end within `core.limits.drain_timeout`, close everything.
+
+    `started` is called with the listeners, which are closed at the end. A ServerTls may be reloaded meanwhile. `app`
+    gets what is not gRPC; wrap it in `rpc.guard.Guard`.
+    """
+    port = _Port(core, app, tls, limits or HttpLimits())
+    async with trio.open_nursery() as nursery:
+        connections: trio.Nursery = await nursery.start(port.hold)
+        try:
+            await trio.serve_listeners(
+                port.handle, list(listeners), handler_nursery=connections, task_status=task_status
+            )
+        finally:
+            await core.drain()
+            connections.cancel_scope.cancel()
+            port.closed.set()
+
+
+class _Port:
+    """Tells connections apart and counts them."""
+
+    def __init__(
+        self, core: ServerCore, app: ASGIApp | None, tls: ServerTls | ssl.SSLContext | None, limits: HttpLimits
+    ) -> None:
+        self.core = core
+        self.app = app
+        self.tls = tls
+        self.limits = limits
+        self.closed = trio.Event()
+        self.open: Counter[str] = Counter()  # connections by group of peers
+        if app is not None:
+            core.fallback = fallback(app, limits)
+
+    async def hold(self, *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+        """Keep the connections' nursery alive while calls end after a cancellation from outside."""
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as nursery:
+                task_status.started(nursery)
+                await self.closed.wait()
+
+    async def handle(self, stream: trio.abc.Stream) -> None:
+        """Serve one connection; its failure is nobody else's."""
+        peer = Peer.of(stream)
+        group = group_of(peer)
+        if self.open[group] >= self.limits.max_per_address or self.open.total() >= self.core.limits.max_connections:
+            self.core.statistics.refused("connections")
+            await trio.aclose_forcefully(stream)
+            return
+        self.open[group] += 1
+        try:
+            await self._serve(stream, peer)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        except Exception:
+            _log.exception("a connection from %s failed", group)
+        finally:
+            self.open[group] -= 1
+            if not self.open[group]:
+                del self.open[group]
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(stream)
+
+    async def _serve(self, stream: trio.abc.Stream, peer: Peer) -> None:
+        stall = self.core.limits.write_stall
+        wire, scheme = Wire(stream, stall=stall), "http"
+        with trio.move_on_after(self.core.limits.handshake_timeout) as patience:
+            speech = await self._sniff(wire)
+            if self.tls is not None and speech is Speech.TLS:
+                context = self.tls.context if isinstance(self.tls, ServerTls) else self.tls
+                secure = trio.SSLStream(wire, context, server_side=True, https_compatible=True)
+                await secure.do_handshake()
+                peer = Peer(peer.address, secure.getpeercert() or None)
+                wire, scheme = Wire(secure, stall=stall), "https"
+                speech = _chosen(secure.selected_alpn_protocol()) or await self._sniff(wire)
+        if patience.cancelled_caught:
+            self.core.statistics.refused("handshake timeout")
+            return
+        if speech is None:
+            return
+        if speech is Speech.TLS or (self.tls is not None and scheme == "http"):
+            await self._refuse(wire, _ONLY_TLS if self.tls is not None else _NO_TLS)
+        elif speech is Speech.HTTP2:
+            await self._http2(wire, peer)
+        else:
+            http1 = Http1Connection(wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits)
+            await http1.run()
+
+    async def _sniff(self, wire: Wire) -> Speech | None:
+        """Look at the first bytes without taking them; None if the peer goes away before it has said anything."""
+        data = b""
+        while (speech := speech_of(data)) is None:
+            more = await wire.receive_some()
+            if not more:
+                return None
+            data += more
+        wire.push_back(data)
+        return speech
+
+    async def _refuse(self, wire: Wire, text: str) -> None:
+        body = f"400 Bad Request: {text}\n".encode()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
+        self.core.statistics.refused("preface")
+        await wire.send_all(head.encode("ascii") + b"connection: close\r\n\r\n" + body)
+        await wire.linger(self.limits.linger, self.limits.drain)
+
+    async def _http2(self, wire: Wire, peer: Peer) -> None:
+        raise NotImplementedError
+
+
+def _chosen(protocol: str | None) -> Speech | None:
+    return {"h2": Speech.HTTP2, "http/1.1": Speech.HTTP1}.get(protocol or "")

@@ -1,0 +1,179 @@
+"""TLS contexts of servers and clients, and renewal of a certificate while connections live.
+
+The settings are those that the official clients accept: TLS 1.2 or newer, ECDHE with AES-GCM or ChaCha20, ALPN `h2` and
+`http/1.1`. Messages name files and certificates, never key material.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+ALPN: Final = ("h2", "http/1.1")
+CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"  # TLS 1.2; those of TLS 1.3 are all of this kind
+
+
+class TlsError(MachineError):
+    """A certificate, key or authority file cannot be used; the message names the file and says what to do."""
+
+    kind = ErrorKind.INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """What a person wants to know about the certificate in use."""
+
+    names: tuple[str, ...]  # DNS names and addresses of the subject alternative name
+    issuer: str
+    not_before: datetime
+    not_after: datetime
+    fingerprint: str  # SHA-256 over DER, hexadecimal
+
+    def expired(self, now: datetime | None = None) -> bool:
+        """Whether `now` (default: the system's clock) is outside the validity."""
+        return not self.not_before <= (now or datetime.now(UTC)) <= self.not_after
+
+
+class ServerTls:
+    """The server side's context, from a certificate (chain) and a key in PEM files.
+
+    `context` is what a new connection uses. `reload` replaces it as a whole, or raises TlsError and leaves it as it
+    was; connections that live keep the context they began with. An expired certificate is loaded all the same: a
+    machine whose clock is wrong must stay reachable; look at `facts`.
+    """
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self.certificate = Path(certificate)
+        self.key = Path(key)
+        self.facts, self.context = _load(self.certificate, self.key)
+
+    def reload(self) -> bool:
+        """Read both files again; True if the certificate is another one.
+
+        Raises TlsError and changes nothing if they are bad.
+        """
+        facts, context = _load(self.certificate, self.key)
+        changed = facts != self.facts
+        self.facts, self.context = facts, context
+        return changed
+
+    def __repr__(self) -> str:
+        return (
+            f"ServerTls({str(self.certificate)!r}, names={self.facts.names}, not_after={self.facts.not_after:%Y-%m-%d})"
+        )
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """A context for a server that never renews; raises TlsError."""
+    return ServerTls(certificate, key).context
+
+
+def client_context(*, authorities: Path | None = None, verify: bool = True) -> ssl.SSLContext:
+    """A context for a client that speaks HTTP/2.
+
+    `authorities` is a PEM file of certificates to trust besides the system's. `verify=False` accepts any certificate:
+    for loopback and development only. Raises TlsError.
+    """
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    _settings(context)
+    if authorities is not None:
+        try:
+            context.load_verify_locations(cafile=authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise _unreadable(authorities, "certificate authority", error) from None
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _settings(context: ssl.SSLContext, protocols: Sequence[str] = ALPN) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
+    context.set_alpn_protocols(list(protocols))
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+
+
+def _load(certificate: Path, key: Path) -> tuple[CertificateFacts, ssl.SSLContext]:
+    facts = _examine(certificate, key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _settings(context)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")  # never ask on the terminal
+    except (OSError, ssl.SSLError) as error:  # changed since it was examined, or refused by the library's policy
+        raise TlsError(
+            f"TLS certificate {certificate} with key {key} cannot be used: {_why(error)}",
+            remedy="give a certificate chain and its key in PEM format, RSA of 2048 bits or more, or P-256",
+        ) from None
+    return facts, context
+
+
+def _examine(certificate: Path, key: Path) -> CertificateFacts:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    chain = _read(certificate, "certificate")
+    try:
+        leaf = x509.load_pem_x509_certificates(chain)[0]
+    except ValueError:
+        raise TlsError(
+            f"{certificate} holds no readable PEM certificate",
+            remedy="give the file that begins with -----BEGIN CERTIFICATE-----, the server's own certificate first",
+        ) from None
+    try:
+        private = serialization.load_pem_private_key(_read(key, "key"), None)
+    except TypeError:
+        raise TlsError(
+            f"the TLS key {key} is encrypted", remedy="store it without a pass phrase, readable by this user only"
+        ) from None
+    except Exception:  # ValueError, UnsupportedAlgorithm: the text may quote the file, so it is not passed on
+        raise TlsError(
+            f"{key} holds no readable PEM private key",
+            remedy="give the file that begins with -----BEGIN PRIVATE KEY-----",
+        ) from None
+    spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    if private.public_key().public_bytes(*spki) != leaf.public_key().public_bytes(*spki):
+        raise TlsError(
+            f"the TLS key {key} does not belong to the certificate {certificate}",
+            remedy="give both files of one issue; in a chain the server's own certificate comes first",
+        )
+    try:
+        san = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = (*san.get_values_for_type(x509.DNSName), *map(str, san.get_values_for_type(x509.IPAddress)))
+    except (x509.ExtensionNotFound, ValueError):
+        names = ()
+    return CertificateFacts(
+        names=names,
+        issuer=leaf.issuer.rfc4514_string(),
+        not_before=leaf.not_valid_before_utc,
+        not_after=leaf.not_valid_after_utc,
+        fingerprint=leaf.fingerprint(hashes.SHA256()).hex(),
+    )
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, what, error) from None
+
+
+def _unreadable(path: Path, what: str, error: OSError | ssl.SSLError) -> TlsError:
+    if isinstance(error, PermissionError):
+        remedy = "let the user this program runs as read it"
+    elif isinstance(error, FileNotFoundError):
+        remedy = "check the path"
+    else:
+        remedy = "give a PEM file"
+    return TlsError(f"the TLS {what} {path} cannot be read: {_why(error)}", remedy=remedy)
+
+
+def _why(error: OSError | ssl.SSLError) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason or error.strerror or type(error).__name__).lower().replace("_", " ")
