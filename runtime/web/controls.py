@@ -1,0 +1,124 @@
+"""What a person does through a page: call a method, stop everything. POST only, and guarded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from runtime.web import words
+from runtime.web.forgery import Forgery, wants_json
+from runtime.web.source import Source
+from schema.errors import ErrorKind, MachineError
+
+MAX_FORM: Final = 1 << 20  # bytes; arguments of a call are small
+
+STATUS: Final[Mapping[ErrorKind, int]] = {
+    ErrorKind.INVALID: 400,
+    ErrorKind.UNAUTHENTICATED: 401,
+    ErrorKind.PERMISSION: 403,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.EXISTS: 409,
+    ErrorKind.PRECONDITION: 409,
+    ErrorKind.EXHAUSTED: 429,
+    ErrorKind.UNSUPPORTED: 501,
+    ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.TIMEOUT: 504,
+}
+"""HTTP's word for each kind of error; 500 for the others."""
+
+_log = structlog.stdlib.get_logger("rdk.web")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a control led to, ready to be shown."""
+
+    took: str
+    value: str | None = None  # indented JSON; None if there is nothing to say
+    error: str = ""
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that was made by a form, for the page that shows it again."""
+
+    method: str
+    form: Mapping[str, str]
+    outcome: Outcome
+
+
+ShowCall = Callable[[Request, str, Called], Response]
+
+
+class Controls:
+    """The endpoints that change something."""
+
+    def __init__(self, source: Source, forgery: Forgery, show_call: ShowCall) -> None:
+        self._source = source
+        self._forgery = forgery
+        self._show_call = show_call
+
+    async def call(self, request: Request) -> Response:
+        """`POST /resources/<name>/call/<method>`: the fields of the form are the arguments."""
+        name, method = request.path_params["name"], request.path_params["method"]
+        form = await self._form(request)
+        arguments = {key: value for key, value in form.items() if key != "csrf" and value != ""}
+        outcome = await attempt(lambda: self._source.call(name, method, arguments))
+        if wants_json(request.headers):
+            return answer(outcome)
+        return self._show_call(request, name, Called(method, arguments, outcome))
+
+    async def stop_all(self, request: Request) -> Response:
+        """`POST /stop-all`."""
+        await self._form(request)
+        outcome = await attempt(self._source.stop_all)
+        _log.warning("stop all from the status page", error=outcome.error)
+        if wants_json(request.headers):
+            return answer(outcome)
+        if outcome.error:
+            raise MachineError(outcome.error)
+        return RedirectResponse("/", 303)
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """The fields of a guarded form; raises MachineError. Only the plain encoding of forms is spoken."""
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_FORM:
+                raise MachineError(f"the form is larger than {MAX_FORM} bytes", kind=ErrorKind.INVALID)
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
+        self._forgery.check_form(request, form)
+        return form
+
+
+async def attempt(action: Callable[[], Awaitable[object]]) -> Outcome:
+    """Do it, and say how it went; cancellation passes through."""
+    start = time.perf_counter()
+    try:
+        value = await action()
+    except MachineError as error:
+        return Outcome(_since(start), error=str(error), status=STATUS.get(error.kind, 500))
+    except NotImplementedError:
+        return Outcome(_since(start), error="this model does not have that method", status=501)
+    except Exception as error:  # a driver's own error: show it as RPC would
+        return Outcome(_since(start), error=f"{type(error).__name__}: {error}", status=500)
+    return Outcome(_since(start), value=None if value is None else words.pretty(value))
+
+
+def answer(outcome: Outcome) -> Response:
+    """The outcome as data for the page's script."""
+    return JSONResponse(
+        {"took": outcome.took, "value": outcome.value, "error": outcome.error}, status_code=outcome.status
+    )
+
+
+def _since(start: float) -> str:
+    return words.took(time.perf_counter() - start)

@@ -1,0 +1,116 @@
+"""Keeps controls to the server's own pages, and every page to itself.
+
+A control or a live connection is refused unless the browser says that one of this server's pages asks (Origin, or
+Sec-Fetch-Site); a control must also carry the token that belongs to the browser's cookie. Who may ask at all, and under
+which names the server is reached, is decided before: `rpc.guard`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from schema.errors import ErrorKind, MachineError
+
+COOKIE: Final = "machine_page"
+
+HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Forgery:
+    """The check against forged requests; its secret lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def token(self, cookie: str) -> str:
+        """What the forms of the browser with this cookie carry."""
+        return hmac.digest(self._key, cookie.encode(), "sha256").hex()
+
+    def check_form(self, connection: HTTPConnection, form: Mapping[str, str]) -> None:
+        """Raise MachineError (PERMISSION) unless this server made the form for this browser."""
+        check_origin(connection)
+        cookie = connection.cookies.get(COOKIE, "")
+        if not cookie or not hmac.compare_digest(self.token(cookie).encode(), form.get("csrf", "").encode()):
+            raise _forged("the form is older than the server or was not made by it")
+
+
+def check_origin(connection: HTTPConnection) -> None:
+    """Raise MachineError (PERMISSION) unless the request comes from a page of this server, or from no page."""
+    origin = connection.headers.get("origin")
+    if origin is not None:
+        same = urlsplit(origin).netloc == connection.headers.get("host", "")
+    else:
+        same = connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+    if not same:
+        raise _forged("the request comes from another site")
+
+
+def give_cookie(response: Response, connection: HTTPConnection, cookie: str) -> None:
+    """Set the cookie that the forms belong to; scripts cannot read it, other sites cannot send it."""
+    secure = connection.url.scheme == "https"
+    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
+
+
+class Protect:
+    """ASGI middleware that adds the protecting headers to every answer that lacks them; buffers nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI 3
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
+
+
+def is_loopback(client: tuple[str, int] | None) -> bool:
+    """Whether the peer is a process on this machine, by the address of its connection."""
+    if client is None:
+        return False
+    try:
+        address = ipaddress.ip_address(client[0].partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped  # a mapped address itself is not loopback before Python 3.13
+    return address.is_loopback
+
+
+def wants_page(headers: Headers) -> bool:
+    """Whether a browser asks, rather than a program that takes anything."""
+    return "text/html" in headers.get("accept", "")
+
+
+def wants_json(headers: Headers) -> bool:
+    """Whether the answer should be data."""
+    return "application/json" in headers.get("accept", "")
+
+
+def _forged(reason: str) -> MachineError:
+    return MachineError(reason, kind=ErrorKind.PERMISSION, remedy="load the page again and repeat what you did")

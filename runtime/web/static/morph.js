@@ -1,0 +1,63 @@
+"use strict";
+/* Makes one element like another in place, so that focus, scroll position and what a person typed stay. */
+const morph = (() => {
+  const typed = new Set(["INPUT", "TEXTAREA", "SELECT"]);
+
+  function attributes(from, to) {
+    for (const { name } of [...from.attributes]) {
+      if (!to.hasAttribute(name) && !(name === "open" && from.tagName === "DETAILS")) from.removeAttribute(name);
+    }
+    for (const { name, value } of to.attributes) {
+      if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+    }
+  }
+
+  function same(from, to) {
+    return from && from.nodeType === to.nodeType && from.nodeName === to.nodeName && (from.id || "") === (to.id || "");
+  }
+
+  function children(from, to) {
+    let here = from.firstChild;
+    for (const wanted of [...to.childNodes]) {
+      let found = here;
+      if (!same(found, wanted) && wanted.id) {
+        found = [...from.childNodes].find((node) => node.id === wanted.id && node.nodeName === wanted.nodeName);
+      }
+      if (same(found, wanted)) {
+        if (found === here) here = here.nextSibling;
+        else from.insertBefore(found, here);
+        node(found, wanted);
+      } else {
+        from.insertBefore(wanted, here);
+      }
+    }
+    while (here) {
+      const next = here.nextSibling;
+      here.remove();
+      here = next;
+    }
+  }
+
+  function node(from, to) {
+    if (from.nodeType !== Node.ELEMENT_NODE) {
+      if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
+      return;
+    }
+    if (typed.has(from.tagName)) return;
+    attributes(from, to);
+    children(from, to);
+  }
+
+  /* HTML of one element, as a child of `parent` would be parsed. */
+  function parse(html, parent) {
+    const template = document.createElement("template");
+    if (parent.namespaceURI === "http://www.w3.org/2000/svg") {
+      template.innerHTML = `<svg>${html}</svg>`;
+      return template.content.firstElementChild.firstElementChild;
+    }
+    template.innerHTML = html;
+    return template.content.firstElementChild;
+  }
+
+  return { node, parse };
+})();

@@ -1,0 +1,144 @@
+"""How the pages write things: names, times, numbers, values. Pure; most are filters of the templates."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+from urllib.parse import quote
+
+SHOWN_BYTES: Final = 64  # longer binary values are shown by their size
+MAX_SHOWN: Final = 200_000  # characters of a result; more makes no page better
+
+_STEPS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def short(name: str) -> str:
+    """`left` of `rdk:component:motor/left`."""
+    return name.partition("/")[2] or name
+
+
+def api(name: str) -> str:
+    """`rdk:component:motor` of `rdk:component:motor/left`."""
+    return name.partition("/")[0]
+
+
+def kind(name: str) -> str:
+    """`motor` of `rdk:component:motor/left`; `internal` of `internal/rpc`."""
+    return api(name).rpartition(":")[2]
+
+
+def model_word(model: str) -> str:
+    """The model without the words that every built-in carries."""
+    return model.removeprefix("rdk:builtin:")
+
+
+def dom_id(name: str) -> str:
+    """An id of an element that stands for the node `name`."""
+    return "n" + hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def href(name: str) -> str:
+    """Where the page of a node is."""
+    return "/resources/" + quote(name, safe=":/")
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters; the middle gives way, since the ends of names tell most."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def capitalize_first(text: str) -> str:
+    """The text with a capital letter in front, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, in one unit: `12 s`, `5 min`, `3 h`, `2 d`."""
+    return span((now - moment).total_seconds())
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest unit, rounded down; none is negative here, whatever the clocks say."""
+    whole = max(0, int(seconds))
+    size, unit = next((step for step in _STEPS if whole >= step[0]), _STEPS[-1])
+    return f"{whole // size} {unit}"
+
+
+def took(seconds: float) -> str:
+    """How long something took, with as many digits as help."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def clock(moment: datetime) -> str:
+    """Date and time in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock_ms(moment: datetime) -> str:
+    """Time of day in UTC with milliseconds."""
+    return moment.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def number(value: float) -> str:
+    """At most six significant digits."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def plain(value: object) -> Any:
+    """A result as JSON can hold it: dataclasses are objects, bytes base64 or, if long, their size in words."""
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)  # JSON has neither NaN nor infinity
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+        return base64.b64encode(data).decode() if len(data) <= SHOWN_BYTES else f"<{len(data)} bytes>"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (Sequence, Set)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def pretty(value: object) -> str:
+    """A result as indented JSON, cut if it is very long."""
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… {len(text) - MAX_SHOWN} characters more"
+
+
+def readings(values: Mapping[str, object]) -> list[tuple[str, str, float | None]]:
+    """One row for each value, nested ones by dotted keys: key, text, and the number to draw if it is one."""
+    rows: list[tuple[str, str, float | None]] = []
+    _flatten("", plain(values), rows)
+    return rows
+
+
+def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -> None:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            _flatten(f"{path}.{key}" if path else key, item, rows)
+    elif isinstance(value, bool):
+        rows.append((path, "true" if value else "false", float(value)))
+    elif isinstance(value, (int, float)):
+        rows.append((path, number(value), float(value)))
+    elif isinstance(value, str):
+        rows.append((path, value, None))
+    elif path:
+        rows.append((path, json.dumps(value, ensure_ascii=False), None))
