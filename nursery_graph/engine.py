@@ -218,9 +218,8 @@ class Engine:
         self.instances[instance] = None
         slot.runs += 1
         self._move(slot, Event.START)
-        instance.timer = self.timers.at(
-            trio.current_time() + wanted.node.start_timeout, lambda: self._not_ready_in_time(instance)
-        )
+        limit = slot.since + wanted.node.start_timeout
+        instance.timer = self.timers.at(limit, lambda: self._not_ready_in_time(instance))
         self._context.run(self._spawn, self._nursery, instance)
 
     def _spawn(self, nursery: trio.Nursery, instance: Instance) -> None:
@@ -246,11 +245,11 @@ class Engine:
         slot = instance.slot
         if slot.instance is not instance or slot.phase is not Phase.STARTING:
             return  # being stopped, or too late
-        instance.ready_at = trio.current_time()
         instance.value = value
         self._disarm(instance)
         slot.settled = True
         self._move(slot, Event.STARTED, instance.wanted.note)
+        instance.ready_at = slot.since
         if instance.sick:
             self._move(slot, Event.SICK, instance.sick)
         for follower in self._followers.get(slot.name, ()):

@@ -38,7 +38,7 @@ class Graph:
 
     `shutdown_timeout` is the time in seconds within which the whole graph stops in order. If something still runs then,
     order is given up: what has not been cancelled yet is cancelled at once, and `on_overdue` is called with what runs.
-    It may kill processes, write the report where it will be found, and end the process with `os._exit`. `random`
+    It may kill processes, write the report where it will be found, and end the process with `os._exit`. `jitter`
     returns numbers uniform in [0, 1) for the jitter of back-off.
     """
 
@@ -47,13 +47,13 @@ class Graph:
         *,
         shutdown_timeout: float = 60.0,
         on_overdue: Callable[[Overdue], None] | None = None,
-        random: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         if not shutdown_timeout > 0:
             raise ValueError(f"shutdown_timeout is {shutdown_timeout}: use a positive number of seconds")
         self._shutdown_timeout = shutdown_timeout
         self._on_overdue = on_overdue
-        self._engine = Engine(random)
+        self._engine = Engine(jitter)
         self._early: tuple[Node, ...] = ()  # applied before run
         self._begun = False
 
@@ -103,8 +103,9 @@ class Graph:
                     await engine.emptied.wait()
                 except KeyboardInterrupt:
                     _log.warning("interrupted again: the graph goes on stopping in order")
-        limit.cancel()
-        engine.timers.close()
+            limit.cancel()
+            engine.timers.close()
+            await engine.timers.ended.wait()
         engine.board.close()
         engine.idle_waiters.unpark_all()
 
@@ -145,7 +146,7 @@ class Graph:
             self._early = nodes
 
     async def settled(self) -> Snapshot:
-        """Return the snapshot of the moment when nothing is left to do but to wait, or the last one if the graph has ended.
+        """Return a snapshot as soon as nothing is left to do but to wait; the last one if the graph has ended.
 
         What may be waited for then: the time of a next try, a name that is not configured, a node that does not end.
         """

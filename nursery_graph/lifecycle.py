@@ -6,7 +6,7 @@ that every transition can be listed and nothing has to be remembered in flags be
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum
 from typing import Final
 
 
@@ -21,22 +21,30 @@ class State(Enum):
 
 
 class Phase(Enum):
-    """What the graph waits for, for one name."""
+    """What the graph waits for, for one name, and the public state that this is; None: the name is in no snapshot."""
 
-    IDLE = auto()  # its dependencies
-    STARTING = auto()  # `started`
-    READY = auto()  # nothing
-    SICK = auto()  # the node itself to report that it is well again; its dependents keep running
-    FAILING = auto()  # the rest of a failed run, and its dependents, to end
-    STOPPING = auto()  # its dependents, then its own run, to end
-    BACKING_OFF = auto()  # the time of the next try
-    RESTING = auto()  # a new configuration or `retry`: its restart policy gave up
-    FINISHED = auto()  # the same; its run returned, and its restart policy lets it
-    GONE = auto()  # nothing: the name is forgotten
+    IDLE = "its dependencies", State.UNCONFIGURED
+    STARTING = "started()", State.CONFIGURING
+    READY = "nothing", State.READY
+    SICK = "its own word that it is well again; its dependents keep running", State.UNHEALTHY
+    FAILING = "the rest of a failed run, and its dependents, to end", State.UNHEALTHY
+    STOPPING = "its dependents, then its own run, to end", State.REMOVING
+    BACKING_OFF = "the time of the next try", State.UNHEALTHY
+    RESTING = "a new configuration or retry(): its restart policy gave up", State.UNHEALTHY
+    FINISHED = "a new configuration or retry(): its work is done", State.UNCONFIGURED
+    GONE = "nothing: it is forgotten", None
+
+    __hash__ = object.__hash__  # members are single objects; the hash of Enum costs a call for each look-up in a table
+
+    def __init__(self, waits_for: str, state: State | None) -> None:
+        self.waits_for = waits_for
+        self.state = state
 
 
 class Event(Enum):
     """What can happen to a node."""
+
+    __hash__ = object.__hash__
 
     START = "everything it requires is ready"
     STARTED = "started()"
@@ -84,20 +92,6 @@ TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
 }
 """Every pair that may occur; any other pair is a bug of the graph."""
 
-STATE: Final[dict[Phase, State | None]] = {
-    Phase.IDLE: State.UNCONFIGURED,
-    Phase.STARTING: State.CONFIGURING,
-    Phase.READY: State.READY,
-    Phase.SICK: State.UNHEALTHY,
-    Phase.FAILING: State.UNHEALTHY,
-    Phase.STOPPING: State.REMOVING,
-    Phase.BACKING_OFF: State.UNHEALTHY,
-    Phase.RESTING: State.UNHEALTHY,
-    Phase.FINISHED: State.UNCONFIGURED,
-    Phase.GONE: None,
-}
-"""The public state of each phase; None: the name is not in the snapshot."""
-
 USABLE: Final = frozenset({Phase.READY, Phase.SICK})
 """Its value may be handed out."""
 
@@ -119,7 +113,7 @@ def step(phase: Phase, event: Event) -> Phase:
 def mermaid() -> str:
     """The table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> IDLE"]
-    lines += [f"    {phase.name}: {phase.name} ({state.value})" for phase, state in STATE.items() if state]
+    lines += [f"    {phase.name}: {phase.name} ({phase.state.value})" for phase in Phase if phase.state]
     for (before, event), after in TABLE.items():
         target = "[*]" if after is Phase.GONE else after.name
         lines.append(f"    {before.name} --> {target}: {event.value}")

@@ -80,7 +80,7 @@ class Board:
 
 
 class Changes:
-    """An iterator over snapshots: the present one at once, then the newest after each change, until the graph has ended.
+    """Snapshots: the present one at once, then the newest after each change, until the graph has ended.
 
     A slow reader skips intermediate snapshots; the last one is never lost. Nothing has to be closed.
     """

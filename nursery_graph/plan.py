@@ -63,14 +63,15 @@ def resolve(nodes: Iterable[Node]) -> dict[str, Wanted]:
         by_name.setdefault(node.name, node)
         copies[node.name] = copies.get(node.name, 0) + 1
 
-    required = {name: sorted(node.requires & by_name.keys()) for name, node in by_name.items()}
-    either = {name: sorted((node.requires | node.uses) & by_name.keys()) for name, node in by_name.items()}
+    mixed = {
+        name: group for group in knots({name: n.requires | n.uses for name, n in by_name.items()}) for name in group
+    }
+    required = {name: by_name[name].requires for name in mixed}
     cycles = {name: _cycle(required, group) for group in knots(required) for name in group}
-    mixed = {name: group for group in knots(either) for name in group}
 
     desired = {}
     for name, node in by_name.items():
-        left_out = sorted(node.uses & mixed.get(name, frozenset()) - node.requires)
+        left_out = sorted(node.uses & mixed[name] - node.requires) if name in mixed else []
         desired[name] = Wanted(
             node,
             tuple(sorted(node.requires)),
@@ -96,7 +97,10 @@ def _listed(names: Collection[str]) -> str:
 
 
 def knots(edges: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
-    """Groups of nodes that reach each other, and nodes that point at themselves (Tarjan 1972, without recursion)."""
+    """Groups of nodes that reach each other, and nodes that point at themselves; edges that lead nowhere are ignored.
+
+    Strongly connected components by Tarjan (1972), without recursion.
+    """
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     open_nodes: dict[str, None] = {}
@@ -110,6 +114,8 @@ def knots(edges: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
         while path:
             name, rest = path[-1]
             for target in rest:
+                if target not in edges:
+                    continue
                 if target not in order:
                     order[target] = low[target] = len(order)
                     open_nodes[target] = None
@@ -138,7 +144,7 @@ def _cycle(edges: Mapping[str, Collection[str]], group: frozenset[str]) -> list[
     while first not in came_from:
         following = []
         for name in layer:
-            for target in edges[name]:
+            for target in sorted(edges[name]):
                 if target in group and target not in came_from:
                     came_from[target] = name
                     following.append(target)

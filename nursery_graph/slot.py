@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import trio
 
 from nursery_graph.instance import Instance
-from nursery_graph.lifecycle import STATE, USABLE, Phase, State
+from nursery_graph.lifecycle import USABLE, Phase, State
 from nursery_graph.plan import Wanted
 from nursery_graph.restart import History
 from nursery_graph.status import NodeStatus
@@ -55,7 +55,7 @@ class Slot:
     @property
     def state(self) -> State | None:
         """Its public state; None once it is forgotten."""
-        return STATE[self.phase]
+        return self.phase.state
 
     @property
     def busy(self) -> bool:

@@ -40,14 +40,18 @@ class Timer:
 class Timers:
     """Calls to be made later, made by the one task that runs `run`.
 
-    A timer in a task of its own would cost a task for every node; here an unused one costs two heap operations.
+    A task of its own for each would double the tasks of a graph; here an unused timer costs two heap operations. The
+    task is told to wake earlier, never later: after a cancelled timer it may wake once for nothing, and then looks
+    again.
     """
 
     def __init__(self) -> None:
+        self.ended = trio.Event()  # `run` has returned
         self._heap: list[tuple[float, int, Timer]] = []
         self._made = 0
         self._closed = False
         self._scope: trio.CancelScope | None = None
+        self._wakes_at = math.inf
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` at `when`, or as soon as possible after. It must not raise."""
@@ -55,35 +59,33 @@ class Timers:
         if when != math.inf:
             self._made += 1
             heapq.heappush(self._heap, (when, self._made, timer))
-            if self._heap[0][2] is timer:
-                self._aim()
+            if when < self._wakes_at:
+                self._wake(when)
         return timer
 
     def close(self) -> None:
         """Make no further calls; `run` returns."""
         self._closed = True
-        self._aim()
+        self._wake(-math.inf)
 
     async def run(self) -> None:
         """Make the calls, whatever is cancelled around it, until `close`."""
         while not self._closed:
-            with trio.CancelScope(shield=True) as self._scope:
-                self._aim()
+            self._tidy()
+            self._wakes_at = self._heap[0][0] if self._heap else math.inf
+            with trio.CancelScope(deadline=self._wakes_at, shield=True) as self._scope:
                 await trio.sleep_forever()
             now = trio.current_time()
             while self._heap and self._heap[0][0] <= now and not self._closed:
                 heapq.heappop(self._heap)[2].fire()
-            self._tidy()
+        self.ended.set()
 
     def _tidy(self) -> None:
-        """Forget cancelled timers at the front, so that an idle graph has no deadline at all."""
-        heap = self._heap
-        if heap and heap[0][2].cancelled:
-            while heap and heap[0][2].cancelled:
-                heapq.heappop(heap)
-            self._aim()
+        """Forget cancelled timers at the front."""
+        while self._heap and self._heap[0][2].cancelled:
+            heapq.heappop(self._heap)
 
-    def _aim(self) -> None:
+    def _wake(self, when: float) -> None:
+        self._wakes_at = when
         if self._scope is not None:
-            when = self._heap[0][0] if self._heap else math.inf
-            self._scope.deadline = -math.inf if self._closed else when
+            self._scope.deadline = when
