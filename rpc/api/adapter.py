@@ -15,19 +15,17 @@ import structlog
 from grpclib.const import Cardinality, Handler
 
 from rpc.api.check import problems
-from rpc.api.decode import field_reader, keywords_reader
-from rpc.api.encode import field_filler, message_fill, message_type
+from rpc.api.encode import field_filler, message_fill
 from rpc.api.fit import FitError
 from rpc.api.hints import ANY, Hint, Slot, signature_of
 from rpc.api.methods import Method, methods_of
+from rpc.api.requests import first_reader, items_reader, missing, name_reader, reader
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.api.target import CallInfo, Target
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
 
 _log = structlog.stdlib.get_logger("rpc.api")
-
-Keywords = Callable[[Any], dict[str, Any]]
 
 
 def serve_api(api: API, base: type, target: Target) -> Mapping[str, Handler]:
@@ -85,13 +83,14 @@ class _Binding:
 
     def unary(self) -> Callable[[Any], Any]:
         """One request, one reply."""
-        read, name_of, encode, call = self.reader(), self.name_reader(), self.encode, self.target.call
+        read, name_of = reader(self.method, self.slots), name_reader(self.method)
+        encode, call = self.encode, self.target.call
         api, method, path, monitored = self.api, self.method.name, self.method.path, self.method.monitored
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
-                raise _missing(path)
+                raise missing(path)
             keywords = read(request)
             info = CallInfo(
                 api, name_of(request), method, path, monitored, False, stream.metadata, stream.identity, stream.peer
@@ -99,9 +98,12 @@ class _Binding:
             async with call(info) as found:
                 if info.reply_metadata:
                     await stream.send_initial_metadata(metadata=info.reply_metadata)
+                function = getattr(found, method, None)
+                if function is None:
+                    raise _not_implemented(found, info)
                 try:
-                    result = await getattr(found, method)(**keywords)
-                except (NotImplementedError, AttributeError) as error:
+                    result = await function(**keywords)
+                except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
                 try:
                     reply = encode(result)
@@ -113,32 +115,35 @@ class _Binding:
 
     def server_streaming(self) -> Callable[[Any], Any]:
         """One request, any number of replies."""
-        read, name_of = self.reader(), self.name_reader()
+        read, name_of = reader(self.method, self.slots), name_reader(self.method)
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
-                raise _missing(self.method.path)
+                raise missing(self.method.path)
             await self.send_all(stream, self.info(stream, name_of(request)), read(request))
 
         return answer
 
     def client_streaming(self) -> Callable[[Any], Any]:
         """Any number of requests, one reply."""
-        read, name_of = self.first_reader(), self.name_reader()
-        requests_of = self.requests_reader()
+        read, name_of = first_reader(self.method, self.slots), name_reader(self.method)
+        items_of = items_reader(self.method, self.slots)
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
-                raise _missing(self.method.path)
-            keywords = read(request) | requests_of(stream, request)
+                raise missing(self.method.path)
+            keywords = read(request) | items_of(stream, request)
             info = self.info(stream, name_of(request))
             async with self.target.call(info) as found:
                 await stream.send_initial_metadata(metadata=info.reply_metadata)
+                function = getattr(found, self.method.name, None)
+                if function is None:
+                    raise _not_implemented(found, info)
                 try:
-                    result = await getattr(found, self.method.name)(**keywords)
-                except (NotImplementedError, AttributeError) as error:
+                    result = await function(**keywords)
+                except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
                 reply = self.encoded(found, info, result)
             await stream.send_message(reply)
@@ -147,14 +152,14 @@ class _Binding:
 
     def bidirectional(self) -> Callable[[Any], Any]:
         """Any number of requests and replies."""
-        read, name_of = self.first_reader(), self.name_reader()
-        requests_of = self.requests_reader()
+        read, name_of = first_reader(self.method, self.slots), name_reader(self.method)
+        items_of = items_reader(self.method, self.slots)
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
-                raise _missing(self.method.path)
-            keywords = read(request) | requests_of(stream, request)
+                raise missing(self.method.path)
+            keywords = read(request) | items_of(stream, request)
             await self.send_all(stream, self.info(stream, name_of(request)), keywords)
 
         return answer
@@ -163,9 +168,12 @@ class _Binding:
         """Send what the method yields; the generator is closed whichever way this ends."""
         async with self.target.call(info) as found:
             await stream.send_initial_metadata(metadata=info.reply_metadata)
+            function = getattr(found, self.method.name, None)
+            if function is None:
+                raise _not_implemented(found, info)
             try:
-                results = getattr(found, self.method.name)(**keywords)
-            except (NotImplementedError, AttributeError) as error:
+                results = function(**keywords)
+            except NotImplementedError as error:
                 raise _not_implemented(found, info, error) from error
             if not hasattr(results, "__aiter__"):
                 if inspect.iscoroutine(results):
@@ -200,88 +208,6 @@ class _Binding:
         except FitError as error:
             raise _driver_bug(found, info, error) from None
 
-    def name_reader(self) -> Callable[[Any], str]:
-        """Reads the resource's name from the first request."""
-        field, streamed = self.method.name_field, self.method.streamed
-        if not field:
-            return lambda request: ""
-        if streamed is not None and streamed.init and field not in self.method.request.fields_by_name:
-            return lambda request: str(getattr(getattr(request, streamed.init), field))
-        return lambda request: str(getattr(request, field))
-
-    def reader(self) -> Keywords:
-        """Reads a request into keyword arguments."""
-        return _guarded(keywords_reader(self.method.arguments, self.slots))
-
-    def first_reader(self) -> Keywords:
-        """Reads the first request of a client-streaming RPC into keyword arguments."""
-        streamed, arguments = self.method.streamed, self.method.arguments
-        assert streamed is not None
-        outer = {name: f for name, f in arguments.items() if f.containing_type is self.method.request}
-        read_outer = keywords_reader(outer, self.slots)
-        if not streamed.init:
-            return _guarded(read_outer)
-        read_init = keywords_reader({name: f for name, f in arguments.items() if name not in outer}, self.slots)
-
-        def read(request: Any) -> dict[str, Any]:
-            if not request.HasField(streamed.init):
-                raise FitError(f"{streamed.init} in the first request", request)
-            return read_outer(request) | read_init(getattr(request, streamed.init))
-
-        return _guarded(read)
-
-    def requests_reader(self) -> Callable[[Any, Any], dict[str, Any]]:
-        """Makes the argument that iterates over what the requests hold, beginning with the first."""
-        streamed = self.method.streamed
-        assert streamed is not None
-        item, argument, init = self.method.item, streamed.argument, streamed.init
-        slot = self.slots.get(argument, Slot(ANY, required=True))
-        read = field_reader(item, slot.hint.stream or ANY)
-        name = item.name
-        has = (lambda request: request.HasField(name)) if item.has_presence else lambda request: getattr(request, name)
-        again = (lambda request: request.HasField(init)) if init else lambda request: False
-
-        def requests_of(stream: Any, first: Any) -> dict[str, Any]:
-            return {argument: _Requests(stream, first, has, read, again)}
-
-        return requests_of
-
-
-class _Requests:
-    """What the requests of one call hold, one after the other; ends when the client has sent its last."""
-
-    def __init__(
-        self,
-        stream: Any,
-        first: Any,
-        has: Callable[[Any], bool],
-        read: Callable[[Any], Any],
-        again: Callable[[Any], bool],
-    ) -> None:
-        self._stream = stream
-        self._first = first
-        self._has = has
-        self._read = read
-        self._again = again
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        while True:
-            request, self._first = self._first, None
-            if request is None:
-                request = await self._stream.recv_message()
-                if request is None:
-                    raise StopAsyncIteration
-                if self._again(request):
-                    raise MachineError("the stream was begun a second time", kind=ErrorKind.INVALID)
-            if self._has(request):
-                try:
-                    return self._read(request)
-                except FitError as error:
-                    raise _invalid(error) from None
-
 
 async def _all(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for item in results:
@@ -313,34 +239,8 @@ def _encoder(method: Method, hint: Hint) -> Callable[[Any], Any]:
     return encode
 
 
-def _guarded(read: Keywords) -> Keywords:
-    """`read`, whose failures are the caller's fault."""
-
-    def guarded(request: Any) -> dict[str, Any]:
-        try:
-            return read(request)
-        except FitError as error:
-            raise _invalid(error) from None
-        except (ValueError, TypeError) as error:  # of a class that checks its own fields
-            raise MachineError(str(error), kind=ErrorKind.INVALID) from error
-
-    return guarded
-
-
-def _invalid(error: FitError) -> MachineError:
-    return MachineError(str(error), kind=ErrorKind.INVALID)
-
-
-def _missing(path: str) -> MachineError:
-    return MachineError(f"{path}: the request is missing", kind=ErrorKind.INVALID)
-
-
-def _not_implemented(found: object, info: CallInfo, error: Exception) -> Exception:
-    """UNIMPLEMENTED for what the class does not implement; any other AttributeError is what it was."""
-    if isinstance(error, AttributeError) and (error.obj is not found or error.name != info.method):
-        return error
-    text = str(error)
-    more = f": {text}" if text and isinstance(error, NotImplementedError) else ""
+def _not_implemented(found: object, info: CallInfo, error: NotImplementedError | None = None) -> MachineError:
+    more = f": {error}" if error is not None and str(error) else ""
     return MachineError(f"{_describe(found, info)} does not implement {info.method}{more}", kind=ErrorKind.UNSUPPORTED)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_SHOWN: Final = 60  # characters of a value that an error quotes
+from schema.secrets import is_secret_path
 
-SECRET_WORDS: Final = ("secret", "password", "payload", "token", "psk", "api_key")
-"""Values of fields whose names contain one of these are not quoted."""
+_SHOWN: Final = 60  # characters of a value that an error quotes
 
 
 class FitError(Exception):
@@ -33,7 +32,7 @@ class FitError(Exception):
         return f"{where}: {text}" if where else text
 
     def _shown(self, where: str) -> str:
-        if any(word in where for word in SECRET_WORDS):
+        if is_secret_path(where.split(".")):
             return f"{type(self.value).__name__} (not shown)"
         if self.value is None:
             return "None"

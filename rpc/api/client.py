@@ -1,0 +1,220 @@
+"""Calls published APIs by name, with Python values in and plain Python values out.
+
+    client = ApiClient(channel)
+    await client.call(API("rdk", "component", "motor"), "left", "set_power", power_pct=0.5)
+    async for tick in client.stream("rdk:component:board", "pi", "stream_ticks", pin_names=["a"]): ...
+    await client.call("viam.robot.v1.RobotService", "", "resource_names")
+
+Results are dicts, lists, numbers, text, bytes, datetimes and timedeltas: what `msgspec.json.encode` takes as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import trio
+from grpclib.const import Cardinality
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.api.decode import field_reader, message_reader
+from rpc.api.encode import field_filler
+from rpc.api.fit import FitError
+from rpc.api.methods import Method, methods_of
+from rpc.api.table import APIS, SERVICES, Entry
+from rpc.status import to_machine_error
+from schema.errors import ErrorKind, MachineError
+from schema.names import API
+from schema.report import did_you_mean
+
+
+class ApiClient:
+    """Speaks over `channel` (`rpc.client.Channel`, or anything with grpclib's `request`), which stays the caller's.
+
+    `metadata` goes with every call. Methods raise MachineError: INVALID before anything is sent if arguments do not
+    fit, UNAVAILABLE if the connection is lost, else what the server says. Time limits are the caller's cancel scopes.
+    """
+
+    def __init__(self, channel: Any, *, metadata: Mapping[str, str] | None = None) -> None:
+        self._channel = channel
+        self._metadata = dict(metadata or {})
+
+    async def call(self, api: API | str, name: str, method: str, /, **arguments: Any) -> Any:
+        """Call a method that has one result, and return that.
+
+        `api` is an API, its text, or the full name of a machine-wide service, with the name "".
+        """
+        call = _Call(find_method(api, method), name, arguments)
+        if call.method.server_streaming:
+            raise MachineError(f"{method} has many results", kind=ErrorKind.INVALID, remedy="use stream")
+        with _errors():
+            async with self._open(call.method) as stream:
+                if call.items is None:
+                    await stream.send_message(call.first, end=True)
+                    reply = await stream.recv_message()
+                else:
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(call.send_all, stream)
+                        reply = await stream.recv_message()
+                        nursery.cancel_scope.cancel()
+            if reply is None:
+                raise MachineError(f"{call.method.path} ended without a reply", kind=ErrorKind.INTERNAL)
+        return _result(call.method, reply)
+
+    async def stream(self, api: API | str, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+        """Call a method and yield its results; use it in `contextlib.aclosing`, closing it ends the call."""
+        call = _Call(find_method(api, method), name, arguments)
+        with _errors():
+            async with self._open(call.method) as stream:
+                if call.items is None:
+                    await stream.send_message(call.first, end=True)
+                    async for item in _replies(stream):
+                        yield _result(call.method, item)
+                    return
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(call.send_all, stream)
+                    async for item in _replies(stream):
+                        yield _result(call.method, item)
+                    nursery.cancel_scope.cancel()
+
+    def _open(self, method: Method) -> Any:
+        cardinality = Cardinality((method.client_streaming, method.server_streaming))
+        return self._channel.request(
+            method.path, cardinality, method.request_class, method.reply_class, metadata=self._metadata or None
+        )
+
+
+def find_method(api: API | str, method: str) -> Method:
+    """What is known of a method; MachineError (INVALID) that names the nearest if there is none of that name."""
+    methods = _methods(_entry(api))
+    found = methods.get(method)
+    if found is None:
+        raise MachineError(
+            f"{api} has no method {method!r}", kind=ErrorKind.INVALID, remedy=did_you_mean(method, methods)
+        )
+    return found
+
+
+def methods_for(api: API | str) -> Mapping[str, Method]:
+    """Every method of an API or machine-wide service by name; MachineError (INVALID) for an unknown one."""
+    return _methods(_entry(api))
+
+
+def build_request(method: Method, name: str, arguments: Mapping[str, Any]) -> Any:
+    """The (first) request of a call; None leaves an argument out. MachineError (INVALID) for what does not fit."""
+    request = method.request_class()
+    streamed = method.streamed
+    part = request
+    if streamed is not None and streamed.init:
+        part = getattr(request, streamed.init)
+        part.SetInParent()
+    if method.name_field:
+        setattr(request if method.name_field in method.request.fields_by_name else part, method.name_field, name)
+    for key, value in arguments.items():
+        field = method.arguments.get(key)
+        if field is None:
+            known = [*method.arguments, *([streamed.argument] if streamed is not None else [])]
+            raise MachineError(
+                f"{method.name} has no argument {key!r}",
+                kind=ErrorKind.INVALID,
+                remedy=did_you_mean(key, known) if known else "it takes none",
+            )
+        if value is None:
+            continue
+        try:
+            field_filler(field)(request if field.containing_type is method.request else part, value)
+        except FitError as error:
+            error.inside(key)
+            raise MachineError(f"{method.name}: {error}", kind=ErrorKind.INVALID) from None
+    return request
+
+
+class _Call:
+    """A call that is ready to be sent."""
+
+    def __init__(self, method: Method, name: str, arguments: dict[str, Any]) -> None:
+        self.method = method
+        self.items: Any = None
+        if method.streamed is not None:
+            self.items = arguments.pop(method.streamed.argument, ())
+        self.first = build_request(method, name, arguments)
+
+    async def send_all(self, stream: Any) -> None:
+        """Send the first request and then one for each item."""
+        await stream.send_message(self.first)
+        fill, cls = field_filler(self.method.item), self.method.request_class
+        async for item in _aiter(self.items):
+            request = cls()
+            try:
+                fill(request, item)
+            except FitError as error:
+                raise MachineError(f"{self.method.name}: {error}", kind=ErrorKind.INVALID) from None
+            await stream.send_message(request)
+        await stream.end()
+
+
+async def _aiter(items: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+async def _replies(stream: Any) -> AsyncIterator[Any]:
+    while (reply := await stream.recv_message()) is not None:
+        yield reply
+
+
+def _result(method: Method, reply: Any) -> Any:
+    fields = method.reply.fields
+    if not fields:
+        return None
+    if len(fields) == 1:
+        field = fields[0]
+        return None if field.has_presence and not reply.HasField(field.name) else field_reader(field)(reply)
+    return message_reader(method.reply)(reply)
+
+
+@contextmanager
+def _errors() -> Any:
+    """What the transport raises, as MachineError."""
+    try:
+        try:
+            yield
+        except BaseExceptionGroup as group:  # of the nursery that sends a stream of requests
+            raise _leaf(group) from None
+    except GRPCError as error:
+        raise to_machine_error(error) from None
+    except (StreamTerminatedError, OSError) as error:
+        raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
+    except FitError as error:
+        raise MachineError(f"the reply does not fit: {error}", kind=ErrorKind.INTERNAL) from None
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The only exception of nested groups; the group itself if there are several."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _entry(api: API | str) -> Entry:
+    entry = APIS.get(api) if isinstance(api, API) else SERVICES.get(api)
+    if entry is None and isinstance(api, str) and api.count(":") == 2:
+        entry = APIS.get(API.parse(api))
+    if entry is None:
+        raise MachineError(
+            f"{api} is not a published API",
+            kind=ErrorKind.INVALID,
+            remedy=did_you_mean(str(api), [*map(str, APIS), *SERVICES]),
+        )
+    return entry
+
+
+@cache
+def _methods(entry: Entry) -> Mapping[str, Method]:
+    return methods_of(entry)
