@@ -35,13 +35,14 @@ def parse_json(data: bytes) -> Any:
     if not data.strip():
         raise ConfigError("", "the document is empty", remedy="write at least {}")
     try:
+        data.decode()
         return msgspec.json.decode(data)
     except msgspec.ValidationError:
         raise ConfigError("", "a number is too large", remedy="write one below 1e308") from None
     except msgspec.DecodeError as error:
         message = str(error)
-    except UnicodeDecodeError:
-        return _not_utf8(data)
+    except UnicodeDecodeError as error:
+        raise _at(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
     except RecursionError:
         raise ConfigError("", "the document is nested too deeply", remedy="remove needless lists and objects") from None
     match = _BYTE.search(message)
@@ -50,14 +51,6 @@ def parse_json(data: bytes) -> Any:
     position = min(int(match[1]), len(data))
     reason = message[: match.start()].removeprefix("JSON is malformed: ")
     raise _at(data, position, reason, _guess(data, position, reason))
-
-
-def _not_utf8(data: bytes) -> Any:
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        raise _at(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
-    raise ConfigError("", "a string is not valid Unicode", remedy="remove lone surrogates such as \\ud800")
 
 
 def _guess(data: bytes, position: int, reason: str) -> str:

@@ -1,0 +1,186 @@
+"""What differs between two machine documents, in words that may be logged: secrets say only that they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from schema.machine import MachineDocument
+from schema.resources import ResourceEntry
+from schema.secrets import is_secret_path, masked
+
+HIDDEN: Final = "changed (hidden)"
+
+_ABSENT: Final = "(none)"
+_NAMED: Final = ("components", "services", "modules", "remotes", "packages", "jobs")
+_OTHERS: Final = (
+    "cloud",
+    "network",
+    "auth",
+    "debug",
+    "enable_web_profile",
+    "log",
+    "maintenance",
+    "disable_log_deduplication",
+    "tracing",
+    "agent",
+    "triggers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that is in both documents and differs."""
+
+    path: str  # components.left, network
+    lines: tuple[str, ...]  # components.left.attributes.max_rpm: 60 -> 90
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Entries by `section.name`, each in one of the first three only. An entry that became broken counts as removed."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[Change, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Pairs of a removed and an added entry that are equal but for the name: a hint, they stay in the first two."""
+    revision: tuple[str, str] | None = None
+    """Old and new revision, if they differ."""
+
+    def __bool__(self) -> bool:
+        """True if anything but the revision differs."""
+        return bool(self.added or self.removed or self.changed)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Everything, a line each: `+` added, `-` removed, `~` changed, `>` renamed, `#` revision."""
+        return (
+            *([f"# revision: {' -> '.join(one or _ABSENT for one in self.revision)}"] if self.revision else ()),
+            *(f"> {old} is now called {new.partition('.')[2]}" for old, new in self.renamed),
+            *(f"- {path}" for path in self.removed),
+            *(f"+ {path}" for path in self.added),
+            *(f"~ {line}" for change in self.changed for line in change.lines),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = False) -> Difference:
+    """What must be done to `old` to get `new`. Secrets are shown only if `reveal` is true."""
+    added: list[str] = []
+    removed: list[str] = []
+    changed: list[Change] = []
+    renamed: list[tuple[str, str]] = []
+    for section in _NAMED:
+        before, after = _by_name(getattr(old, section)), _by_name(getattr(new, section))
+        gone = [name for name in before if name not in after]
+        come = [name for name in after if name not in before]
+        removed += [f"{section}.{name}" for name in gone]
+        added += [f"{section}.{name}" for name in come]
+        renamed += _renames(section, {n: before[n] for n in gone}, {n: after[n] for n in come})
+        kept = [name for name in before if name in after]
+        changed += [_change((section, name), before[name], after[name], reveal) for name in kept]
+    changed += [_change((key,), _plain(getattr(old, key)), _plain(getattr(new, key)), reveal) for key in _OTHERS]
+    revision = None if old.revision == new.revision else (old.revision, new.revision)
+    differing = tuple(change for change in changed if change.lines)
+    return Difference(tuple(added), tuple(removed), differing, tuple(renamed), revision)
+
+
+def _by_name(entries: tuple[Any, ...]) -> dict[str, Any]:
+    """Content by name; a resource whose short name is taken by one of another API has its full name."""
+    result: dict[str, Any] = {}
+    shorts = [entry.name.name for entry in entries if isinstance(entry, ResourceEntry)]
+    for entry in entries:
+        if isinstance(entry, ResourceEntry):
+            name = entry.name.name if shorts.count(entry.name.name) == 1 else str(entry.name)
+            result[name] = _resource(entry)
+        else:
+            content = _plain(entry)
+            result[content.pop("name")] = content
+    return result
+
+
+def _resource(entry: ResourceEntry) -> dict[str, Any]:
+    return {
+        "api": str(entry.api),
+        "model": str(entry.model),
+        "attributes": dict(entry.attributes),
+        "depends_on": list(entry.depends_on),
+        "frame": _plain(entry.frame),
+        "log_configuration": _plain(entry.log_configuration),
+        "service_configs": _plain(entry.service_configs),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def _renames(section: str, gone: dict[str, Any], come: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    left = dict(come)
+    for name, content in gone.items():
+        twin = next((other for other, its in left.items() if its == content), None)
+        if twin is not None:
+            del left[twin]
+            yield f"{section}.{name}", f"{section}.{twin}"
+
+
+def _change(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> Change:
+    compared = _compare(path, old, new, reveal)
+    return Change(".".join(path), tuple(f"{'.'.join(where)}: {text}" for where, text in compared))
+
+
+def _compare(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+    if _same(old, new):
+        return
+    old_parts, new_parts = _parts(old), _parts(new)
+    if old_parts is not None and new_parts is not None and (old_parts or new_parts):
+        for key in (*old_parts, *(key for key in new_parts if key not in old_parts)):
+            yield from _compare((*path, key), old_parts.get(key, _MISSING), new_parts.get(key, _MISSING), reveal)
+    else:
+        yield path, _text(path, old, new, reveal)
+
+
+class _Missing:
+    """Stands for a key that is not there, which differs from null."""
+
+
+_MISSING: Final = _Missing()
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Equality of JSON: unlike in Python, true is not 1."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
+        return len(old) == len(new) and all(map(_same, old, new))
+    return isinstance(old, bool) == isinstance(new, bool) and bool(old == new)
+
+
+def _parts(value: Any) -> Mapping[str, Any] | None:
+    """Members by key; None for what has none."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, (list, tuple)):
+        return {str(index): item for index, item in enumerate(value)}
+    return {} if value is _MISSING else None
+
+
+def _text(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> str:
+    if reveal:
+        return f"{_json(old)} -> {_json(new)}"
+    if is_secret_path(path):
+        return HIDDEN
+    before, after = _json(masked(old, path)), _json(masked(new, path))
+    return HIDDEN if before == after else f"{before} -> {after}"
+
+
+def _json(value: Any) -> str:
+    if value is _MISSING:
+        return _ABSENT
+    return msgspec.json.encode(value).decode()
