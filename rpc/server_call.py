@@ -20,6 +20,7 @@ from rpc.inbox import Inbox
 if TYPE_CHECKING:
     from rpc.call import ServerCore
 
+_SHUTDOWN: Final = statuses.Outcome(Status.UNAVAILABLE, "the server is shutting down")
 _log = logging.getLogger("rpc.call")
 _pack_prefix = struct.Struct(">BI").pack
 _TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
@@ -45,12 +46,12 @@ class ServerCall:
         "_sent_initial",
         "_sent_message",
         "_sent_trailing",
-        "_sid",
         "_streaming",
         "_turn",
         "identity",
         "initial_headers",
         "method",
+        "sid",
     )
 
     def __init__(
@@ -68,7 +69,7 @@ class ServerCall:
         encoding: str | None = None,
     ) -> None:
         self._carrier = carrier
-        self._sid = sid
+        self.sid = sid
         self.method = method
         self._handler = handler
         self._streaming: bool = handler.cardinality.server_streaming
@@ -141,7 +142,7 @@ class ServerCall:
             raise ProtocolError("initial metadata was already sent")
         headers = self.initial_headers + codec.encode(metadata)
         self._sent_initial = True
-        self._carrier.send_headers(self._sid, headers)
+        self._carrier.send_headers(self.sid, headers)
 
     async def send_message(self, message: Any) -> None:
         """Send one reply; waits while the client does not read. StreamTerminatedError when it has gone."""
@@ -161,9 +162,9 @@ class ServerCall:
         data = message.SerializeToString()
         if not self._sent_initial:
             self._sent_initial = True
-            self._carrier.send_headers(self._sid, self.initial_headers)
+            self._carrier.send_headers(self.sid, self.initial_headers)
         self._sent_message = True
-        await self._carrier.send_message(self._sid, _pack_prefix(0, len(data)) + data)
+        await self._carrier.send_message(self.sid, _pack_prefix(0, len(data)) + data)
 
     async def send_trailing_metadata(
         self,
@@ -183,7 +184,7 @@ class ServerCall:
     async def cancel(self) -> None:
         """Abort the call: the client sees it cancelled, without status."""
         self._gone = True
-        self._carrier.reset(self._sid, CANCEL)
+        self._carrier.reset(self.sid, CANCEL)
 
     # What carriers use
 
@@ -209,13 +210,14 @@ class ServerCall:
         """Run the handler, send the trailers. Raises nothing but cancellation from outside."""
         statistics = self._core.statistics
         statistics.calls += 1
-        outcome: statuses.Outcome | None = None
+        outcome: statuses.Outcome | None = _SHUTDOWN
         try:
             with trio.CancelScope(deadline=self._deadline_at) as scope:
                 self._scope = scope
                 if self._gone:
                     scope.cancel()
                 await self._handler.func(self)
+            outcome = None
             if scope.cancelled_caught:
                 outcome = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
         except StreamTerminatedError:
@@ -230,13 +232,13 @@ class ServerCall:
                 self._finish(outcome)
             elif self._gone:
                 statistics.cancelled_calls += 1
-            self._carrier.forget(self._sid)
+            self._carrier.forget(self.sid)
 
     def _finish(self, outcome: statuses.Outcome | None) -> None:
         if outcome is None:
             if self._sent_message or self._streaming:
                 self._sent_trailing = True
-                self._carrier.send_trailers(self._sid, 0, (), headers_sent=self._sent_initial)
+                self._carrier.send_trailers(self.sid, 0, (), headers_sent=self._sent_initial)
                 return
             _log.error("%s returned without a reply", self.method)
             outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")
@@ -248,8 +250,8 @@ class ServerCall:
         extra = codec.encode_outcome(message, details, status) + codec.encode(metadata)
         if not self._sent_initial and self.initial_headers:
             self._sent_initial = True
-            self._carrier.send_headers(self._sid, self.initial_headers)
+            self._carrier.send_headers(self.sid, self.initial_headers)
         self._sent_trailing = True
         if status is not Status.OK:
             self._core.statistics.failed_calls += 1
-        self._carrier.send_trailers(self._sid, status.value, extra, headers_sent=self._sent_initial)
+        self._carrier.send_trailers(self.sid, status.value, extra, headers_sent=self._sent_initial)

@@ -1,0 +1,219 @@
+"""A channel: calls to one server over one HTTP/2 connection, made when first needed and made again when lost."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+import trio
+from grpclib.const import Cardinality, Status
+from grpclib.exceptions import GRPCError
+from grpclib.metadata import USER_AGENT, Deadline
+
+from rpc import hpack
+from rpc import metadata as codec
+from rpc.client_call import ClientCall
+from rpc.http2_client import ClientConnection
+from rpc.limits import Limits
+from rpc.statistics import Statistics
+
+_COMMON: Final = hpack.encode(
+    [("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", USER_AGENT), codec.ACCEPT_ENCODING]
+)
+
+
+class Credentials(Protocol):
+    """What makes a server let calls in."""
+
+    async def headers(self, channel: Channel) -> Sequence[tuple[str, str]]:
+        """Header fields for a call, such as authorization. May call the server with `credentials=False`."""
+        ...
+
+    def rejected(self) -> None:
+        """A call was answered UNAUTHENTICATED: what `headers` gave is no good any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a server is: a host and port, or the path of a Unix socket."""
+
+    host: str
+    port: int
+    path: str = ""
+    tls: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read `host:port`, `[v6]:port`, `unix:/path`, `http[s]://host[:port]`; ValueError for anything else."""
+        if text.startswith("unix:"):
+            path = text[5:]
+            path = path[2:] if path.startswith("//") else path
+            if not path:
+                raise ValueError(f"{text!r} names no socket: write unix:/path/of/socket")
+            return cls("localhost", 0, path)
+        tls = text.startswith("https://")
+        parts = urlsplit(text if tls or text.startswith("http://") else f"//{text}")
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        if not parts.hostname or port is None or parts.path not in ("", "/") or parts.query or parts.username:
+            raise ValueError(f"{text!r} is no address: write host:port, unix:/path or https://host")
+        return cls(parts.hostname, port, tls=tls)
+
+    @property
+    def authority(self) -> str:
+        """Host and port as requests name them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port else host
+
+
+class Channel:
+    """Calls to one server. Generated stubs take it for `grpclib.client.Channel`.
+
+    An async context manager: connections live in it, leaving it ends them and the calls on them. `target` is read by
+    `Target.parse`; `connect` replaces it by any stream that is ready for HTTP/2. A connection that is lost ends its
+    calls with UNAVAILABLE, and the next call makes a new one.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        credentials: Credentials | None = None,
+        limits: Limits | None = None,
+        connect: Callable[[], Awaitable[trio.abc.Stream]] | None = None,
+    ) -> None:
+        self.target = Target.parse(target)
+        if self.target.tls and tls is None:
+            tls = ssl.create_default_context()
+            tls.set_alpn_protocols(["h2"])
+        self._tls = tls
+        self._credentials = credentials
+        self.limits = limits or Limits()
+        self.statistics = Statistics()
+        self._connect = connect
+        self._lock = trio.Lock()
+        self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._nursery: trio.Nursery | None = None
+        self._connection: ClientConnection | None = None
+        self._fixed = hpack.encode(
+            [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", self.target.authority)]
+        )
+        self._blocks: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"Channel({self.target.path or self.target.authority!r})"
+
+    async def __aenter__(self) -> Channel:
+        self._manager = trio.open_nursery()
+        self._nursery = await self._manager.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        manager, self._manager, self._nursery = self._manager, None, None
+        assert manager is not None
+        # Not told of the error, so that it leaves as it is and not inside a group.
+        await manager.__aexit__(None, None, None)
+
+    def close(self) -> None:
+        """End the connection and the calls on it; a later call would make a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def request(
+        self,
+        name: str,
+        cardinality: Cardinality,
+        request_type: Any,
+        reply_type: Any,
+        *,
+        timeout: float | None = None,
+        deadline: Deadline | None = None,
+        metadata: codec.MetadataLike | None = None,
+        credentials: bool = True,
+    ) -> ClientCall:
+        """A call of the method `name`, sent when it is entered and used."""
+        if deadline is not None:
+            left = deadline.time_remaining()
+            timeout = left if timeout is None else min(timeout, left)
+        return ClientCall(
+            self, name, cardinality, reply_type, metadata=metadata, timeout=timeout, credentials=credentials
+        )
+
+    # For calls
+
+    def request_block(self, method: str) -> bytes:
+        """The header block that every request of `method` begins with."""
+        block = self._blocks.get(method)
+        if block is None:
+            block = self._blocks[method] = self._fixed + hpack.encode_field(":path", method) + _COMMON
+        return block
+
+    async def credential_headers(self) -> Sequence[tuple[str, str]]:
+        """What the credentials add to a call."""
+        return () if self._credentials is None else await self._credentials.headers(self)
+
+    def failed(self, error: BaseException) -> None:
+        """Count a call that did not end well."""
+        self.statistics.failed_calls += 1
+        if self._credentials is not None and isinstance(error, GRPCError) and error.status is Status.UNAUTHENTICATED:
+            self._credentials.rejected()
+
+    async def connection(self) -> ClientConnection:
+        """A connection that takes calls. GRPCError UNAVAILABLE if there is none to be had."""
+        connection = self._connection
+        if connection is not None and connection.usable:
+            return connection
+        async with self._lock:
+            connection = self._connection
+            if connection is not None and connection.usable:
+                return connection
+            if self._nursery is None:
+                raise RuntimeError("the channel is not open: use it with `async with`")
+            with trio.move_on_after(self.limits.handshake_timeout):
+                connection = self._connection = await self._open(self._nursery)
+                return connection
+        raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: no answer")
+
+    @property
+    def _name(self) -> str:
+        return self.target.path or self.target.authority
+
+    async def _open(self, nursery: trio.Nursery) -> ClientConnection:
+        try:
+            stream = await self._dial()
+        except (OSError, trio.BrokenResourceError, ssl.SSLError) as error:
+            cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+            raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: {cause or error}") from error
+        connection = ClientConnection(stream, self.limits, self.statistics)
+        await nursery.start(connection.run, name=f"HTTP/2 connection to {self._name}")
+        self.statistics.connections += 1
+        return connection
+
+    async def _dial(self) -> trio.abc.Stream:
+        if self._connect is not None:
+            return await self._connect()
+        target = self.target
+        stream: trio.abc.Stream
+        if target.path:
+            stream = await trio.open_unix_socket(target.path)
+        else:
+            stream = await trio.open_tcp_stream(target.host, target.port)
+        if self._tls is None:
+            return stream
+        secure = trio.SSLStream(stream, self._tls, server_hostname=target.host, https_compatible=True)
+        try:
+            await secure.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        return secure

@@ -1,0 +1,223 @@
+"""One call on the client's side: what generated stubs work with."""
+
+from __future__ import annotations
+
+import struct
+from math import inf
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from grpclib.const import Cardinality, Status
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from rpc import hpack
+from rpc import metadata as codec
+from rpc.carrier import Peer
+from rpc.client_response import Response
+
+if TYPE_CHECKING:
+    from rpc.client import Channel
+    from rpc.http2_client import ClientConnection
+
+_pack_prefix = struct.Struct(">BI").pack
+_TURN: Final = 15  # every 16th message is a checkpoint
+
+
+class ClientCall:
+    """Interface of `grpclib.client.Stream`. Used as an async context manager, within one task.
+
+    Leaving the block normally raises GRPCError unless the status is OK; a response that is still being streamed is
+    aborted, silently. Leaving it by an exception or by cancellation aborts the call. When `timeout` seconds have
+    passed the block ends with DEADLINE_EXCEEDED.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        method: str,
+        cardinality: Cardinality,
+        reply_type: Any,
+        *,
+        metadata: codec.MetadataLike | None,
+        timeout: float | None,
+        credentials: bool,
+    ) -> None:
+        self._channel = channel
+        self._method = method
+        self._cardinality = cardinality
+        self._reply_type = reply_type
+        self._metadata = codec.encode(metadata)
+        self._timeout = timeout
+        self._credentials = credentials
+        self._scope = trio.CancelScope()
+        self._response = Response()
+        self._connection: ClientConnection | None = None
+        self._sid = 0
+        self._ended = self._sent = False
+        self._head_read = self._trailers_read = self._cancelled = False
+        self._turn = 0
+        self.initial_metadata: codec.Metadata | None = None
+        self.trailing_metadata: codec.Metadata | None = None
+
+    @property
+    def peer(self) -> Peer | None:
+        """Who is at the other end, None before the request is sent."""
+        return None if self._connection is None else self._connection.peer
+
+    async def __aenter__(self) -> ClientCall:
+        self._scope.deadline = inf if self._timeout is None else trio.current_time() + self._timeout
+        self._scope.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        last = error
+        if error is None:
+            try:
+                await self._finish()
+            except BaseException as late:
+                last = late
+        elif isinstance(error, StreamTerminatedError):
+            last = self._response.failure() or error
+        if self._connection is not None:
+            self._response.discard()
+            self._connection.forget(self._sid)
+        self._scope.__exit__(type(last) if last else None, last, last.__traceback__ if last else None)
+        if self._scope.cancelled_caught:
+            last = GRPCError(Status.DEADLINE_EXCEEDED, "deadline exceeded")
+        if last is not None:
+            self._channel.failed(last)
+            if last is not error:
+                raise last
+        return False
+
+    # Sending
+
+    async def send_request(self, *, end: bool = False) -> None:
+        """Connect if needed and send the request's headers. Comes by itself with the first message."""
+        if self._connection is not None:
+            raise ProtocolError("the request was already sent")
+        if end and not self._cardinality.client_streaming:
+            raise ProtocolError("a unary request needs a message")
+        extra = self._metadata
+        if self._credentials:
+            extra = [*extra, *await self._channel.credential_headers()]
+        connection = await self._channel.connection()
+        block = self._channel.request_block(self._method)
+        if self._scope.deadline != inf:
+            left = max(0.0, self._scope.deadline - trio.current_time())
+            block += hpack.encode_field("grpc-timeout", codec.encode_timeout(left))
+        if extra:
+            block += hpack.encode(extra)
+        self._sid = await connection.begin(self._response, block, end=end)
+        self._response.attach(connection, self._sid)
+        self._connection = connection
+        self._ended = end
+        self._channel.statistics.calls += 1
+
+    async def send_message(self, message: Any, *, end: bool = False) -> None:
+        """Send one request message and wait for flow control; `end` with the last one.
+
+        GRPCError if the server has already ended the call with an error, StreamTerminatedError if it has ended it well.
+        """
+        if self._connection is None:
+            await self.send_request()
+        if self._ended:
+            raise ProtocolError("the request has ended")
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        self._sent = True
+        data = message.SerializeToString()
+        await self._send(_pack_prefix(0, len(data)) + data, end=end or not self._cardinality.client_streaming)
+
+    async def end(self) -> None:
+        """End the request; a unary one has ended with its message."""
+        if self._connection is None or (not self._cardinality.client_streaming and not self._sent):
+            raise ProtocolError("the request was not sent")
+        if self._cardinality.client_streaming:
+            if self._ended:
+                raise ProtocolError("the request has ended")
+            await self._send(b"", end=True)
+
+    async def _send(self, data: bytes, *, end: bool) -> None:
+        assert self._connection is not None
+        self._ended = end
+        try:
+            await self._connection.send_data(self._sid, data, end=end)
+        except StreamTerminatedError as error:
+            failure = self._response.failure()
+            if failure is not None:
+                raise failure from error
+            raise
+
+    # Receiving
+
+    async def recv_initial_metadata(self) -> None:
+        """Wait for the response's headers; then `initial_metadata` is there. GRPCError if the call was refused."""
+        if self._connection is None:
+            raise ProtocolError("the request was not sent")
+        if self._head_read:
+            raise ProtocolError("initial metadata was already received")
+        self._head_read = True
+        head = await self._response.head()
+        if head is not None:
+            self.initial_metadata = head
+            return
+        self.initial_metadata = codec.decode(())
+        await self._read_trailers()
+
+    async def recv_message(self) -> Any:
+        """The next reply, None at the end."""
+        if not self._head_read:
+            await self.recv_initial_metadata()
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        data = await self._response.message()
+        if data is None:
+            return None
+        try:
+            return self._reply_type.FromString(data)
+        except Exception as error:  # protobuf's DecodeError, without importing protobuf here
+            raise GRPCError(Status.INTERNAL, f"the reply is not a valid {self._reply_type.__name__}") from error
+
+    def __aiter__(self) -> ClientCall:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.recv_message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def recv_trailing_metadata(self) -> None:
+        """Wait for the end of the response; then `trailing_metadata` is there. GRPCError unless the status is OK."""
+        if not self._head_read:
+            await self.recv_initial_metadata()
+        if not self._trailers_read:
+            await self._read_trailers()
+
+    async def cancel(self) -> None:
+        """Abort the call; leaving the block then raises nothing."""
+        if self._connection is None:
+            raise ProtocolError("the request was not sent")
+        self._cancelled = True
+        self._response.discard()
+        self._connection.forget(self._sid)
+
+    async def _read_trailers(self) -> None:
+        self._trailers_read = True
+        self.trailing_metadata = await self._response.trailers()
+        failure = self._response.failure()
+        if failure is not None:
+            raise failure
+
+    async def _finish(self) -> None:
+        if self._connection is None or self._cancelled or self._trailers_read:
+            return
+        if not self._response.ended and (self._cardinality.server_streaming or not self._ended):
+            return  # left in the middle
+        await self.recv_trailing_metadata()

@@ -1,0 +1,240 @@
+"""HPACK (RFC 7541): a decoder for what peers send, and an encoder without state for what is sent to them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rpc import huffman
+from rpc.carrier import Headers
+from rpc.errors import COMPRESSION_ERROR, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, ConnectionFault, StreamFault
+
+# Appendix A
+STATIC_TABLE: Final = (
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+)
+
+_STATIC: Final = (("", ""), *STATIC_TABLE)
+_FIRST: Final = len(_STATIC)  # index of the newest entry of the dynamic table
+_OVERHEAD: Final = 32  # bytes that each entry counts besides its text
+_LONGEST_INTEGER: Final = 28  # bits after the prefix; enough for every length and size a bound lets through
+
+
+class Decoder:
+    """Header blocks of one direction of one connection, in order.
+
+    `max_list` bounds the uncompressed list, each field with 32 bytes more; `table_size` is what our SETTINGS allow.
+    """
+
+    __slots__ = ("_dynamic", "_limit", "_max_list", "_max_size", "_size")
+
+    def __init__(self, *, table_size: int, max_list: int) -> None:
+        self._dynamic: list[tuple[str, str]] = []  # newest first
+        self._size = 0
+        self._max_size = table_size
+        self._limit = table_size
+        self._max_list = max_list
+
+    def decode(self, block: bytes) -> list[tuple[str, str]]:
+        """Fields of one block.
+
+        ConnectionFault if the block cannot be decoded: the state of the connection is lost. StreamFault if the list is
+        too large: the block was decoded to its end, only its stream is refused.
+        """
+        fields: list[tuple[str, str]] = []
+        append = fields.append
+        dynamic = self._dynamic
+        position, end = 0, len(block)
+        room = self._max_list
+        try:
+            while position < end:
+                byte = block[position]
+                position += 1
+                if byte & 0x80:
+                    index = byte & 0x7F
+                    if index == 0x7F:
+                        index, position = _integer(block, position, index)
+                    elif not index:
+                        raise ConnectionFault(COMPRESSION_ERROR, "header block", "index 0")
+                    field = _STATIC[index] if index < _FIRST else dynamic[index - _FIRST]
+                    room -= len(field[0]) + len(field[1]) + _OVERHEAD
+                    if room >= 0:
+                        append(field)
+                    continue
+                if byte & 0x40:
+                    mask = 0x3F
+                elif byte & 0x20:
+                    position = self._resize(block, position, first=not fields)
+                    continue
+                else:
+                    mask = 0x0F
+                index = byte & mask
+                if index == mask:
+                    index, position = _integer(block, position, index)
+                if index:
+                    name = _STATIC[index][0] if index < _FIRST else dynamic[index - _FIRST][0]
+                else:
+                    name, position = _string(block, position)
+                value, position = _string(block, position)
+                if "\n" in value or "\r" in value or "\0" in value:
+                    raise ConnectionFault(PROTOCOL_ERROR, "header fields", "a line break or NUL in a value")
+                size = len(name) + len(value) + _OVERHEAD
+                room -= size
+                if room >= 0:
+                    append((name, value))
+                if mask == 0x3F:
+                    self._evict(size)
+                    if size <= self._max_size:
+                        dynamic.insert(0, (name, value))
+                        self._size += size
+        except IndexError as error:
+            raise ConnectionFault(COMPRESSION_ERROR, "header block", "cut off, or an index out of range") from error
+        if room < 0:
+            text = f"header list of {self._max_list - room} bytes, limit {self._max_list}"
+            raise StreamFault(ENHANCE_YOUR_CALM, "header list size", text)
+        return fields
+
+    def _resize(self, block: bytes, position: int, *, first: bool) -> int:
+        size = block[position - 1] & 0x1F
+        if size == 0x1F:
+            size, position = _integer(block, position, size)
+        if not first:
+            raise ConnectionFault(COMPRESSION_ERROR, "header block", "table size update after a field")
+        if size > self._limit:
+            raise ConnectionFault(COMPRESSION_ERROR, "header block", f"table size {size}, limit {self._limit}")
+        self._max_size = size
+        self._evict(0)
+        return position
+
+    def _evict(self, need: int) -> None:
+        dynamic = self._dynamic
+        while dynamic and self._size + need > self._max_size:
+            name, value = dynamic.pop()
+            self._size -= len(name) + len(value) + _OVERHEAD
+
+
+def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
+    shift = 0
+    while True:
+        byte = block[position]
+        position += 1
+        value += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift >= _LONGEST_INTEGER:
+            raise ConnectionFault(COMPRESSION_ERROR, "header block", "integer too large")
+
+
+def _string(block: bytes, position: int) -> tuple[str, int]:
+    first = block[position]
+    position += 1
+    length = first & 0x7F
+    if length == 0x7F:
+        length, position = _integer(block, position, length)
+    end = position + length
+    if end > len(block):
+        raise ConnectionFault(COMPRESSION_ERROR, "header block", "string cut off")
+    data = block[position:end]
+    return (huffman.decode(data) if first & 0x80 else data.decode("latin-1")), end
+
+
+# Encoding. Literals without indexing and without Huffman: no state, so that blocks can be prepared and joined.
+
+_NAME_INDEX: Final = {name: index for index, (name, _) in reversed(tuple(enumerate(STATIC_TABLE, 1)))}
+_FIELD_INDEX: Final = {field: index for index, field in enumerate(STATIC_TABLE, 1) if field[1]}
+_SECRET: Final = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
+# table size update to 0: first in the first block for a peer that allows less than the default
+NO_TABLE: Final = b"\x20"
+
+
+def encode_field(name: str, value: str) -> bytes:
+    """One field. `:status 200` and the like are an index; secrets are marked never to be indexed by proxies."""
+    index = _FIELD_INDEX.get((name, value))
+    if index is not None:
+        return bytes((0x80 | index,))
+    first = 0x10 if name in _SECRET else 0x00
+    index = _NAME_INDEX.get(name, 0)
+    head = _encode_integer(index, 0x0F, first)
+    return (head if index else head + _encode_string(name)) + _encode_string(value)
+
+
+def encode(headers: Headers) -> bytes:
+    """A whole block."""
+    return b"".join([encode_field(name, value) for name, value in headers])
+
+
+def _encode_integer(value: int, mask: int, first: int) -> bytes:
+    if value < mask:
+        return bytes((first | value,))
+    out = bytearray((first | mask,))
+    value -= mask
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _encode_string(text: str) -> bytes:
+    data = text.encode("latin-1")
+    return _encode_integer(len(data), 0x7F, 0) + data

@@ -1,0 +1,123 @@
+"""The client's side of an HTTP/2 connection."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from rpc import frames
+from rpc.carrier import Headers, Peer
+from rpc.errors import CANCEL, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault
+from rpc.flow import Receiver, Stream
+from rpc.http2_connection import Connection
+from rpc.http2_headers import check_response, check_trailers
+from rpc.limits import Limits
+from rpc.statistics import Statistics
+
+_ASSUMED_STREAMS = 100  # before the server has said how many it allows; RFC 9113 recommends no fewer
+
+
+class Caller(Receiver, Protocol):
+    """A call as its connection sees it."""
+
+    def on_headers(self, headers: Headers, *, end: bool) -> None:
+        """Response headers first, trailers last."""
+
+    def terminate(self, code: int, text: str) -> None:
+        """The stream was reset, or the connection is gone; comes after `end` if the server has answered first."""
+
+
+class ClientConnection(Connection):
+    """One connection to a server. It takes no new calls once `usable` is false."""
+
+    server = False
+    early_end = CANCEL
+
+    def __init__(self, stream: trio.abc.Stream, limits: Limits, statistics: Statistics) -> None:
+        super().__init__(stream, limits, statistics, Peer.of(stream))
+        self.last_sid = -1
+        self._max_streams = _ASSUMED_STREAMS
+        self._slots = trio.lowlevel.ParkingLot()
+
+    @property
+    def usable(self) -> bool:
+        """True while new calls may begin."""
+        return not self.closed and not self.draining and self.last_sid < frames.MAX_ID - 1
+
+    async def begin(self, caller: Caller, block: bytes, *, end: bool) -> int:
+        """Open a stream with these headers, as soon as the server allows one more; GRPCError if it will not."""
+        while len(self.streams) >= self._max_streams and self.usable:
+            await self._slots.park()
+        if not self.usable:
+            raise GRPCError(Status.UNAVAILABLE, "the connection was lost")
+        sid = self.last_sid = self.last_sid + 2
+        stream = self.add(sid, caller)
+        stream.local_closed = end
+        self.put_headers(sid, block, end=end)
+        return sid
+
+    def forget(self, sid: int) -> None:
+        """The call is over."""
+        super().forget(sid)
+        self._slots.unpark()
+        if self.draining and not self.streams:
+            self.close()
+
+    def abandon(self, stream: Stream, code: int, text: str) -> None:
+        """Tell the call."""
+        stream.receiver.terminate(code, text)
+
+    def abandon_all(self) -> None:
+        """The connection is gone."""
+        super().abandon_all()
+        self._slots.unpark_all()
+
+    def is_idle(self, sid: int) -> bool:
+        """True for streams that we have not begun."""
+        return sid > self.last_sid or not sid & 1
+
+    def change_max_streams(self, limit: int) -> None:
+        """The server allows so many calls at once."""
+        self._max_streams = limit
+        self._slots.unpark_all()
+
+    def on_headers(self, sid: int, block: bytes, end: bool) -> None:
+        """Response headers or trailers."""
+        stream = self.streams.get(sid)
+        try:
+            headers = self.decoder.decode(block)
+            if stream is None or stream.remote_closed:
+                if self.is_idle(sid):
+                    raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which has not begun")
+                self.on_glitch()
+                return
+            if headers and headers[0][0] == ":status":
+                check_response(headers)
+                if headers[0][1][:1] == "1":
+                    self.on_glitch()  # an interim response
+                    return
+            else:
+                check_trailers(headers)
+            if end:
+                stream.remote_closed = True
+            stream.receiver.on_headers(headers, end=end)
+        except StreamFault as fault:
+            self.stream_fault(sid, fault)
+            return
+        if end:
+            stream.receiver.end()
+
+    def on_goaway(self, last: int, code: int, debug: bytes) -> None:
+        """The server begins no more streams: those after `last` may be tried elsewhere, the others go on."""
+        self.draining = True
+        self.accepting = False
+        self._slots.unpark_all()
+        for sid, stream in tuple(self.streams.items()):
+            if sid > last:
+                self._mark_closed(stream)
+                self.abandon(stream, REFUSED_STREAM, "the server is shutting down")
+        if not self.streams:
+            self.close()

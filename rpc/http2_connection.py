@@ -1,0 +1,279 @@
+"""One HTTP/2 connection, whichever side: life, reading, settings, keepalive. Streams and flow are in http2_streams."""
+
+from __future__ import annotations
+
+import logging
+import os
+from math import inf
+from typing import Final
+
+import trio
+
+from rpc import frames
+from rpc.errors import (
+    ENHANCE_YOUR_CALM,
+    FLOW_CONTROL_ERROR,
+    INTERNAL_ERROR,
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    ConnectionFault,
+    Reason,
+)
+from rpc.frame_reader import FrameReader
+from rpc.http2_streams import Streams
+
+_log = logging.getLogger("rpc.http2")
+_READ: Final = 65536
+_LONG_READ: Final = 262144  # for a peer that fills the shorter one
+_DRAIN_PING: Final = b"draining"
+_ALIVE_PING: Final = b"are you?"
+
+
+class Connection(Streams):
+    """A connection in its own nursery. `run` is its life; the calls on it are its children.
+
+    A peer that breaks a rule gets GOAWAY with the reason; a peer that vanishes, nothing. Either way every call on the
+    connection is cancelled and the stream is closed before `run` returns.
+    """
+
+    server: bool = False
+
+    async def run(self, preread: bytes = b"", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live until the peer leaves, breaks a rule, or `close`. Raises nothing but cancellation."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self.nursery = nursery
+                self.last_read = trio.current_time()
+                self._begin()
+                nursery.start_soon(self.writer.run, name="HTTP/2 writer")
+                nursery.start_soon(self._watch, name="HTTP/2 watch")
+                task_status.started()
+                try:
+                    await self._read(preread)
+                except ConnectionFault as fault:
+                    self._fault(fault)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    pass
+                except Exception:
+                    _log.exception("reading from %s failed", self.peer.addr())
+                    self.writer.put(frames.goaway(self.last_sid, INTERNAL_ERROR))
+                self.closed = True
+                self.abandon_all()
+                nursery.cancel_scope.cancel()
+        finally:
+            self.closed = True
+            self.abandon_all()
+            await self.shut()
+
+    def close(self, code: int = NO_ERROR, debug: str = "") -> None:
+        """Say good-bye and end `run` soon; calls that still live are cancelled. Does nothing the second time."""
+        if not self.closed:
+            self.closed = True
+            self.writer.put(frames.goaway(self.last_sid, code, debug))
+            self.abandon_all()
+            self._stop()
+
+    def drain(self) -> None:
+        """Let the present calls end, begin no new ones, then close."""
+        if self.closed or self.draining:
+            return
+        self.draining = True
+        if not self.streams:
+            self.close()
+            return
+        # RFC 9113 6.8: first everything is still accepted, so that no request on its way is lost
+        self.writer.put(frames.goaway(frames.MAX_ID, NO_ERROR) + frames.ping(_DRAIN_PING, ack=False))
+
+    def refused(self, reason: Reason) -> None:
+        """Count something that a bound or rule did not let through."""
+        self.statistics.refused(reason)
+
+    def _stop(self) -> None:
+        if self.nursery is not None:
+            self.nursery.cancel_scope.cancel()
+
+    def _fault(self, fault: ConnectionFault) -> None:
+        self.refused(fault.reason)
+        _log.info("closing the connection of %s: %s", self.peer.addr(), fault)
+        self.faulty = True
+        self.writer.put(frames.goaway(self.last_sid, fault.code, fault.text))
+
+    def _begin(self) -> None:
+        limits = self.limits
+        settings = frames.settings(
+            (
+                (frames.MAX_CONCURRENT_STREAMS, limits.max_streams) if self.server else (frames.ENABLE_PUSH, 0),
+                (frames.HEADER_TABLE_SIZE, limits.header_table),
+                (frames.INITIAL_WINDOW_SIZE, limits.stream_window),
+                (frames.MAX_FRAME_SIZE, limits.max_frame),
+                (frames.MAX_HEADER_LIST_SIZE, limits.max_header_list),
+            )
+        )
+        more = limits.connection_window - frames.DEFAULT_WINDOW
+        update = frames.window_update(0, more) if more > 0 else b""
+        self.writer.put((b"" if self.server else frames.PREFACE) + settings + update)
+
+    async def _read(self, preread: bytes) -> None:
+        reader = FrameReader(self, self.limits)
+        data = preread
+        if self.server:
+            data = await self._read_preface(preread)
+        size = _READ
+        writer, limit = self.writer, self.limits.send_limit
+        while not self.closed:
+            if data:
+                self.last_read = trio.current_time()
+                reader.feed(data)
+                if self.receive_owed:
+                    self.give_back_window()
+                if writer.size > limit:
+                    await writer.space()
+            data = await self._receive(size)
+            if not data:
+                return
+            size = _LONG_READ if len(data) >= _READ else _READ
+
+    async def _read_preface(self, data: bytes) -> bytes:
+        preface = frames.PREFACE
+        while len(data) < len(preface):
+            if not preface.startswith(data):
+                break
+            more = await self._receive(_READ)
+            if not more:
+                return b""
+            data += more
+        if not data.startswith(preface):
+            raise ConnectionFault(PROTOCOL_ERROR, "preface", "not HTTP/2")
+        return data[len(preface) :]
+
+    async def _receive(self, size: int) -> bytes:
+        if self._fd < 0:
+            return bytes(await self.stream.receive_some(size))
+        while True:
+            await trio.lowlevel.wait_readable(self._fd)
+            try:
+                return os.read(self._fd, size)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise trio.BrokenResourceError("the peer is gone") from error
+
+    async def shut(self) -> None:
+        """Write what is left and close, bounded. After a fault, wait for the peer to read why."""
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + self.limits.close_timeout):
+            if await self.writer.finish() and self.faulty and isinstance(self.stream, trio.SocketStream):
+                # Closing with unread bytes would reset the connection and take the GOAWAY with it.
+                try:
+                    await self.stream.send_eof()
+                    while await self._receive(_READ):
+                        pass
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    pass
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + self.limits.close_timeout):
+            try:
+                await self.stream.aclose()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+        if isinstance(self.stream, trio.SSLStream):
+            await trio.aclose_forcefully(self.stream.transport_stream)
+
+    # Deadlines
+
+    async def _watch(self) -> None:
+        """End a connection that does not get going, is idle for too long, or whose peer has vanished."""
+        limits = self.limits
+        with trio.move_on_after(limits.handshake_timeout):
+            await self.settled.wait()
+        if not self.settled.is_set():
+            self._give_up("handshake timeout")
+            return
+        interval, idle = limits.keepalive_interval, limits.idle_timeout
+        if idle != inf and self.nursery is not None:
+            self.nursery.start_soon(self._watch_idle, idle, name="HTTP/2 idle")
+        while interval != inf:
+            await trio.sleep_until(self.last_read + interval)
+            asked = trio.current_time()
+            if self.last_read + interval > asked:
+                continue
+            self.writer.put(frames.ping(_ALIVE_PING, ack=False))
+            await trio.sleep(limits.keepalive_timeout)
+            if self.last_read < asked:
+                self._give_up("keepalive timeout")
+                return
+
+    async def _watch_idle(self, idle: float) -> None:
+        while True:
+            if self.streams:
+                await self.quiet.wait()
+            since = self.quiet_since
+            await trio.sleep_until(since + idle)
+            if not self.streams and self.quiet_since == since:
+                self.refused("idle connection")
+                self.close()
+                return
+
+    def _give_up(self, reason: Reason) -> None:
+        self.refused(reason)
+        _log.info("closing the connection of %s: %s", self.peer.addr(), reason)
+        self.close(NO_ERROR, reason)
+
+    def on_lost(self, reason: Reason | None) -> None:
+        """The writer has lost the peer."""
+        if reason is not None:
+            self._give_up(reason)
+        self.closed = True
+        self.abandon_all()
+        self._stop()
+
+    # Frames about the connection as a whole
+
+    def on_settings(self, pairs: list[tuple[int, int]]) -> None:
+        """Apply the peer's settings and acknowledge them."""
+        for key, value in pairs:
+            if key == frames.INITIAL_WINDOW_SIZE:
+                if value > frames.MAX_WINDOW:
+                    raise ConnectionFault(FLOW_CONTROL_ERROR, "settings", f"initial window of {value} bytes")
+                self.change_initial_window(value)
+            elif key == frames.MAX_FRAME_SIZE:
+                if not frames.DEFAULT_FRAME <= value < 2**24:
+                    raise ConnectionFault(PROTOCOL_ERROR, "settings", f"frames of {value} bytes")
+                self.send_frame = min(value, self.limits.max_frame)
+            elif key == frames.ENABLE_PUSH:
+                if value > 1:
+                    raise ConnectionFault(PROTOCOL_ERROR, "settings", f"push {value}")
+            elif key == frames.HEADER_TABLE_SIZE:
+                self.shrink_table = value < frames.DEFAULT_TABLE
+            elif key == frames.MAX_CONCURRENT_STREAMS:
+                self.change_max_streams(value)
+        self.settled.set()
+        self._acknowledge(frames.SETTINGS_ACK)
+
+    def on_settings_ack(self) -> None:
+        """Nothing waits for it."""
+
+    def on_ping(self, data: bytes, ack: bool) -> None:
+        """Answer, or take the answer."""
+        if not ack:
+            self._acknowledge(frames.ping(data, ack=True))
+        elif data == _DRAIN_PING and self.draining:
+            # Whatever the peer sent before it knew has arrived by now.
+            self.writer.put(frames.goaway(self.last_sid, NO_ERROR))
+            self.accepting = False
+            if not self.streams:
+                self.close()
+
+    def _acknowledge(self, answer: bytes) -> None:
+        writer = self.writer
+        writer.acks += 1
+        if writer.acks > self.limits.max_pending_acks:
+            text = f"{writer.acks} PING or SETTINGS without reading the answers"
+            raise ConnectionFault(ENHANCE_YOUR_CALM, "pending acknowledgements", text)
+        writer.put(answer)
+
+    def on_glitch(self) -> None:
+        """A frame that does nothing; too many are an attack."""
+        if not self.glitches.take(self.last_read):
+            raise ConnectionFault(ENHANCE_YOUR_CALM, "useless frames", "too many frames without effect")
+
+    def on_goaway(self, last: int, code: int, debug: bytes) -> None:
+        """The peer begins no more streams. A server goes on with those it has."""

@@ -1,0 +1,113 @@
+"""One HTTP request over HTTP/2 that is not gRPC, for `ServerCore.fallback`."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+import trio
+from grpclib.exceptions import StreamTerminatedError
+
+from rpc.carrier import Headers, HttpExchange
+from rpc.errors import INTERNAL_ERROR
+
+if TYPE_CHECKING:
+    from rpc.http2_server import ServerConnection
+
+_log = logging.getLogger("rpc.http2")
+
+
+class Exchange:
+    """See `rpc.carrier.HttpExchange`. Aborted with INTERNAL_ERROR if the fallback ends before the response does."""
+
+    http_version = "2"
+
+    def __init__(
+        self,
+        connection: ServerConnection,
+        sid: int,
+        headers: Headers,
+        fields: Mapping[str, str],
+        fallback: Callable[[HttpExchange], Awaitable[None]],
+    ) -> None:
+        self._connection = connection
+        self._sid = sid
+        self._fallback = fallback
+        self.method = fields[":method"]
+        self.scheme = connection.scheme
+        self.authority = fields.get(":authority") or fields.get("host", "")
+        self.path = fields[":path"]
+        self.headers: Headers = [field for field in headers if field[0][0] != ":" and field[0] != "host"]
+        self.peer = connection.peer
+        self._pieces: deque[tuple[bytes, int]] = deque()
+        self._ended = False
+        self._arrived = trio.Event()
+        self._scope: trio.CancelScope | None = None
+        self._gone = False
+        self._responded = self._finished = False
+
+    async def receive(self) -> bytes:
+        """The next piece of the request's body, empty at its end."""
+        while not self._pieces:
+            if self._ended:
+                await trio.lowlevel.checkpoint()
+                return b""
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        data, flow = self._pieces.popleft()
+        self._connection.consumed(self._sid, flow)
+        return data
+
+    async def respond(self, status: int, headers: Headers) -> None:
+        """Send the head of the response."""
+        if self._responded:
+            raise RuntimeError("the response has already begun")
+        self._responded = True
+        self._connection.send_block(self._sid, [(":status", str(status)), *headers], end=False)
+        await trio.lowlevel.checkpoint()
+
+    async def send_body(self, data: bytes, *, end: bool) -> None:
+        """Send a piece of the body."""
+        if not self._responded or self._finished:
+            raise RuntimeError("the response has not begun or has already ended")
+        self._finished = end
+        await self._connection.send_data(self._sid, data, end=end)
+        await trio.lowlevel.checkpoint()
+
+    # For the connection
+
+    def feed(self, data: bytes, flow: int) -> None:
+        """Bytes of the request."""
+        self._pieces.append((data, flow))
+        self._arrived.set()
+
+    def end(self) -> None:
+        """The request has ended."""
+        self._ended = True
+        self._arrived.set()
+
+    def cancel_by_peer(self) -> None:
+        """The peer has left."""
+        self._gone = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def run(self) -> None:
+        """Run the fallback. Raises nothing but cancellation from outside."""
+        try:
+            with trio.CancelScope() as scope:
+                self._scope = scope
+                if self._gone:
+                    scope.cancel()
+                await self._fallback(self)
+        except StreamTerminatedError:
+            pass
+        except Exception:
+            if not self._gone:
+                _log.exception("%s %s failed", self.method, self.path)
+        finally:
+            if not self._finished and not self._gone:
+                self._connection.reset(self._sid, INTERNAL_ERROR)
+            self._connection.forget(self._sid)

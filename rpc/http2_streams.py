@@ -1,0 +1,391 @@
+"""The streams of one HTTP/2 connection: windows both ways, sending under flow control, resets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+from grpclib.exceptions import StreamTerminatedError
+
+from rpc import frames
+from rpc.carrier import Headers, Peer
+from rpc.errors import (
+    CANCEL,
+    ENHANCE_YOUR_CALM,
+    FLOW_CONTROL_ERROR,
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    STREAM_CLOSED,
+    ConnectionFault,
+    Reason,
+    StreamFault,
+    code_name,
+)
+from rpc.flow import Stream
+from rpc.hpack import NO_TABLE, Decoder, encode
+from rpc.http2_writer import Writer
+from rpc.inbox import Budget
+from rpc.limits import Limits
+from rpc.rate import Bucket
+from rpc.statistics import Statistics
+
+_JOIN: Final = 4096  # bytes; a longer payload is queued beside its frame's head instead of being copied behind it
+
+
+class Streams:
+    """Base of a connection. Subclasses say what a stream's end means (`abandon`) and read what comes.
+
+    The connection's receive window is given back when bytes arrive, a stream's when they are consumed: so one stream
+    that nobody reads cannot stop the others, and what is unread is bounded by the streams' windows and the budget.
+    """
+
+    early_end: int  # code of RST_STREAM when we have said everything and want to hear no more
+
+    def __init__(self, stream: trio.abc.Stream, limits: Limits, statistics: Statistics, peer: Peer) -> None:
+        self.stream = stream
+        self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1
+        self.limits = limits
+        self.statistics = statistics
+        self.peer = peer
+        self.budget = Budget(limits.max_buffered)
+        self.writer = Writer(stream, limits, self.on_lost)
+        self.decoder = Decoder(table_size=limits.header_table, max_list=limits.max_header_list)
+        self.nursery: trio.Nursery | None = None
+        self.streams: dict[int, Stream] = {}  # those whose call lives, cancelled ones that clean up included
+        self.last_sid = 0  # the peer's highest (server) or ours (client)
+        self.closed = False
+        self.draining = False
+        self.accepting = True
+        self.faulty = False
+        self.settled = trio.Event()  # the peer's first SETTINGS have come
+        self.last_read = 0.0
+        self.quiet = trio.Event()  # set when the last stream goes
+        self.quiet_since = trio.current_time()
+        # What the peer allows
+        self.send_window = frames.DEFAULT_WINDOW
+        self.initial_window = frames.DEFAULT_WINDOW
+        self.send_frame = frames.DEFAULT_FRAME
+        self.shrink_table = False
+        self._waiting = trio.lowlevel.ParkingLot()  # senders that need connection window, first come first served
+        # What we allow
+        self.receive_window = max(limits.connection_window, frames.DEFAULT_WINDOW)
+        self.receive_owed = 0
+        self._stream_credit = limits.stream_window // 2  # given back in portions of at least this
+        self.glitches = Bucket(limits.glitch_burst, limits.glitch_rate)
+        self.resets = Bucket(limits.reset_burst, limits.reset_rate)
+
+    # For subclasses
+
+    def on_lost(self, reason: Reason | None) -> None:
+        """The writer has lost the peer."""
+        raise NotImplementedError
+
+    def on_glitch(self) -> None:
+        """Count a frame without effect."""
+        raise NotImplementedError
+
+    def refused(self, reason: Reason) -> None:
+        """Count something that was not let through."""
+        raise NotImplementedError
+
+    def abandon(self, stream: Stream, code: int, text: str) -> None:
+        """The stream's end came from outside: tell its receiver."""
+        raise NotImplementedError
+
+    def on_headers(self, sid: int, block: bytes, end: bool) -> None:
+        """A header block."""
+        raise NotImplementedError
+
+    def is_idle(self, sid: int) -> bool:
+        """True if no frame may come for this stream yet."""
+        raise NotImplementedError
+
+    def close(self, code: int = NO_ERROR, debug: str = "") -> None:
+        """End the connection."""
+        raise NotImplementedError
+
+    # Life of streams
+
+    def add(self, sid: int, receiver: object) -> Stream:
+        """A stream whose receiver lives until `forget`."""
+        stream = self.streams[sid] = Stream(sid, receiver, self.initial_window, self.limits.stream_window)
+        return stream
+
+    def forget(self, sid: int) -> None:
+        """The receiver is done. Ends what is not ended yet."""
+        stream = self.streams.pop(sid, None)
+        if stream is None:
+            return
+        if not self.closed:
+            if stream.tail:
+                stream.finished = True
+                self.streams[sid] = stream  # only the last bytes of its response are still to go
+                return
+            if not stream.local_closed:
+                self.writer.put(frames.rst_stream(sid, CANCEL))
+            elif not stream.remote_closed:
+                self.writer.put(frames.rst_stream(sid, self.early_end))
+        if not self.streams:
+            self.quiet_since = trio.current_time()
+            self.quiet.set()
+            self.quiet = trio.Event()
+            if self.draining and not self.accepting:
+                self.close()
+
+    def reset(self, sid: int, code: int) -> None:
+        """Abort a stream from our side; its receiver is not told."""
+        stream = self.streams.get(sid)
+        if stream is not None and not (stream.local_closed and stream.remote_closed):
+            self._mark_closed(stream)
+            self.writer.put(frames.rst_stream(sid, code))
+
+    def abandon_all(self) -> None:
+        """The connection is gone: so are its streams."""
+        for stream in tuple(self.streams.values()):
+            if not (stream.local_closed and stream.remote_closed):
+                self._mark_closed(stream)
+                self.abandon(stream, REFUSED_STREAM, "the connection was lost")
+        self._waiting.unpark_all()
+
+    def stream_fault(self, sid: int, fault: StreamFault) -> None:
+        """End one stream because of what the peer did."""
+        self.refused(fault.reason)
+        stream = self.streams.get(sid)
+        if stream is None:
+            self.writer.put(frames.rst_stream(sid, fault.code))
+        elif not (stream.local_closed and stream.remote_closed):
+            self.writer.put(frames.rst_stream(sid, fault.code))
+            self._mark_closed(stream)
+            self.abandon(stream, fault.code, fault.text)
+
+    def _mark_closed(self, stream: Stream) -> None:
+        stream.local_closed = stream.remote_closed = True
+        stream.tail = b""
+        stream.wake()
+        if stream.finished:
+            self.forget(stream.sid)
+
+    # Receiving
+
+    def on_data(self, sid: int, data: bytes, flow: int, end: bool) -> None:
+        """Hand bytes to the stream's receiver."""
+        self.receive_window -= flow
+        if self.receive_window < 0:
+            raise ConnectionFault(FLOW_CONTROL_ERROR, "flow control", "more than the connection's window")
+        self.receive_owed += flow
+        stream = self.streams.get(sid)
+        if stream is None or stream.remote_closed:
+            if self.is_idle(sid):
+                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"DATA on stream {sid}, which has not begun")
+            if stream is not None and not stream.local_closed:
+                self.stream_fault(sid, StreamFault(STREAM_CLOSED, "frame format", "DATA after the end"))
+            self.on_glitch()
+            return
+        stream.receive_window -= flow
+        if stream.receive_window < 0:
+            self.stream_fault(sid, StreamFault(FLOW_CONTROL_ERROR, "flow control", "more than the stream's window"))
+            return
+        if stream.expected is not None:
+            stream.expected -= len(data)
+            if stream.expected < 0 or (end and stream.expected):
+                fault = StreamFault(PROTOCOL_ERROR, "header fields", "content-length does not match the body")
+                self.stream_fault(sid, fault)
+                return
+        if data:
+            self.deliver(stream, data, flow)
+        else:
+            if flow:
+                self.consumed(sid, flow)
+            if not end:
+                self.on_glitch()
+        if end and not stream.remote_closed:
+            stream.remote_closed = True
+            self.deliver_end(stream)
+
+    def deliver(self, stream: Stream, data: bytes, flow: int) -> None:
+        """Bytes for the receiver."""
+        stream.receiver.feed(data, flow)
+
+    def deliver_end(self, stream: Stream) -> None:
+        """The peer's side of the stream has ended."""
+        stream.receiver.end()
+
+    def give_back_window(self) -> None:
+        """Return what has arrived to the connection's window, in portions."""
+        owed = self.receive_owed
+        if owed >= self.limits.connection_window // 4:
+            self.receive_owed = 0
+            self.receive_window += owed
+            self.writer.put(frames.window_update(0, owed))
+
+    def consumed(self, sid: int, n: int) -> None:
+        """Return `n` bytes to a stream's window, in portions."""
+        stream = self.streams.get(sid)
+        if stream is None or stream.remote_closed:
+            return
+        stream.owed += n
+        if stream.owed >= self._stream_credit:
+            stream.receive_window += stream.owed
+            self.writer.put(frames.window_update(sid, stream.owed))
+            stream.owed = 0
+
+    def on_reset(self, sid: int, code: int) -> None:
+        """The peer aborts a stream."""
+        stream = self.streams.get(sid)
+        if stream is None:
+            if self.is_idle(sid):
+                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"RST_STREAM on stream {sid}, which has not begun")
+            self.on_glitch()
+            return
+        if not self.resets.take(self.last_read):
+            raise ConnectionFault(ENHANCE_YOUR_CALM, "resets", "too many streams reset")
+        if stream.local_closed and stream.remote_closed:
+            return
+        self._mark_closed(stream)
+        self.abandon(stream, code, f"the peer reset the stream with {code_name(code)}")
+
+    # Sending
+
+    def put_headers(self, sid: int, block: bytes, *, end: bool) -> None:
+        """Queue a header block."""
+        if self.shrink_table:
+            self.shrink_table = False
+            block = NO_TABLE + block
+        self.writer.put(frames.headers(sid, block, end=end, max_frame=self.send_frame))
+
+    async def send_data(self, sid: int, data: bytes, *, end: bool = False) -> None:
+        """Send bytes of a body under flow control. StreamTerminatedError if the stream is closed."""
+        stream = self.streams.get(sid)
+        if stream is None or stream.local_closed:
+            raise StreamTerminatedError("the peer has closed the stream")
+        n = len(data)
+        writer = self.writer
+        if (
+            n <= stream.send_window
+            and n <= self.send_window
+            and n <= self.send_frame
+            and writer.size <= self.limits.send_high_water
+            and stream.lock is None
+        ):
+            stream.send_window -= n
+            self.send_window -= n
+            head = frames.head(frames.DATA, frames.END_STREAM if end else 0, sid, n)
+            if n <= _JOIN:
+                writer.put(head + data)
+            else:
+                writer.put(head)
+                writer.put(data)
+            if end:
+                stream.local_closed = True
+            return
+        lock = stream.lock
+        if lock is None:
+            lock = stream.lock = trio.Lock()
+        async with lock:
+            await self._send_slowly(stream, data, end)
+        if not lock.locked():
+            stream.lock = None
+
+    async def _send_slowly(self, stream: Stream, data: bytes, end: bool) -> None:
+        view = memoryview(data)
+        position, n = 0, len(data)
+        writer = self.writer
+        try:
+            while True:
+                await writer.space()
+                if stream.local_closed:
+                    raise StreamTerminatedError("the peer has closed the stream")
+                room = min(stream.send_window, self.send_window, self.send_frame, n - position)
+                if room <= 0 and position < n:
+                    await self._wait_for_window(stream)
+                    continue
+                position += room
+                last = end and position == n
+                stream.send_window -= room
+                self.send_window -= room
+                writer.put(frames.head(frames.DATA, frames.END_STREAM if last else 0, stream.sid, room))
+                writer.put(view[position - room : position])
+                if position == n:
+                    stream.local_closed = last
+                    return
+        finally:
+            if 0 < position < n:
+                self.reset(stream.sid, CANCEL)  # cancelled inside a message: nothing sensible can follow
+            if self.send_window > 0:
+                self._waiting.unpark()
+
+    async def _wait_for_window(self, stream: Stream) -> None:
+        with trio.move_on_after(self.limits.window_stall) as scope:
+            if stream.send_window > 0:
+                await self._waiting.park()
+            else:
+                if self.send_window > 0:
+                    self._waiting.unpark()
+                await stream.park()
+        if scope.cancelled_caught:
+            self.stream_fault(stream.sid, StreamFault(CANCEL, "slow reader", "no window for too long"))
+
+    def on_window(self, sid: int, n: int) -> None:
+        """The peer can take more."""
+        if not sid:
+            self.send_window += n
+            if self.send_window > frames.MAX_WINDOW:
+                raise ConnectionFault(FLOW_CONTROL_ERROR, "flow control", f"window of {self.send_window} bytes")
+            if self._waiting:
+                self._waiting.unpark()
+            for late in [stream for stream in self.streams.values() if stream.tail]:
+                self._send_tail(late)
+            return
+        stream = self.streams.get(sid)
+        if stream is None or stream.local_closed:
+            if self.is_idle(sid):
+                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, not begun")
+            self.on_glitch()
+            return
+        try:
+            stream.widen(n)
+        except StreamFault as fault:
+            self.stream_fault(sid, fault)
+            return
+        if stream.tail:
+            self._send_tail(stream)
+
+    def change_initial_window(self, size: int) -> None:
+        """Apply the peer's INITIAL_WINDOW_SIZE, to open streams too."""
+        change, self.initial_window = size - self.initial_window, size
+        for stream in tuple(self.streams.values()):
+            try:
+                stream.widen(change)
+            except StreamFault as fault:
+                raise ConnectionFault(fault.code, fault.reason, fault.text) from fault
+
+    def change_max_streams(self, limit: int) -> None:
+        """Apply the peer's MAX_CONCURRENT_STREAMS."""
+
+    def send_block(self, sid: int, headers: Headers, *, end: bool) -> None:
+        """Queue header fields on a stream that is open on our side; nothing otherwise."""
+        stream = self.streams.get(sid)
+        if stream is not None and not stream.local_closed:
+            stream.local_closed = end
+            self.put_headers(sid, encode(headers), end=end)
+
+    def send_tail(self, sid: int, data: bytes) -> None:
+        """Queue the last bytes of a body; what the windows do not allow yet goes when they do."""
+        stream = self.streams.get(sid)
+        if stream is not None and not stream.local_closed:
+            stream.tail = data
+            self._send_tail(stream)
+
+    def _send_tail(self, stream: Stream) -> None:
+        while stream.tail:
+            room = min(stream.send_window, self.send_window, self.send_frame, len(stream.tail))
+            if room <= 0:
+                return
+            data, stream.tail = stream.tail[:room], stream.tail[room:]
+            stream.send_window -= room
+            self.send_window -= room
+            self.writer.put(frames.frame(frames.DATA, 0 if stream.tail else frames.END_STREAM, stream.sid, data))
+        stream.local_closed = True
+        if stream.finished:
+            self.forget(stream.sid)

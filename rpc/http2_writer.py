@@ -1,0 +1,136 @@
+"""The sending side of a connection: everything queued in one pass of the scheduler leaves in one write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import trio
+
+from rpc.errors import Reason
+from rpc.limits import Limits
+
+_SLICE = 65536  # bytes; a slow peer must take so many within `write_stall`
+
+
+class Writer:
+    """Queue of bytes for one trio stream, and the task that writes them.
+
+    `put` never blocks; callers with much to say wait in `space` first. `run` ends, after `on_lost` was called, when
+    the peer is gone or takes nothing for `limits.write_stall` seconds.
+    """
+
+    __slots__ = (
+        "_broken",
+        "_chunks",
+        "_fd",
+        "_limits",
+        "_on_lost",
+        "_rest",
+        "_room",
+        "_stream",
+        "_task",
+        "acks",
+        "size",
+    )
+
+    def __init__(self, stream: trio.abc.Stream, limits: Limits, on_lost: Callable[[Reason | None], None]) -> None:
+        self._stream = stream
+        # Writing to a plain socket directly saves Trio's checkpoints and its lock; a TLS stream must do it itself.
+        self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1
+        self._limits = limits
+        self._on_lost = on_lost
+        self._chunks: list[bytes | memoryview] = []
+        self._rest: bytes | memoryview = b""  # what is being written
+        self._room = trio.lowlevel.ParkingLot()
+        self._task: trio.lowlevel.Task | None = None  # the writer, while it has nothing to do
+        self._broken = False
+        self.size = 0  # bytes that the kernel does not have yet
+        self.acks = 0  # answers to PING and SETTINGS since the last write, counted by the connection
+
+    def put(self, data: bytes | memoryview) -> None:
+        """Queue `data` for the next write."""
+        self._chunks.append(data)
+        self.size += len(data)
+        task = self._task
+        if task is not None:
+            self._task = None
+            trio.lowlevel.reschedule(task)
+
+    async def space(self) -> None:
+        """Wait until less than the high water mark is queued. Not a checkpoint if that is so already."""
+        while self.size > self._limits.send_high_water:
+            await self._room.park()
+
+    async def run(self) -> None:
+        """Write what is queued, until cancelled or the peer is lost."""
+        chunks = self._chunks
+        while True:
+            if not chunks:
+                self._task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
+            self._take()
+            try:
+                await self._write()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self._broken = True
+                self._on_lost(None)
+                return
+            except trio.TooSlowError:
+                self._broken = True
+                self._on_lost("slow reader")
+                return
+            if self._room:
+                self._room.unpark_all()
+
+    async def finish(self) -> bool:
+        """Write what is left, after `run` has ended. False if that is not possible."""
+        if self._broken:
+            return False
+        try:
+            await self._write()
+            while self._chunks:
+                self._take()
+                await self._write()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            return False
+        return True
+
+    def _take(self) -> None:
+        chunks = self._chunks
+        self._rest = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self.acks = 0
+
+    async def _write(self) -> None:
+        """Write `_rest`. Cancellation leaves in it what a socket has not taken; a TLS stream is broken by it."""
+        if self._fd < 0:
+            await self._write_stream()
+            return
+        data = self._rest
+        while data:
+            try:
+                n = os.write(self._fd, data)
+            except BlockingIOError:
+                with trio.fail_after(self._limits.write_stall):
+                    await trio.lowlevel.wait_writable(self._fd)
+                continue
+            except OSError as error:
+                raise trio.BrokenResourceError("the peer is gone") from error
+            self.size -= n
+            data = self._rest = memoryview(data)[n:] if n < len(data) else b""
+
+    async def _write_stream(self) -> None:
+        data, self._rest = self._rest, b""
+        self._broken = True  # until it is through: a TLS record cut in half cannot be continued
+        with memoryview(data) as view:
+            for start in range(0, len(view), _SLICE):
+                piece = view[start : start + _SLICE]
+                with trio.fail_after(self._limits.write_stall):
+                    await self._stream.send_all(piece)
+                self.size -= len(piece)
+        self._broken = False
+
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
