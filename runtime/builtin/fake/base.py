@@ -26,8 +26,8 @@ OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
 class FakeBaseConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated base. Without motors it has wheels of its own."""
 
-    left: list[str] = []  # names of the motors on the left
-    right: list[str] = []  # names of the motors on the right
+    left: tuple[str, ...] = ()  # names of the motors on the left
+    right: tuple[str, ...] = ()  # names of the motors on the right
     width_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # between the middles of left and right wheels
     wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # way of one revolution
     spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when turning on the spot

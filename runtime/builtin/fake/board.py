@@ -55,15 +55,15 @@ class Interrupt(msgspec.Struct, kw_only=True, frozen=True):
 class FakeBoardConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated board. Any string names a pin."""
 
-    analogs: list[Analog] = []  # analog inputs, 10 bits from 0 to 3.3 V
-    digital_interrupts: list[Interrupt] = []  # pins whose edges are counted and streamed
-    wires: list[tuple[str, str]] = []  # pairs of connected pins; "other-board:pin" is a pin of another board
+    analogs: tuple[Analog, ...] = ()  # analog inputs, 10 bits from 0 to 3.3 V
+    digital_interrupts: tuple[Interrupt, ...] = ()  # pins whose edges are counted and streamed
+    wires: tuple[tuple[str, str], ...] = ()  # pairs of connected pins; "other-board:pin" is a pin of another board
     fail_new: bool = False  # refuse to start, to see what a failing board does to a machine
     default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = int(DEFAULT_FREQUENCY)  # of pins that were not told
 
 
 class FakeBoard(OnBench, Board):
-    """Outputs drive inputs through wires; whatever is driven shows on the bench. Outputs go low when the board stops."""
+    """Outputs drive inputs through wires, and show on the bench. Outputs go low when the board stops."""
 
     Config: ClassVar[type[Attributes]] = FakeBoardConfig
 

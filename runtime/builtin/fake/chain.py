@@ -20,7 +20,8 @@ from runtime.builtin.fake.spatial import (
     subtract,
     transpose,
 )
-from runtime.builtin.fake.sva import Chain, Joint, JointType, Link
+from runtime.builtin.fake.sva import Chain, Joint, Link
+from runtime.components.kinematics import JointType
 
 SIX_AXIS: Final = Chain(
     "six_axis",
@@ -79,7 +80,7 @@ def _error(now: Transform, goal: Transform) -> tuple[Vector, Vector]:
 
 
 def attempts(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
-    """Try to reach `goal`: from `start`, then from seeded other places; yields joint values, or None for a failed attempt.
+    """Try to reach `goal` from `start`, then from seeded other places; yield joint values, or None for a failure.
 
     Each item costs some milliseconds, so a caller can let others run in between. The first success is the last item.
     """

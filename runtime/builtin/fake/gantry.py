@@ -24,7 +24,7 @@ Length = Annotated[float, msgspec.Meta(gt=0)]
 class FakeGantryConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated gantry."""
 
-    lengths_mm: list[Length] = [1000.0, 1000.0, 1000.0]  # of each axis; their number is the number of axes
+    lengths_mm: tuple[Length, ...] = (1000.0, 1000.0, 1000.0)  # of each axis; their number is the number of axes
     axes: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None  # only the first so many of them
 
     @property

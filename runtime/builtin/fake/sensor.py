@@ -17,7 +17,7 @@ class FakeSensorConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated sensor."""
 
     readings: dict[str, Any] | None = None  # fixed readings; {"a": 1, "b": 2, "c": 3} if nothing is configured
-    quantities: list[str] = []  # of the bench: temperature_c, light_lux, supply_v, supply_a, supply_w
+    quantities: tuple[str, ...] = ()  # of the bench: temperature_c, light_lux, supply_v, supply_a, supply_w
 
     def __post_init__(self) -> None:
         for name in self.quantities:

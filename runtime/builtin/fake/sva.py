@@ -1,7 +1,7 @@
 """Kinematics in the SVA JSON format: read, write, and hand out. Pure.
 
-The format: `links` and `joints`, each with `id` and `parent`, forming one chain from `world`; a link has a `translation`
-(mm) and an `orientation` ({type, value}), a joint a `type`, an `axis`, and `min` and `max` (degrees or mm).
+The format: `links` and `joints`, each with `id` and `parent`, forming one chain from `world`; a link has a
+`translation` (mm) and an `orientation` ({type, value}), a joint a `type`, an `axis`, and `min` and `max` (degrees, mm).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class FakeSwitchConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated switch."""
 
     position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # number of positions; 2, or as many as labels
-    labels: list[str] = []  # names of the positions: none or one each
+    labels: tuple[str, ...] = ()  # names of the positions: none or one each
     initial_position: Annotated[int, msgspec.Meta(ge=0)] = 0  # the position at start
 
     def __post_init__(self) -> None:
@@ -64,4 +64,4 @@ class FakeSwitch(OnBench, Switch):
     async def get_number_of_positions(self, *, extra: Extra = None) -> SwitchPositions:
         """As configured."""
         await self.access()
-        return SwitchPositions(self.attributes.count, tuple(self.attributes.labels))
+        return SwitchPositions(self.attributes.count, self.attributes.labels)

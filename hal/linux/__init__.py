@@ -1,0 +1,1 @@
+"""The family behind the ports that Linux provides."""

@@ -1,0 +1,84 @@
+"""A byte stream over a terminal's descriptor: waits in Trio, needs no thread."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import trio
+
+from hal.errors import Fault, HalError
+
+CHUNK: Final = 65536  # bytes taken in one read
+
+
+class DescriptorStream(trio.abc.Stream):
+    """Owns a non-blocking descriptor. One reader and one writer at a time.
+
+    Raises HalError (gone) when the device vanishes and `trio.ClosedResourceError` after `aclose`.
+    """
+
+    def __init__(self, fd: int, name: str) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self.name = name
+        self._receiving = trio.Lock()
+        self._sending = trio.Lock()
+
+    def fileno(self) -> int:
+        """The descriptor; -1 when closed."""
+        return self._fd
+
+    def _open_fd(self) -> int:
+        if self._fd < 0:
+            raise trio.ClosedResourceError(f"{self.name} is closed")
+        return self._fd
+
+    def _gone(self, why: str) -> HalError:
+        return HalError(f"{self.name}: {why}", Fault.GONE)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """What has arrived, at least a byte."""
+        async with self._receiving:
+            while True:
+                fd = self._open_fd()
+                try:
+                    data = os.read(fd, max_bytes or CHUNK)
+                except BlockingIOError:
+                    await trio.lowlevel.wait_readable(fd)
+                    continue
+                except OSError as error:
+                    raise self._gone(error.strerror or "read failed") from error
+                if not data:
+                    raise self._gone("the device has vanished")
+                return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Returns when the kernel has taken everything; cancelled, a part may have been sent."""
+        async with self._sending:
+            view = memoryview(data)
+            while view:
+                fd = self._open_fd()
+                try:
+                    view = view[os.write(fd, view) :]
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(fd)
+                except OSError as error:
+                    raise self._gone(error.strerror or "write failed") from error
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Until the kernel takes at least a byte."""
+        async with self._sending:
+            await trio.lowlevel.wait_writable(self._open_fd())
+
+    def close(self) -> None:
+        """Close at once; whoever waits gets ClosedResourceError."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            trio.lowlevel.notify_closing(fd)
+            os.close(fd)
+
+    async def aclose(self) -> None:
+        """As `close`, then a checkpoint."""
+        self.close()
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,131 @@
+"""Sensor `command`: readings are what a program prints."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+import trio
+
+from runtime.builtin.parsing import Format, Parser
+from runtime.components.sensor import Sensor
+from runtime.resource import Attributes, Context, Extra
+from schema.errors import ErrorKind, MachineError
+
+GRACE: Final = 1.0  # seconds between asking a program to end and killing it
+STDERR_SHOWN: Final = 300  # characters of a failed program's last words in the error
+CHUNK: Final = 16384  # bytes
+
+
+class CommandSensorConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the command sensor."""
+
+    argv: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # the program and its arguments
+    shell: bool = False  # let sh run argv[0] as a script, with the rest as $1, $2, ...
+    format: Format = "json"  # json, csv, key_value, number, regex or text
+    pattern: str = ""  # for regex: a regular expression with named groups
+    columns: tuple[str, ...] = ()  # for csv: names of the columns
+    separator: str = ","  # for csv
+    cwd: str | None = None  # directory to run in
+    env: dict[str, str] = {}  # variables added to the environment
+    max_output_bytes: Annotated[int, msgspec.Meta(ge=1, le=16_777_216)] = 65536  # more is an error
+
+    def __post_init__(self) -> None:
+        self.parser()
+
+    def parser(self) -> Parser:
+        """Of the output."""
+        return Parser(format=self.format, pattern=self.pattern, columns=self.columns, separator=self.separator)
+
+
+class CommandSensor(Sensor):
+    """Each reading runs the program once. When the call ends for any reason, the program and its children are gone."""
+
+    Config: ClassVar[type[Attributes]] = CommandSensorConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._parser = self.attributes.parser()
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
+        """What the program printed. Its exit status must be 0; the caller's deadline is its time limit."""
+        status, output, errors = await self._run()
+        if status != 0:
+            words = errors.decode(errors="replace").strip()[-STDERR_SHOWN:]
+            what = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited with {status}"
+            raise self._error(f"{what}: {words}" if words else what, "run it by hand to see why")
+        return self._parser.parse(output.decode(errors="replace"))
+
+    def _error(self, what: str, remedy: str) -> MachineError:
+        # Only the program's own name: arguments may hold secrets.
+        name = "the script" if self.attributes.shell else self.attributes.argv[0]
+        return MachineError(f"{self.name}: {name} {what}", kind=ErrorKind.UNAVAILABLE, remedy=remedy)
+
+    async def _run(self) -> tuple[int, bytes, bytes]:
+        config: CommandSensorConfig = self.attributes
+        argv = ["/bin/sh", "-c", config.argv[0], "sh", *config.argv[1:]] if config.shell else list(config.argv)
+        try:
+            process = await trio.lowlevel.open_process(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=config.cwd,
+                env={**os.environ, **config.env},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise self._error(
+                f"cannot be run: {error.strerror}", "correct argv or cwd, or install the program"
+            ) from error
+        output, errors = bytearray(), bytearray()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._collect, process.stdout, output, config.max_output_bytes)
+                nursery.start_soon(self._last_words, process.stderr, errors)
+                status = await process.wait()
+                # Whatever it left behind goes too, and lets go of the pipes.
+                _signal_group(process.pid, signal.SIGKILL)
+        except* MachineError as group:
+            raise group.exceptions[0] from None
+        finally:
+            await _end(process)
+        return status, bytes(output), bytes(errors)
+
+    async def _collect(self, pipe: trio.abc.ReceiveStream | None, output: bytearray, limit: int) -> None:
+        assert pipe is not None
+        async for chunk in pipe:
+            output += chunk
+            if len(output) > limit:
+                raise self._error(f"printed more than {limit} bytes", "raise max_output_bytes, or print less")
+
+    async def _last_words(self, pipe: trio.abc.ReceiveStream | None, errors: bytearray) -> None:
+        assert pipe is not None
+        async for chunk in pipe:
+            errors += chunk
+            del errors[:-CHUNK]
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+async def _end(process: trio.Process) -> None:
+    """Bounded, whatever the program does: it gets a second to end in peace."""
+    with trio.CancelScope(shield=True):
+        if process.returncode is None:
+            _signal_group(process.pid, signal.SIGTERM)
+            with trio.move_on_after(GRACE):
+                await process.wait()
+            _signal_group(process.pid, signal.SIGKILL)
+            await process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                await pipe.aclose()

@@ -1,0 +1,74 @@
+"""A simulated microphone: hears a tone."""
+
+from __future__ import annotations
+
+import array
+import math
+import sys
+import time
+from collections.abc import AsyncGenerator
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+
+from runtime.builtin.fake.bench import OnBench
+from runtime.components.audio import AudioInfo, AudioProperties
+from runtime.components.audio_in import AudioChunk, AudioIn, AudioResponse
+from runtime.resource import Attributes, Extra
+from schema.errors import ErrorKind, MachineError
+
+CODEC: Final = "pcm16"
+CHUNK: Final = 0.1  # seconds of sound in each response
+LOUDNESS: Final = 0.25  # of full scale
+
+
+class FakeAudioInConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated microphone."""
+
+    sample_rate_hz: Annotated[int, msgspec.Meta(ge=8000, le=192000)] = 16000  # samples per second
+    tone_hz: Annotated[float, msgspec.Meta(gt=0)] = 440.0  # what it hears
+
+
+class FakeAudioIn(OnBench, AudioIn):
+    """One channel of 16-bit samples, little-endian, in real time."""
+
+    Config: ClassVar[type[Attributes]] = FakeAudioInConfig
+
+    async def get_audio(
+        self,
+        duration_seconds: float = 0.0,
+        codec: str = "",
+        request_id: str = "",
+        previous_timestamp_nanoseconds: int = 0,
+        *,
+        extra: Extra = None,
+    ) -> AsyncGenerator[AudioResponse, None]:
+        """A chunk each tenth of a second; nothing earlier is held."""
+        if codec not in ("", CODEC):
+            raise MachineError(f"codec {codec!r} is not supported", kind=ErrorKind.INVALID, remedy=f"use {CODEC}")
+        if duration_seconds < 0:
+            raise MachineError(f"a duration of {duration_seconds:g} s", kind=ErrorKind.INVALID, remedy="use 0 or more")
+        begin, epoch = await self.access(), time.time_ns()
+        rate: int = self.attributes.sample_rate_hz
+        info = AudioInfo(CODEC, rate, 1)
+        total = math.inf if duration_seconds == 0 else round(duration_seconds * rate)
+        done, sequence = 0, 0
+        while done < total:
+            count = int(min(round(CHUNK * rate), total - done))
+            await self.world.sleep_until(begin + (done + count) / rate)
+            start, end = (epoch + n * 1_000_000_000 // rate for n in (done, done + count))
+            chunk = AudioChunk(self._samples(done, count, rate), info, start, end, sequence)
+            yield AudioResponse(chunk, request_id)
+            done, sequence = done + count, sequence + 1
+
+    def _samples(self, first: int, count: int, rate: int) -> bytes:
+        step = 2 * math.pi * self.attributes.tone_hz / rate
+        samples = array.array("h", (round(32767 * LOUDNESS * math.sin(step * n)) for n in range(first, first + count)))
+        if sys.byteorder == "big":
+            samples.byteswap()
+        return samples.tobytes()
+
+    async def get_properties(self, *, extra: Extra = None) -> AudioProperties:
+        """One codec, one channel."""
+        await self.access()
+        return AudioProperties((CODEC,), self.attributes.sample_rate_hz, 1)

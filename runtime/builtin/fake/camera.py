@@ -1,0 +1,115 @@
+"""A simulated camera above the bench."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+
+from hal.sim.picture import render
+from runtime.builtin.fake.bench import OnBench
+from runtime.components.camera import (
+    Camera,
+    CameraProperties,
+    DistortionParameters,
+    Image,
+    Images,
+    IntrinsicParameters,
+    PointCloud,
+    ResponseMetadata,
+)
+from runtime.resource import Attributes, Extra
+from schema.errors import ErrorKind, MachineError
+
+SOURCE: Final = "color"
+PCD: Final = "pointcloud/pcd"
+HEIGHT_M: Final = 1.0  # of the camera above the bench
+GRID: Final = 64  # points along the longer side of a point cloud
+JPEG_QUALITY: Final = 85
+
+Pixels = Annotated[int, msgspec.Meta(ge=16, le=4096)]
+
+
+class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated camera."""
+
+    width_px: Pixels = 1280  # width of the image
+    height_px: Pixels = 720  # height of the image
+    animated: bool = True  # see the bench as it is now; otherwise always as it was in the first picture
+    model: bool = True  # tell the intrinsic parameters
+    rtp_passthrough: bool = False  # accepted, without meaning here
+    format: Annotated[str, msgspec.Meta(pattern="^(jpeg|png)$")] = "jpeg"  # jpeg or png
+
+
+class FakeCamera(OnBench, Camera):
+    """Looks straight down from a metre; the bench is a plane."""
+
+    Config: ClassVar[type[Attributes]] = FakeCameraConfig
+
+    _first: bytes | None = None
+
+    async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
+        """The bench now."""
+        await self.access()
+        config: FakeCameraConfig = self.attributes
+        stamp = ResponseMetadata(datetime.now(UTC))
+        if filter_source_names and SOURCE not in filter_source_names:
+            raise MachineError(
+                f"{self.name} has no source {', '.join(filter_source_names)}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {SOURCE}, or none for all",
+            )
+        data = self._first
+        if data is None or config.animated:
+            buffer = io.BytesIO()
+            render(self.world, config.width_px, config.height_px).save(buffer, config.format, quality=JPEG_QUALITY)
+            data = self._first = buffer.getvalue()
+        return Images([Image(data, f"image/{config.format}", SOURCE)], stamp)
+
+    def _intrinsics(self) -> IntrinsicParameters:
+        """A lens that sees as many millimetres in width as the image has pixels, from a metre."""
+        config: FakeCameraConfig = self.attributes
+        focal = HEIGHT_M * 1000.0
+        return IntrinsicParameters(
+            config.width_px, config.height_px, focal, focal, config.width_px / 2, config.height_px / 2
+        )
+
+    async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:
+        """The plane of the bench with the colours of the picture; metres in the camera's frame, z away from it."""
+        if mime_type not in ("", PCD):
+            raise MachineError(f"{mime_type} is not supported", kind=ErrorKind.INVALID, remedy=f"use {PCD}")
+        await self.access()
+        lens = self._intrinsics()
+        step = max(1, max(lens.width_px, lens.height_px) // GRID)
+        pixels = memoryview(render(self.world, lens.width_px, lens.height_px).tobytes())
+        points = bytearray()
+        for v in range(0, lens.height_px, step):
+            for u in range(0, lens.width_px, step):
+                red, green, blue = pixels[3 * (v * lens.width_px + u) :][:3]
+                x = (u - lens.center_x_px) / lens.focal_x_px * HEIGHT_M
+                y = (v - lens.center_y_px) / lens.focal_y_px * HEIGHT_M
+                points += struct.pack("<fffI", x, y, HEIGHT_M, red << 16 | green << 8 | blue)
+        return PointCloud(pcd_header(len(points) // 16) + bytes(points), PCD)
+
+    async def get_properties(self) -> CameraProperties:
+        """Intrinsics if configured; no distortion."""
+        await self.access()
+        config: FakeCameraConfig = self.attributes
+        return CameraProperties(
+            supports_pcd=True,
+            intrinsic_parameters=self._intrinsics() if config.model else None,
+            distortion_parameters=DistortionParameters("no_distortion") if config.model else None,
+            mime_types=(f"image/{config.format}",),
+        )
+
+
+def pcd_header(count: int) -> bytes:
+    """Header of a binary PCD file of `count` coloured points."""
+    return (
+        "VERSION .7\nFIELDS x y z rgb\nSIZE 4 4 4 4\nTYPE F F F I\nCOUNT 1 1 1 1\n"
+        f"WIDTH {count}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
+    ).encode()

@@ -1,0 +1,124 @@
+"""A simulated gamepad: repeats an event while somebody listens, and takes triggered ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import trio
+
+from runtime.builtin.fake.bench import OnBench
+from runtime.components.input_controller import CONTROLS, Event, InputController, Subscription
+from runtime.resource import Attributes, Context, Extra
+from schema.errors import ErrorKind, MachineError
+
+EVENT_BUFFER: Final = 64  # events between the controller and a slow listener; older ones are dropped
+CHANGES: Final = ("ButtonPress", "ButtonRelease")
+
+
+class FakeInputControllerConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated gamepad."""
+
+    controls: tuple[str, ...] = ("AbsoluteX", "ButtonStart")  # names of its controls
+    event_value: float | None = None  # value of the repeated event; a seeded random one from 0 to 1 if not given
+    update_rate_ms: Annotated[int, msgspec.Meta(gt=0)] = 1000  # between repeated events, while somebody listens
+    callback_delay_sec: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the same in seconds, if not 0
+
+    def __post_init__(self) -> None:
+        for control in self.controls:
+            if control not in CONTROLS:
+                raise ValueError(f"control {control!r} is not one of {', '.join(CONTROLS)}")
+
+
+def wanted(event: Event, subscriptions: Sequence[Subscription]) -> bool:
+    """Whether a listener asked for the event; later subscriptions of a control add to and take from earlier ones."""
+    chosen: set[str] = set()
+    for subscription in subscriptions:
+        if subscription.control == event.control:
+            chosen |= set(subscription.events)
+            chosen -= set(subscription.cancelled_events)
+    return bool(chosen & {event.event, "AllEvents"} or (event.event in CHANGES and "ButtonChange" in chosen))
+
+
+class FakeInputController(OnBench, InputController):
+    """Each listener gets its own repeated events; without listeners nothing happens."""
+
+    Config: ClassVar[type[Attributes]] = FakeInputControllerConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._dice = random.Random(f"{context.world.seed}:{context.name}")
+        self._last: dict[str, Event] = {}
+        self._listeners: set[trio.MemorySendChannel[Event]] = set()
+
+    def _repeated(self, control: str) -> Event:
+        fixed = self.attributes.event_value
+        value = self._dice.random() if fixed is None else fixed
+        return Event(_now(), "PositionChangeAbs" if control.startswith("Absolute") else "ButtonHold", control, value)
+
+    async def get_controls(self, *, extra: Extra = None) -> Sequence[str]:
+        """As configured."""
+        await self.access()
+        return tuple(self.attributes.controls)
+
+    async def get_events(self, *, extra: Extra = None) -> Sequence[Event]:
+        """The last event of each control; Connect, if it had none yet."""
+        await self.access()
+        fixed = self.attributes.event_value or 0.0
+        return [self._last.get(c) or Event(_now(), "Connect", c, fixed) for c in self.attributes.controls]
+
+    async def stream_events(
+        self, events: Sequence[Subscription], *, extra: Extra = None
+    ) -> AsyncGenerator[Event, None]:
+        """Triggered events as they come, and one of each control per period."""
+        for subscription in events:
+            self._check(subscription.control)
+        begin = await self.access()
+        period = self.attributes.callback_delay_sec or self.attributes.update_rate_ms / 1000
+        send, receive = trio.open_memory_channel[Event](EVENT_BUFFER)
+        self._listeners.add(send)
+        try:
+            beats = 1
+            while True:
+                event = None
+                with trio.move_on_after(max(0.0, begin + beats * period - self.world.now())):
+                    event = await receive.receive()
+                if event is not None:
+                    if wanted(event, events):
+                        yield event
+                    continue
+                beats += 1
+                for control in self.attributes.controls:
+                    repeated = self._repeated(control)
+                    if wanted(repeated, events):
+                        self._last[control] = repeated
+                        yield repeated
+        finally:
+            self._listeners.discard(send)
+
+    async def trigger_event(self, event: Event, *, extra: Extra = None) -> None:
+        """Every listener hears it; one that is too slow misses it."""
+        self._check(event.control)
+        await self.access()
+        event = event if event.time is not None else Event(_now(), event.event, event.control, event.value)
+        self._last[event.control] = event
+        for listener in self._listeners:
+            try:
+                listener.send_nowait(event)
+            except trio.WouldBlock:
+                self.log.warning("a listener is too slow and misses an event", control=event.control)
+
+    def _check(self, control: str) -> None:
+        if control not in self.attributes.controls:
+            raise MachineError(
+                f"{self.name} has no control {control!r}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use one of {', '.join(self.attributes.controls)}",
+            )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,117 @@
+"""Readings from a line or a program's output. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from schema.errors import ErrorKind, MachineError
+
+Format = Literal["json", "csv", "key_value", "number", "regex", "text"]
+
+_PAIR: Final = re.compile(r"""([A-Za-z_][\w.-]*)\s*[=:]\s*("[^"]*"|'[^']*'|[^\s,;]+)""")
+_EXCERPT: Final = 80  # characters of bad input shown in an error
+
+
+class Parser(msgspec.Struct, kw_only=True, frozen=True):
+    """How to read a text."""
+
+    format: Format = "json"
+    pattern: str = ""
+    columns: Sequence[str] = ()
+    separator: str = ","
+
+    def __post_init__(self) -> None:
+        if self.format == "regex":
+            try:
+                names = re.compile(self.pattern).groupindex
+            except re.error as error:
+                raise ValueError(f"pattern is not a regular expression: {error}") from error
+            if not names:
+                raise ValueError("pattern has no named group; write one such as (?P<value>[0-9.]+)")
+        elif self.pattern:
+            raise ValueError(f"pattern has no meaning for {self.format}")
+        if not self.separator:
+            raise ValueError("separator is empty")
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """Readings by name; MachineError that shows the beginning of the text if it does not fit."""
+        text = text.strip()
+        readings = _PARSERS[self.format](self, text)
+        if readings is None:
+            shown = text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
+            raise MachineError(
+                f"{shown!r} is not {_NAMES[self.format]}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="correct what is sent, or choose another format",
+            )
+        return readings
+
+
+def scalar(text: str) -> int | float | bool | str:
+    """A number or a truth value if it looks like one, without quotes otherwise."""
+    text = text.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def _json(parser: Parser, text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _csv(parser: Parser, text: str) -> dict[str, Any] | None:
+    cells = [scalar(cell) for cell in text.split(parser.separator)]
+    names = list(parser.columns) or [f"column_{n}" for n in range(1, len(cells) + 1)]
+    return dict(zip(names, cells, strict=True)) if text and len(names) == len(cells) else None
+
+
+def _key_value(parser: Parser, text: str) -> dict[str, Any] | None:
+    return {name: scalar(value) for name, value in _PAIR.findall(text)} or None
+
+
+def _number(parser: Parser, text: str) -> dict[str, Any] | None:
+    value = scalar(text)
+    return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _regex(parser: Parser, text: str) -> dict[str, Any] | None:
+    match = re.search(parser.pattern, text)
+    return None if match is None else {k: scalar(v) for k, v in match.groupdict().items() if v is not None}
+
+
+def _text(parser: Parser, text: str) -> dict[str, Any] | None:
+    return {"value": text}
+
+
+_PARSERS: Final = {
+    "json": _json,
+    "csv": _csv,
+    "key_value": _key_value,
+    "number": _number,
+    "regex": _regex,
+    "text": _text,
+}
+_NAMES: Final = {
+    "json": "JSON",
+    "csv": "a line of the configured columns",
+    "key_value": "a list of key=value",
+    "number": "a number",
+    "regex": "matched by the configured pattern",
+    "text": "text",
+}

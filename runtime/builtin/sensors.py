@@ -1,0 +1,60 @@
+"""The sensors service: everything with readings among its dependencies, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import trio
+
+from runtime.components.sensor import Sensor
+from runtime.resource import Attributes, Extra, Value
+from runtime.services.sensors import SensorReadings, Sensors
+from schema.errors import ErrorKind, MachineError
+from schema.names import ResourceName
+
+
+class AllSensorsConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the sensors service."""
+
+    sensors: tuple[str, ...] = ()  # names of sensors; one that is not there now is left out
+
+    def uses(self) -> Sequence[str]:
+        """The named sensors, each if it is there."""
+        return self.sensors
+
+
+class AllSensors(Sensors):
+    """Reads sensors concurrently. Its sensors are those named in `sensors` and those it depends on."""
+
+    Config: ClassVar[type[Attributes]] = AllSensorsConfig
+
+    def _sensors(self) -> dict[ResourceName, Sensor]:
+        return {name: one for name, one in self.dependencies.items() if isinstance(one, Sensor)}
+
+    async def get_sensors(self, *, extra: Extra = None) -> Sequence[ResourceName]:
+        """Those that are there, sorted."""
+        await trio.lowlevel.checkpoint()
+        return sorted(self._sensors())
+
+    async def get_readings(
+        self, sensor_names: Sequence[ResourceName], *, extra: Extra = None
+    ) -> Sequence[SensorReadings]:
+        """Readings of each, in the order of the names; NOT_FOUND if one is missing, its own error if one fails."""
+        there = self._sensors()
+        for name in sensor_names:
+            if name not in there:
+                raise MachineError(
+                    f"{name} is not a sensor of {self.name}",
+                    kind=ErrorKind.NOT_FOUND,
+                    remedy="name it in the attribute 'sensors'",
+                )
+        results: dict[ResourceName, dict[str, Value]] = {}
+
+        async def read(name: ResourceName) -> None:
+            results[name] = dict(await there[name].get_readings(extra=extra))
+
+        async with trio.open_nursery() as nursery:
+            for name in set(sensor_names):
+                nursery.start_soon(read, name)
+        return [SensorReadings(name, results[name]) for name in sensor_names]
