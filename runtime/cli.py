@@ -9,14 +9,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-EXIT_OK: Final = 0  # stopped as asked, or did what was asked
-EXIT_FAILED: Final = 1  # could not start, or failed
-EXIT_USAGE: Final = 2  # the command line is wrong, or asks for what is not built yet
-EXIT_STUCK: Final = 3  # asked to stop, but did not within the limit
+from runtime.options import EXIT_FAILED, EXIT_USAGE, Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,8 +103,6 @@ def command(context: click.Context, **options: Any) -> None:
 
 
 def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
-    from runtime.options import Options
-
     parsed = Options(
         config=options["config"],
         debug=options["debug"],
@@ -155,7 +150,7 @@ def _ready_fd() -> int | None:
     return descriptor
 
 
-def _fail(message: str, code: int) -> Any:
+def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"machine-server: {message}", err=True)
     sys.exit(code)
 

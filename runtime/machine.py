@@ -7,18 +7,18 @@ nothing: `runtime.app` composes it, `runtime.configuration` feeds it.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import structlog
 import trio
-from telemetry.ring import LogRing
 
 from hal.sim import World
 from nursery_graph import Graph, NodeStatus
 from runtime.host import ResourceHost
+from runtime.maintenance import Decision
 from runtime.operations import Operations
 from runtime.options import Options
 from runtime.reconfigure import Wanted
@@ -30,10 +30,9 @@ from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
+from telemetry.ring import LogRing
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
-
-Stopper = Callable[..., Any]
 
 
 class Machine:
@@ -60,9 +59,11 @@ class Machine:
         self.started = datetime.now(UTC)
         self.addresses: tuple[str, ...] = ()
         self.secure = False
-        self.restart_allowed = False
+        self.maintenance = Decision(False, "not asked yet")  # as last decided, at most RETRY_INTERVAL ago
+        self.reconfiguring = True  # a document is being applied
         self.stopping = trio.Event()  # somebody asked for an orderly stop
         self.stop_reason = ""
+        self.failed = False  # it stops because it could not start
 
     # ---- resources
 
@@ -147,7 +148,7 @@ class Machine:
             version=version(),
             state=self.state,
             started=self.started,
-            restart_allowed=self.restart_allowed,
+            restart_allowed=self.maintenance.allowed and not self.reconfiguring,
             config=self.config,
             resources=tuple(sorted(resources, key=lambda one: one.name)),
             internal=tuple(

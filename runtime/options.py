@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+EXIT_OK: Final = 0  # stopped as asked, or did what was asked
+EXIT_FAILED: Final = 1  # could not start, or failed
+EXIT_USAGE: Final = 2  # the command line is wrong, or asks for what is not built yet
+EXIT_STUCK: Final = 3  # asked to stop, but did not within the limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

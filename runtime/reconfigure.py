@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from runtime.resource import Attributes, Resource
 from schema.attributes import decode
@@ -91,6 +91,9 @@ def plan(document: MachineDocument, classes: Classes) -> Plan:
         except MachineError as error:
             fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, document)
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
+        except Exception as error:  # a driver's own code: its Config, its requires and uses
+            fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
+            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
     return Plan(wanted, tuple(warnings))
 
 
@@ -118,10 +121,10 @@ def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings
     me = str(entry.name)
     requires = {
         *_resolve(directory, entry.depends_on, f"{entry.path}.depends_on", me),
-        *_resolve(directory, _named(attributes.requires, path), path, me),
+        *_resolve(directory, tuple(attributes.requires()), path, me),
     }
     uses = set()
-    for text in _named(attributes.uses, path):
+    for text in attributes.uses():
         try:
             uses.add(directory.resolve(text, path))
         except ConfigError:
@@ -136,16 +139,6 @@ def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings
         cls=cls,
         attributes=attributes,
     )
-
-
-def _named(method: Any, path: str) -> tuple[str, ...]:
-    """What `requires` or `uses` of a driver's attributes returns; its exceptions become a fault of the entry."""
-    try:
-        return tuple(method())
-    except MachineError:
-        raise
-    except Exception as error:
-        raise ConfigError(path, f"the driver cannot tell what it needs: {error!r}") from error
 
 
 def _resolve(directory: Directory, names: Sequence[str], path: str, me: str) -> Iterable[str]:

@@ -1,0 +1,139 @@
+"""Composition of machine-server: what lives, in which order it comes up, how it goes down, with which exit code."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from hal.sim import World
+from nursery_graph import Graph, Overdue, State
+from runtime.activity import note_transition
+from runtime.configuration import Configuration
+from runtime.machine import Machine
+from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
+from runtime.registry import Registry
+from runtime.serving import NODE as RPC
+from runtime.serving import Serving
+from runtime.source import FileSource, decode_text
+from runtime.version import version
+from telemetry.log import Logs, configure
+from telemetry.sinks import ConsoleSink, FileSink, Sink
+
+STOP_LIMIT: Final = 60.0  # seconds for the whole orderly stop; reference value
+HASTE_LIMIT: Final = 2.0  # seconds left after a second signal
+STALL_LIMIT: Final = 5.0  # seconds beyond STOP_LIMIT after which even an event loop that stands still is ended
+
+
+def main(options: Options, warnings: Sequence[str] = ()) -> int:
+    """Run one machine until it is told to stop; the exit code. `warnings` are logged first."""
+    source = FileSource(options.config)
+    reading = source.read()
+    decoded = decode_text(reading.data, os.environ) if reading.data is not None else None
+    if decoded is None or decoded.document is None:
+        problems = decoded.problems if decoded else (reading.problem,)
+        return _cannot_start(f"-config {options.config}: {problem}" for problem in problems)
+    try:
+        sinks: list[Sink] = [FileSink(options.log_file) if options.log_file else ConsoleSink()]
+    except OSError as error:
+        return _cannot_start([f"-log-file {options.log_file}: {error.strerror}"])
+    logs = configure(sinks)
+    logs.apply(decoded.document, debug=options.debug)
+    try:
+        return trio.run(_serve, options, source, logs, warnings)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        logs.close()
+
+
+def _cannot_start(reasons: Iterable[str]) -> int:
+    sys.stderr.write("".join(f"machine-server: {reason}\n" for reason in reasons))
+    return EXIT_FAILED
+
+
+async def _serve(options: Options, source: FileSource, logs: Logs, warnings: Sequence[str]) -> int:
+    graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
+    machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=World())
+    configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
+    machine.log.info("starting", version=version(), config=str(options.config), pid=os.getpid())
+    for warning in warnings:
+        machine.log.warning(warning)
+    graph.subscribe(note_transition)
+    graph.apply([configuration.node()])
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_signals, machine)
+        nursery.start_soon(_announce, machine)
+        nursery.start_soon(_stop_when_asked, machine)
+        await graph.run()
+        nursery.cancel_scope.cancel()
+    if machine.failed:
+        machine.log.error("ended", reason=machine.stop_reason)
+        return EXIT_FAILED
+    machine.log.info("stopped", reason=machine.stop_reason)
+    return EXIT_OK
+
+
+async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> None:
+    """The first signal asks for an orderly stop, another one leaves it HASTE_LIMIT seconds."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            name = signal.Signals(number).name
+            if machine.stopping.is_set():
+                break
+            machine.request_stop(f"received {name}")
+        machine.log.warning("told to stop again: ending soon", signal=name, seconds=HASTE_LIMIT)
+        _watch_the_loop(HASTE_LIMIT)
+        await trio.sleep(HASTE_LIMIT)
+        snapshot = machine.graph.snapshot(tasks=True)
+        _end({name: node.tasks for name, node in snapshot.nodes.items() if node.tasks})
+
+
+async def _stop_when_asked(machine: Machine) -> None:
+    await machine.stopping.wait()
+    machine.log.info("stopping", reason=machine.stop_reason)
+    _watch_the_loop(STOP_LIMIT)
+    machine.graph.stop(machine.stop_reason)
+
+
+async def _announce(machine: Machine) -> None:
+    """Tell the parent when the port is open; end the process if it cannot be opened at the start."""
+    async for snapshot in machine.graph.changes():
+        node = snapshot.nodes.get(RPC)
+        if node is not None and node.state is State.READY:
+            break
+        if node is not None and node.state is State.UNHEALTHY:
+            machine.failed = True
+            machine.request_stop(node.reason)
+            return
+    descriptor = machine.options.ready_fd
+    if descriptor is not None:
+        try:
+            os.write(descriptor, "".join(f"{address}\n" for address in machine.addresses).encode())
+        except OSError:
+            machine.log.warning("MACHINE_READY_FD could not be written: its reader is gone")
+        os.close(descriptor)
+
+
+def _watch_the_loop(seconds: float) -> None:
+    """End the process with a dump of all stacks if the event loop stands still beyond its own limit."""
+    if sys.stderr is not None:
+        faulthandler.dump_traceback_later(seconds + STALL_LIMIT, exit=True)
+
+
+def _overdue(overdue: Overdue) -> None:
+    _end(overdue.tasks)
+
+
+def _end(tasks: Mapping[str, Sequence[str]]) -> None:
+    """The last word: say what still runs and end the process without waiting for it."""
+    sys.stderr.write("machine-server did not stop in time; still running:\n")
+    for name, lines in tasks.items():
+        sys.stderr.write("".join(f"{line}\n" for line in (f"{name}:", *(f"  {line}" for line in lines))))
+    sys.stderr.flush()
+    os._exit(EXIT_STUCK)

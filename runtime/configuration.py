@@ -1,0 +1,225 @@
+"""The configuration in force: takes documents as they come and decides when each counts.
+
+A document that cannot be used as a whole changes nothing; one that waits for maintenance changes only network and keys;
+a newer document overtakes an older one at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import trio
+
+from nursery_graph import Node, Restart
+from runtime.machine import INTERNAL, Machine
+from runtime.maintenance import ANSWER_LIMIT, RETRY_INTERVAL, Answer, Decision, NoAnswer, NoWindow, decide
+from runtime.nodes import resource_nodes
+from runtime.reconfigure import plan
+from runtime.serving import Serving
+from runtime.source import Reading, decode_text
+from runtime.status import ConfigProblem, MachineState
+from schema.errors import ConfigError, MachineError
+from schema.machine import Decoded, MachineDocument
+from telemetry.log import Logs
+
+NODE: Final = f"{INTERNAL}configuration"
+SESSIONS: Final = f"{INTERNAL}sessions"
+LOGS: Final = f"{INTERNAL}logs"
+
+
+class Source(Protocol):
+    """Where the text of documents comes from; a FileSource."""
+
+    def readings(self) -> AbstractAsyncContextManager[AsyncIterator[Reading]]:
+        """The text as it is now, and then each time it differs."""
+        ...
+
+
+class Configuration:
+    """Makes the graph of `machine` want what its newest usable document wants."""
+
+    def __init__(
+        self, machine: Machine, serving: Serving, logs: Logs, source: Source, environment: Mapping[str, str]
+    ) -> None:
+        self.machine = machine
+        self._serving = serving
+        self._logs = logs
+        self._source = source
+        self._environment = environment
+        self._seen: bytes | None = None
+        self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
+        self._wake = trio.Event()
+        self._settling = trio.Event()
+        self._applied = False  # a document is in force
+        self._resources: list[Node] = []
+
+    def node(self) -> Node:
+        """The node that follows the source."""
+        return Node(NODE, self.run, start_timeout=30.0, restart=Restart(intensity=1_000_000, max_delay=10.0))
+
+    # ---- documents come in
+
+    async def _follow(self, *, task_status: trio.TaskStatus[None]) -> None:
+        async with self._source.readings() as readings:
+            task_status.started()
+            async for reading in readings:
+                if reading.data is None:
+                    self._seen = None
+                    self._keep(str(reading.problem))
+                elif reading.data != self._seen:
+                    self._seen = reading.data
+                    self.take(decode_text(reading.data, self._environment))
+
+    def take(self, decoded: Decoded) -> None:
+        """A new document was read; returns at once."""
+        machine = self.machine
+        for warning in decoded.warnings:
+            machine.log.warning("in the configuration", problem=str(warning))
+        for error in decoded.problems:
+            machine.log.error("in the configuration", problem=str(error))
+        document = decoded.document
+        if document is None:
+            self._keep(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
+            return
+        try:
+            self._serving.credentials(document)
+        except ConfigError as error:
+            self._keep(str(error))
+            return
+        machine.note_config(rejected="", problems=tuple(_problem(error) for error in decoded.problems))
+        if self._applied and document == machine.document:
+            self._waiting = None
+            machine.note_config(pending="")
+        else:
+            self._waiting = document
+        self._wake.set()
+
+    def _keep(self, reason: str) -> None:
+        """The newest document cannot be used: what is in force stays."""
+        self.machine.note_config(rejected=reason)
+        self.machine.log.error("the configuration cannot be used; the one in force is kept", reason=reason)
+
+    # ---- documents come into force
+
+    async def run(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Configuration]) -> None:
+        """Follow the source and maintenance until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._seen = None
+            await nursery.start(self._follow)
+            task_status.started(self)
+            nursery.start_soon(self._watch_settling)
+            while True:
+                self._wake = trio.Event()
+                document = self._waiting or self.machine.document
+                decision = await self.ask(document)
+                self.machine.maintenance = decision
+                if self._waiting is document:
+                    if not self._applied or decision.allowed:
+                        self._waiting = None
+                        await self._apply(document)
+                    else:
+                        self._hold(document, decision)
+                windowed = document.maintenance is not None
+                with trio.move_on_after(RETRY_INTERVAL if windowed else float("inf")):
+                    await self._wake.wait()
+
+    async def ask(self, document: MachineDocument) -> Decision:
+        """Whether maintenance is allowed by the sensor that `document` names, asked now."""
+        if document.maintenance is None:
+            return decide(NoWindow("no maintenance window is configured"))
+        sensor = document.maintenance.sensor_name
+        return decide(await self._readings(sensor), sensor, document.maintenance.maintenance_allowed_key)
+
+    async def _readings(self, sensor: str) -> Answer:
+        if sensor not in self.machine.wanted:
+            return NoWindow(f"the sensor {sensor} is not configured")
+        with trio.move_on_after(ANSWER_LIMIT):
+            try:
+                async with self.machine.find(sensor).use() as driver:
+                    readings: Mapping[str, Any] = await driver.get_readings()  # type: ignore[attr-defined]
+                    return readings
+            except Exception as error:
+                return NoAnswer(str(error) or repr(error))
+        return NoAnswer(f"nothing within {ANSWER_LIMIT:g} s")
+
+    def _hold(self, document: MachineDocument, decision: Decision) -> None:
+        """Maintenance is not allowed: only network and keys of the new document come into force."""
+        machine = self.machine
+        if machine.config.pending != decision.reason:
+            machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
+            machine.note_config(pending=decision.reason)
+        self._serving.follow(document)
+        machine.graph.apply([*self._internal(document), *self._resources])
+
+    async def _apply(self, document: MachineDocument) -> None:
+        machine = self.machine
+        previous = machine.document
+        if self._applied:
+            self._log_changes(previous, document)
+        for warning in self._logs.apply(document, debug=machine.options.debug):
+            machine.log.warning("in the configuration", problem=str(warning))
+        self._serving.follow(document)
+        # The port first: importing drivers takes time, and clients may ask how far the machine is.
+        machine.reconfiguring = True
+        machine.graph.apply([*self._internal(document), *self._resources])
+        await self._load_classes(document)
+        if self._waiting is not None:
+            machine.note_config(pending="")
+            return  # overtaken: the newer one is next
+        wanted = plan(document, machine.registry)
+        for warning in wanted.warnings:
+            machine.log.warning("in the configuration", problem=str(warning))
+        machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())
+        machine.document, machine.wanted = document, wanted.wanted
+        machine.note_config(revision=document.revision, last_updated=datetime.now(UTC), pending="")
+        self._applied = True
+        self._resources = resource_nodes(machine, wanted)
+        machine.graph.apply([*self._internal(document), *self._resources])
+        self._settling.set()
+
+    async def _load_classes(self, document: MachineDocument) -> None:
+        """Import what the document needs, answering calls in between."""
+        for entry in document.resources:
+            if not self.machine.registry.is_loaded(entry.api, entry.model):
+                try:
+                    self.machine.registry.find(entry.api, entry.model)
+                except MachineError:
+                    pass  # the plan says so where it belongs
+                await trio.lowlevel.checkpoint()
+
+    def _internal(self, document: MachineDocument) -> list[Node]:
+        """The server's own parts, as `document` wants them."""
+        machine = self.machine
+        return [
+            Node(LOGS, lambda deps, *, task_status: self._logs.run(task_status=task_status)),
+            Node(SESSIONS, lambda deps, *, task_status: machine.sessions.run(task_status=task_status)),
+            self._serving.node(document),
+            self.node(),
+        ]
+
+    async def _watch_settling(self) -> None:
+        """Know when everything that a document asked for was tried once."""
+        machine = self.machine
+        while True:
+            await self._settling.wait()
+            self._settling = trio.Event()
+            await machine.graph.settled()
+            if self._settling.is_set():
+                continue
+            machine.reconfiguring = False
+            if machine.state is MachineState.INITIALIZING:
+                machine.state = MachineState.RUNNING
+                machine.log.info("running", ready=len(machine.hosts), configured=len(machine.wanted))
+
+    def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:
+        from schema.diff import difference
+
+        changes = difference(old, new, reveal=self.machine.options.reveal_sensitive_config_diffs)
+        self.machine.log.info("the configuration changed", changes=str(changes))
+
+
+def _problem(error: ConfigError) -> ConfigProblem:
+    return ConfigProblem(error.path, error.reason, error.remedy)

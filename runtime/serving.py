@@ -1,0 +1,179 @@
+"""The RPC port of a machine: where it listens, who may call, what is served."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from nursery_graph import Node, Restart
+from rpc.api.router import ApiRouter
+from rpc.auth import Authenticator, Credential, credentials_of
+from rpc.auth_service import AuthRouter
+from rpc.call import ServerCore
+from rpc.carrier import Peer
+from rpc.guard import Guard
+from rpc.listeners import names_of, only_loopback, open_listeners
+from rpc.port import serve
+from rpc.tls import ServerTls
+from runtime.apis import BASES
+from runtime.dispatch import REQUESTS_LIMIT, Dispatch
+from runtime.machine import INTERNAL, Machine
+from runtime.options import Options
+from schema.machine import MachineDocument
+from schema.network import DEFAULT_BIND_ADDRESS, Network
+
+NODE: Final = f"{INTERNAL}rpc"
+SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.robot.service:RobotService"}
+REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
+
+ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Gate(Authenticator):
+    """Lets in who has an API key of the document; over plain text only from this computer, unless that is allowed."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
+        self._machine = machine
+
+    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
+        """As Authenticator; UNAUTHENTICATED too for a key that came over the network without TLS."""
+        if self.enabled and not (peer.local or self._machine.secure or self._machine.options.allow_insecure_creds):
+            raise GRPCError(
+                Status.UNAUTHENTICATED,
+                "API keys are not accepted without TLS from another computer; connect with TLS, or start "
+                "machine-server with -allow-insecure-creds. Replace this key if the network is not yours",
+            )
+        return super().authenticate(entity, type, payload, peer=peer)
+
+
+class Lazily:
+    """An ASGI application that is made when it is first asked for."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = make
+        self._app: ASGIApp | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """As ASGI 3."""
+        if self._app is None:
+            self._app = self._make()
+        await self._app(scope, receive, send)
+
+
+class Serving:
+    """What all listeners of one machine share; `node` makes the graph listen as a document wants."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.gate = Gate(machine)
+        self.dispatch = Dispatch(machine, requests_limit=requests_limit())
+        self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
+        self.router = ApiRouter(self.dispatch, bases=BASES, services=SERVICES)
+
+    def node(self, document: MachineDocument) -> Node:
+        """The node that listens as `document` wants; equal versions mean the same address and certificate."""
+        network, options = document.network, self.machine.options
+        return Node(
+            NODE,
+            _Listening(self, network),
+            requires={f"{INTERNAL}sessions"},
+            version=_version(network, options),
+            start_timeout=30.0,
+            stop_timeout=20.0,
+            restart=Restart(kind="permanent", intensity=1_000_000, first_delay=0.2, max_delay=5.0),
+        )
+
+    def credentials(self, document: MachineDocument) -> list[Credential]:
+        """The keys of `document`; raises ConfigError if they cannot be used."""
+        handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
+        found, problems = credentials_of(handlers)
+        if problems:
+            raise problems[0]
+        return found
+
+    def follow(self, document: MachineDocument) -> None:
+        """Take keys and session window of `document` from now on; connections stay, tokens of removed keys are void."""
+        self.gate.configure(self.credentials(document))
+        self.machine.sessions.window = document.network.sessions.heartbeat_window
+
+    def _robot_service(self, call: Any, operation: Any) -> object:
+        from runtime.robot.service import RobotService
+
+        return RobotService(self.machine, call, operation)
+
+    def pages(self, *, loopback: bool) -> ASGIApp:
+        """The web pages, guarded; loaded with the first request for one."""
+
+        def make() -> ASGIApp:
+            from runtime.web.pages import app
+
+            return Guard(app(self.machine), self.gate, names=() if loopback else None)
+
+        return Lazily(make)
+
+
+class _Listening:
+    """One life of the port."""
+
+    def __init__(self, serving: Serving, network: Network) -> None:
+        self._serving = serving
+        self._network = network
+
+    async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
+        serving, machine = self._serving, self._serving.machine
+        tls = server_tls(self._network, machine.options)
+        listeners = await open_listeners(self._network.bind_address or DEFAULT_BIND_ADDRESS)
+        loopback = only_loopback(listeners)
+        core = ServerCore(AuthRouter(serving.router, serving.gate), authorize=serving.gate.authorize)
+        addresses = tuple(names_of(listeners))
+        if not loopback and not serving.gate.enabled:
+            machine.log.warning("everybody who reaches this port may control the machine: configure auth.handlers")
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
+                machine.addresses, machine.secure = addresses, tls is not None
+                machine.log.info("listening on", addresses=list(addresses), tls=tls is not None)
+                task_status.started(addresses)
+        finally:
+            machine.addresses = ()
+
+
+async def _serve(
+    listeners: Any, core: ServerCore, app: ASGIApp, tls: ServerTls | None, *, task_status: trio.TaskStatus[Any]
+) -> None:
+    await serve(listeners, core, app=app, tls=tls, task_status=task_status)
+
+
+def server_tls(network: Network, options: Options) -> ServerTls | None:
+    """The certificate to serve with; None without one or with -no-tls. Raises TlsError."""
+    if options.no_tls or network.no_tls or not network.tls_cert_file:
+        return None
+    return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
+
+
+def requests_limit() -> int:
+    """Calls in flight per resource: REQUESTS_LIMIT unless the environment says otherwise."""
+    text = os.environ.get(REQUESTS_LIMIT_VARIABLE, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else REQUESTS_LIMIT
+
+
+def _version(network: Network, options: Options) -> Hashable:
+    """Everything that needs new sockets or another TLS context."""
+    secure = not (options.no_tls or network.no_tls) and network.tls_cert_file
+    files = [_digest(Path(name)) for name in (network.tls_cert_file, network.tls_key_file)] if secure else []
+    return (network.bind_address or DEFAULT_BIND_ADDRESS, *files)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"{path}: {error.strerror}"
