@@ -1,0 +1,177 @@
+"""What an API offers, in words: for help on the command line, forms on a page, and the reference documentation."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from rpc.api.client import methods_for
+from rpc.api.encode import is_map, message_type
+from rpc.api.hints import Hint, signature_of
+from rpc.api.known import RESOURCE_NAME
+from rpc.api.methods import Method
+from rpc.api.scalars import short_names, type_name
+from schema.names import API
+
+_WORDS: Final = {
+    "google.protobuf.Struct": "mapping",
+    "google.protobuf.Value": "any value",
+    "google.protobuf.ListValue": "list",
+    "google.protobuf.Timestamp": "time",
+    "google.protobuf.Duration": "seconds",
+    "google.protobuf.Any": "mapping",
+    RESOURCE_NAME: "resource name",
+}
+
+_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    "number": {"type": "number"},
+    "whole number": {"type": "integer"},
+    "whole number, 0 or more": {"type": "integer", "minimum": 0},
+    "true or false": {"type": "boolean"},
+    "text": {"type": "string"},
+    "bytes": {"type": "string", "contentEncoding": "base64"},
+}
+
+_DEPTH: Final = 3  # levels of nested messages that a schema spells out
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentInfo:
+    """One argument of a method."""
+
+    name: str
+    type: str  # in words, with units only where the name has them
+    required: bool
+    default: Any  # JSON-ready; None if there is none
+    schema: dict[str, Any]  # JSON Schema of a value
+
+
+@dataclass(frozen=True, slots=True)
+class MethodInfo:
+    """One method of an API."""
+
+    name: str
+    path: str  # on the wire
+    doc: str  # contract, with units and ranges; empty without a base class
+    arguments: tuple[ArgumentInfo, ...]
+    returns: str  # in words
+    result: str  # name of the Python class of a result; empty for plain values
+    monitored: bool  # it moves something: bound to the caller's session
+    client_streaming: bool
+    server_streaming: bool
+    deprecated: bool
+
+
+def describe(api: API | str, base: type | None = None) -> tuple[MethodInfo, ...]:
+    """The methods of an API or machine-wide service, in the order of the published one.
+
+    The contracts, defaults and class names are those of `base`. MachineError (INVALID) for an unknown API.
+    """
+    return tuple(_describe(method, base) for method in methods_for(api).values())
+
+
+def _describe(method: Method, base: type | None) -> MethodInfo:
+    function = getattr(base, method.name, None)
+    parameters = inspect.signature(function).parameters if function is not None else {}
+    fields = dict(method.arguments)
+    if method.streamed is not None:
+        fields[method.streamed.argument] = method.item
+    arguments = []
+    for name in [*(p for p in parameters if p in fields), *(f for f in fields if f not in parameters)]:
+        parameter, field = parameters.get(name), fields[name]
+        default = parameter.default if parameter is not None else None
+        streamed = method.streamed is not None and name == method.streamed.argument
+        arguments.append(
+            ArgumentInfo(
+                name=name,
+                type=f"stream of {type_text(field)}" if streamed else type_text(field),
+                required=parameter is not None and default is inspect.Parameter.empty,
+                default=None if default is inspect.Parameter.empty else default,
+                schema=schema_of(field),
+            )
+        )
+    return MethodInfo(
+        name=method.name,
+        path=method.path,
+        doc=inspect.getdoc(function) or "" if function is not None else "",
+        arguments=tuple(arguments),
+        returns=_returns(method),
+        result=_class_name(signature_of(function).result) if function is not None else "",
+        monitored=method.monitored,
+        client_streaming=method.client_streaming,
+        server_streaming=method.server_streaming,
+        deprecated=method.deprecated,
+    )
+
+
+def _class_name(hint: Hint) -> str:
+    inner = hint.item or hint.value or hint
+    return inner.cls.__name__ if inner.cls is not None and inner.cls.__module__ != "builtins" else ""
+
+
+def _returns(method: Method) -> str:
+    fields = method.reply.fields
+    if not fields:
+        text = "nothing"
+    elif len(fields) == 1:
+        text = type_text(fields[0])
+    else:
+        text = _fields_text(method.reply)
+    return f"stream of {text}" if method.server_streaming else text
+
+
+def type_text(field: FieldDescriptor) -> str:
+    """What fits a field, in words."""
+    if is_map(field):
+        return f"mapping to {_one(message_type(field).fields[1])}"
+    return f"list of {_one(field)}" if field.is_repeated else _one(field)
+
+
+def _one(field: FieldDescriptor) -> str:
+    if field.message_type is None:
+        return type_name(field)
+    word = _WORDS.get(field.message_type.full_name)
+    if word is None and (wrapped := wrapped_list(field.message_type)) is not None:
+        return type_text(wrapped)
+    return word or f"{field.message_type.name} {_fields_text(field.message_type)}"
+
+
+def wrapped_list(descriptor: Descriptor) -> FieldDescriptor | None:
+    """The field of a message that holds a list and nothing else, such as JointPositions."""
+    known = descriptor.full_name in _WORDS or len(descriptor.fields) != 1
+    return None if known or not descriptor.fields[0].is_repeated else descriptor.fields[0]
+
+
+def _fields_text(descriptor: Descriptor) -> str:
+    return f"{{{', '.join(field.name for field in descriptor.fields)}}}"
+
+
+def schema_of(field: FieldDescriptor, depth: int = _DEPTH) -> dict[str, Any]:
+    """JSON Schema of what fits a field; nested messages are spelled out to a few levels."""
+    if is_map(field):
+        return {"type": "object", "additionalProperties": _schema_of_one(message_type(field).fields[1], depth)}
+    one = _schema_of_one(field, depth)
+    return {"type": "array", "items": one} if field.is_repeated else one
+
+
+def _schema_of_one(field: FieldDescriptor, depth: int) -> dict[str, Any]:
+    if field.enum_type is not None:
+        return {"enum": list(short_names(field.enum_type))}
+    message = field.message_type
+    if message is None:
+        return dict(_SCHEMAS[type_name(field)])
+    word = _WORDS.get(message.full_name)
+    if word in ("mapping", "list", "any value"):
+        return {"mapping": {"type": "object"}, "list": {"type": "array"}}.get(word, {})
+    if word is not None:
+        return {"seconds": {"type": "number"}, "time": {"type": "string", "format": "date-time"}}.get(
+            word, {"type": "string"}
+        )
+    if (wrapped := wrapped_list(message)) is not None:
+        return schema_of(wrapped, depth)
+    if depth == 0:
+        return {"type": "object"}
+    return {"type": "object", "properties": {inner.name: schema_of(inner, depth - 1) for inner in message.fields}}
