@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from runtime.builtin.parsing import Format, Parser
+from runtime.builtin.together import plain
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Context, Extra
 from schema.errors import ErrorKind, MachineError
@@ -31,7 +32,7 @@ class CommandSensorConfig(Attributes, kw_only=True, frozen=True):
     columns: tuple[str, ...] = ()  # for csv: names of the columns
     separator: str = ","  # for csv
     cwd: str | None = None  # directory to run in
-    env: dict[str, str] = {}  # variables added to the environment
+    env: dict[str, str] = msgspec.field(default_factory=dict)  # variables added to the environment
     max_output_bytes: Annotated[int, msgspec.Meta(ge=1, le=16_777_216)] = 65536  # more is an error
 
     def __post_init__(self) -> None:
@@ -49,7 +50,7 @@ class CommandSensor(Sensor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._parser = self.attributes.parser()
+        self._parser: Parser = self.attributes.parser()
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
         """What the program printed. Its exit status must be 0; the caller's deadline is its time limit."""
@@ -90,8 +91,8 @@ class CommandSensor(Sensor):
                 status = await process.wait()
                 # Whatever it left behind goes too, and lets go of the pipes.
                 _signal_group(process.pid, signal.SIGKILL)
-        except* MachineError as group:
-            raise group.exceptions[0] from None
+        except BaseExceptionGroup as group:
+            raise plain(group) from None
         finally:
             await _end(process)
         return status, bytes(output), bytes(errors)

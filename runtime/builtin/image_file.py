@@ -151,14 +151,12 @@ class ImageFile(Camera):
                     kind=ErrorKind.INVALID,
                     remedy=f"use one of: {', '.join(self._files)}",
                 )
-        chosen = {
-            name: file for name, file in self._files.items() if not filter_source_names or name in filter_source_names
-        }
+        chosen = [name for name in self._files if not filter_source_names or name in filter_source_names]
         images = []
-        for name, file in chosen.items():
-            data = file.read()
+        for name in chosen:
+            data = self._files[name].read()
             images.append(Image(data, mime_type(data), name))
-        newest = max((file.changed for file in chosen.values()), default=None)
+        newest = max((self._files[name].changed for name in chosen), default=None)
         return Images(images, ResponseMetadata(newest))
 
     async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import trio
 
+from runtime.builtin.together import together
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
 from runtime.services.sensors import SensorReadings, Sensors
@@ -54,7 +56,5 @@ class AllSensors(Sensors):
         async def read(name: ResourceName) -> None:
             results[name] = dict(await there[name].get_readings(extra=extra))
 
-        async with trio.open_nursery() as nursery:
-            for name in set(sensor_names):
-                nursery.start_soon(read, name)
+        await together(*(partial(read, name) for name in set(sensor_names)))
         return [SensorReadings(name, results[name]) for name in sensor_names]

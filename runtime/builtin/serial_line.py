@@ -50,8 +50,8 @@ class Lines:
         self._rest = bytearray()
         self._dropping = False
 
-    def feed(self, data: bytes) -> bool:
-        """Take what arrived; True if it completed a line. Lines end with LF; CR before it and empty lines are dropped."""
+    def feed(self, data: bytes | bytearray) -> bool:
+        """Take what arrived; True if it completed a line. Lines end with LF; CR before it and empty lines vanish."""
         end = data.rfind(b"\n")
         if end < 0:
             self._keep(data)
@@ -69,7 +69,7 @@ class Lines:
         self.last = lines[-1].rstrip(b"\r")
         return True
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes | bytearray) -> None:
         if self._dropping:
             return
         self._rest += data
@@ -86,7 +86,7 @@ class SerialLine(Sensor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._parser = self.attributes.line_parser()
+        self._parser: Parser = self.attributes.line_parser()
         self._lines = Lines()
         self._arrived = 0.0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
@@ -11,8 +13,9 @@ import trio
 
 from hal.sim.base import SimBase
 from hal.sim.motor import SimMotor
-from runtime.builtin.fake.bench import OnBench, OneMotion, finite
+from runtime.builtin.fake.bench import HALT_TIME, OnBench, OneMotion, finite
 from runtime.builtin.fake.motor import FakeMotor, FakeMotorConfig
+from runtime.builtin.together import together
 from runtime.components.base import Base, BaseProperties
 from runtime.components.motor import Motor
 from runtime.resource import Attributes, Context, Extra, Started
@@ -20,6 +23,7 @@ from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 from schema.names import ResourceName
 
+NOTHING: Final = 1e-9  # of power or rpm: rounding, not a wish
 OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
 
 
@@ -50,35 +54,38 @@ class FakeBase(OnBench, Base):
         """On the bench while it runs, with its wheels."""
         config: FakeBaseConfig = self.attributes
         self._motion = OneMotion()
+        self._left = [self.dependency(Motor, name) for name in config.left]
+        self._right = [self.dependency(Motor, name) for name in config.right]
         async with trio.open_nursery() as nursery:
-            if config.left:
-                self._left = [self.dependency(Motor, name) for name in config.left]
-                self._right = [self.dependency(Motor, name) for name in config.right]
-            else:
+            if not config.left:
                 self._left = [await self._own_wheel(nursery, "left")]
                 self._right = [await self._own_wheel(nursery, "right")]
-            left, right = (
-                [found for motor in motors if (found := self.world.find(SimMotor, motor.name.short)) is not None]
-                for motors in (self._left, self._right)
-            )
             try:
-                if not (left and right):  # motors that are not simulated move nothing on the bench
-                    self._device = None
-                    task_status.started()
-                    await trio.sleep_forever()
-                self._device = SimBase(
-                    self.name.short,
-                    left,
-                    right,
-                    circumference_mm=config.wheel_circumference_mm,
-                    width_mm=config.width_mm,
-                )
-                with self.world.holding(self._device):
+                with ExitStack() as bench:
+                    self._device = self._stand()
+                    if self._device is not None:
+                        bench.enter_context(self.world.holding(self._device))
                     task_status.started()
                     await trio.sleep_forever()
             finally:
-                with trio.move_on_after(2, shield=True):
+                with trio.move_on_after(HALT_TIME, shield=True):
                     await self._halt()
+
+    def _stand(self) -> SimBase | None:
+        """On its wheels, if all of them are simulated; motors that are not move nothing on the bench."""
+        config: FakeBaseConfig = self.attributes
+        left, right = (
+            [self.world.find(SimMotor, motor.name.short) for motor in motors] for motors in (self._left, self._right)
+        )
+        simulated = [[wheel for wheel in side if wheel is not None] for side in (left, right)]
+        if len(simulated[0]) != len(left) or len(simulated[1]) != len(right):
+            return None
+        return SimBase(
+            self.name.short,
+            *simulated,
+            circumference_mm=config.wheel_circumference_mm,
+            width_mm=config.width_mm,
+        )
 
     _device: SimBase | None = None
 
@@ -89,17 +96,15 @@ class FakeBase(OnBench, Base):
         return wheel
 
     async def _halt(self) -> None:
-        async with trio.open_nursery() as nursery:
-            for motor in (*self._left, *self._right):
-                nursery.start_soon(motor.stop)
+        await together(*(motor.stop for motor in (*self._left, *self._right)))
 
     async def _go_for(self, left: float, right: float, rpm: float) -> None:
         """Turn the wheels by `left` and `right` revolutions."""
         async with self._motion.begin(self._halt):
-            async with trio.open_nursery() as nursery:
-                for motors, revolutions in ((self._left, left), (self._right, right)):
-                    for motor in motors:
-                        nursery.start_soon(motor.go_for, rpm, revolutions)
+            await together(
+                *(partial(motor.go_for, rpm, left) for motor in self._left),
+                *(partial(motor.go_for, rpm, right) for motor in self._right),
+            )
 
     async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
         """Drive exactly that way."""
@@ -147,13 +152,13 @@ class FakeBase(OnBench, Base):
 
     async def _each(self, method: str, left: float, right: float) -> None:
         await self._motion.overtake()
-        async with trio.open_nursery() as nursery:
-            for motors, value in ((self._left, left), (self._right, right)):
-                for motor in motors:
-                    if abs(value) < 1e-9:
-                        nursery.start_soon(motor.stop)
-                    else:
-                        nursery.start_soon(getattr(motor, method), value)
+        await together(
+            *(
+                motor.stop if abs(value) < NOTHING else partial(getattr(motor, method), value)
+                for motors, value in ((self._left, left), (self._right, right))
+                for motor in motors
+            )
+        )
 
     async def get_properties(self, *, extra: Extra = None) -> BaseProperties:
         """It turns on the spot."""
@@ -174,8 +179,7 @@ class FakeBase(OnBench, Base):
     async def is_moving(self) -> bool:
         """True while a wheel turns."""
         await self.access()
-        motors: Sequence[Motor] = (*self._left, *self._right)
-        for motor in motors:
+        for motor in (*self._left, *self._right):
             if await motor.is_moving():
                 return True
         return False
