@@ -287,7 +287,7 @@ class Engine:
             self._disarm_start(instance)
             instance.slot.settled = instance.abandoned
             self._move(instance.slot, Event.STOP, reason)
-            because = f"{instance.slot.name!r} stops: {reason}" if instance is root else reason
+            because = reason if self.closed.is_set() or instance is not root else f"{root.slot.name!r} stops: {reason}"
             todo.extend((dependent, because) for dependent in instance.dependents)
             self._cancel_if_free(instance)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import trio
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nursery_graph.restart import Restart
+
+if TYPE_CHECKING:
+    import trio
 
 
 class Run(Protocol):
