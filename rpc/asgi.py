@@ -17,6 +17,7 @@ import structlog
 import trio
 
 from rpc.carrier import Headers, HttpExchange, Peer
+from rpc.http1_head import HeadError
 from rpc.http_limits import HttpLimits
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -92,12 +93,13 @@ class _Bridge:
         self.started = False
         self.ended = False
         self.over = trio.Event()
-        self.too_large = trio.CancelScope()
+        self.refusal: HeadError | None = None  # why the request is not read to its end
+        self.running = trio.CancelScope()
 
     async def run(self) -> None:
         exchange = self.exchange
         if self._declared() > self.limits.max_body:
-            await self._refuse(413, f"the request's body is larger than {self.limits.max_body} bytes")
+            await self._refuse(self._too_large())
             return
         scope = scope_of(
             "http",
@@ -110,22 +112,22 @@ class _Bridge:
         )
         scope["method"] = exchange.method
         try:
-            with self.too_large:
+            with self.running:
                 await self.app(scope, self.receive, self.send)
         except Exception as error:
             if _only_cancelled_or_broken(error):
                 raise
             _log.exception("a page failed", method=exchange.method, path=scope["path"])
-            if not self.started:
-                await self._refuse(500, "the page failed; the server's log says why")
+            await self._refuse(HeadError(500, "the page failed; the server's log says why"))
             return
-        if self.too_large.cancelled_caught:
-            if not self.started:
-                await self._refuse(413, f"the request's body is larger than {self.limits.max_body} bytes")
+        if self.refusal is not None:
+            await self._refuse(self.refusal)
         elif not self.ended:
             _log.error("a page ended without a complete response", method=exchange.method, path=scope["path"])
-            if not self.started:
-                await self._refuse(500, "the page gave no answer")
+            await self._refuse(HeadError(500, "the page gave no answer"))
+
+    def _too_large(self) -> HeadError:
+        return HeadError(413, f"the request's body is larger than {self.limits.max_body} bytes")
 
     def _declared(self) -> int:
         length = next((value for name, value in self.exchange.headers if name == "content-length"), "0")
@@ -137,10 +139,15 @@ class _Bridge:
         if self.body_ended:
             await self.over.wait()  # the peer's going away cancels instead
             return {"type": "http.disconnect"}
-        data = await self.exchange.receive()
-        self.received += len(data)
-        if self.received > self.limits.max_body:
-            self.too_large.cancel()
+        data = b""
+        try:
+            data = await self.exchange.receive()
+            self.received += len(data)
+            if self.received > self.limits.max_body:
+                raise self._too_large()
+        except HeadError as error:  # the application cannot answer this; it would call it a failure of its own
+            self.refusal = error
+            self.running.cancel()
             await trio.lowlevel.checkpoint()
         self.body_ended = not data
         return {"type": "http.request", "body": data, "more_body": bool(data)}
@@ -173,10 +180,12 @@ class _Bridge:
             self.ended = True
             self.over.set()
 
-    async def _refuse(self, status: int, text: str) -> None:
-        fields, body = plain(f"{HTTPStatus(status).phrase}: {text}")
+    async def _refuse(self, error: HeadError) -> None:
+        if self.started:
+            return  # the carrier breaks off what has begun
         self.started = self.ended = True
-        await self.exchange.respond(status, fields)
+        fields, body = plain(f"{error.status} {HTTPStatus(error.status).phrase}: {error.text}")
+        await self.exchange.respond(error.status, fields)
         await self.exchange.send_body(b"" if self.exchange.method == "HEAD" else body, end=True)
 
 

@@ -60,6 +60,7 @@ class Http1Connection:
         if not self.core.admit(self):
             await trio.aclose_forcefully(self.wire)
             return
+        ended = False
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._out.run)
@@ -74,19 +75,23 @@ class Http1Connection:
                     _log.exception("an HTTP/1.1 connection failed")
                 with trio.move_on_after(self.core.limits.close_timeout):
                     await self._out.below(0)
+                ended = True
                 nursery.cancel_scope.cancel()
         finally:
             self.core.leave(self)
-            await self.wire.linger(self.limits.linger, self.limits.drain)
+            if ended:
+                await self.wire.linger(self.limits.linger, self.limits.drain)
+            else:
+                await trio.aclose_forcefully(self.wire)
 
     async def _serve_one(self) -> bool:
         """Serve one request; True if another may follow."""
-        raw = await self._read_head()
+        raw, rest = await self._read_head()
         if not raw:
             return False
         head = parse(raw, self.limits, scheme=self.scheme)
         if self.app is not None and is_upgrade(head):
-            self.wire.push_back(raw)
+            self.wire.push_back(raw + rest)
             await serve_websocket(
                 self.app,
                 self.wire,
@@ -97,7 +102,7 @@ class Http1Connection:
                 closing=self.closing,
             )
             return False
-        self._h11.receive_data(raw)
+        self._h11.receive_data(raw + rest)
         self._next_event()
         self._started = False
         self._asked = self._h11.they_are_waiting_for_100_continue
@@ -151,19 +156,18 @@ class Http1Connection:
         await self.closing.wait()
         page.deadline = trio.current_time() + self.limits.farewell
 
-    async def _read_head(self) -> bytes:
-        """The next request's head; empty if there will be none."""
+    async def _read_head(self) -> tuple[bytes, bytes]:
+        """The next request's head and what came with it; empty if there will be none."""
         data = await self._first_bytes()
         if not data:
-            return b""
+            return b"", b""
         with trio.move_on_after(self.limits.head_timeout) as patience:
             while not (end := find_end(data, self.limits)):
                 more = await self.wire.receive_some()
                 if not more:
-                    return b""
+                    return b"", b""
                 data += more
-            self.wire.push_back(data[end:])
-            return data[:end]
+            return data[:end], data[end:]
         assert patience.cancelled_caught
         raise HeadError(408, f"the request's head took more than {self.limits.head_timeout:g} seconds")
 

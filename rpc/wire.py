@@ -74,18 +74,19 @@ class Wire(trio.abc.Stream):
 
         Without this, unread bytes would make the kernel reset the connection and the peer lose the answer.
         """
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
-            try:
+        try:
+            with trio.move_on_after(seconds):
                 if isinstance(self.stream, trio.abc.HalfCloseableStream):
                     await self.stream.send_eof()
                     while limit > 0 and (data := await self.receive_some()):
                         limit -= len(data)
                 else:
                     await self.stream.aclose()
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
-        self.gone.set()
-        await trio.aclose_forcefully(self.stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            self.gone.set()
+            await trio.aclose_forcefully(self.stream)
 
 
 class Outbox:
