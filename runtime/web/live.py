@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, Final
 
 import trio
@@ -36,7 +37,7 @@ class Live:
         self._renderer = renderer
         self._shared = Shared(source.call)
 
-    async def __call__(self, socket: WebSocket) -> None:
+    async def serve(self, socket: WebSocket) -> None:
         """Serve one page until it goes away."""
         try:
             check_origin(socket)
@@ -86,15 +87,14 @@ class Live:
                 await client.send({"readings": {"values": reading.values, "error": reading.error}})
 
     async def _logs(self, client: _Client) -> None:
-        async for _ in self._source.log_changes(client.seen):
-            entries = self._source.logs(client.seen)
-            if not entries:
-                continue
-            client.seen = entries[-1].seq
-            wanted = newest(entries, client.filter, SHOWN)
-            if wanted:
-                await client.send({"log": [self._renderer.part("log_line", entry) for entry in wanted]})
-                await trio.sleep(FRAME)
+        async with aclosing(self._source.log_changes(client.seen)) as news:
+            async for _ in news:
+                entries = self._source.logs(client.seen)
+                client.seen = entries[-1].seq if entries else client.seen
+                wanted = newest(entries, client.filter, SHOWN)
+                if wanted:
+                    await client.send({"log": [self._renderer.part("log_line", entry) for entry in wanted]})
+                    await trio.sleep(FRAME)
 
 
 class _Client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -24,11 +24,21 @@ from runtime.web.render import Assets, Renderer
 from runtime.web.source import LEVELS, Source
 from schema.errors import ErrorKind, MachineError
 
+if TYPE_CHECKING:
+    from runtime.machine import Machine
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 PUBLIC: Final = ("/", "/healthz", "/restart_status")
 """Paths that `rpc.guard` should let pass without a token: what supervisors ask. `/` gives them a line of text only."""
+
+
+def app(machine: Machine) -> Starlette:
+    """The application that shows `machine`, to be wrapped in `rpc.guard.Guard` with the paths in PUBLIC."""
+    from runtime.web.machine import MachineSource
+
+    return build(MachineSource(machine))
 
 
 def build(source: Source) -> Starlette:
@@ -50,7 +60,7 @@ def build(source: Source) -> Starlette:
             Route("/resources/{name:path}/image", answered(pages.image)),
             Route("/resources/{name:path}.json", answered(pages.resource_json)),
             Route("/resources/{name:path}", answered(pages.resource)),
-            WebSocketRoute("/live", Live(source, pages.renderer)),
+            WebSocketRoute("/live", Live(source, pages.renderer).serve),
         ],
         middleware=[Middleware(Protect)],
         exception_handlers={404: pages.not_found, 405: pages.wrong_method},

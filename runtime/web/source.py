@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -94,5 +94,5 @@ class Source(Protocol):
     def logs(self, since: int = 0) -> Sequence[LogEntry]:
         """The entries that are kept with a number above `since`, oldest first."""
 
-    def log_changes(self, since: int) -> AsyncIterator[object]:
+    def log_changes(self, since: int) -> AsyncGenerator[object, None]:
         """Yields when there are entries above `since`; a slow reader skips some, but never misses the last."""

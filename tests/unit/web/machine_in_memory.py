@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -81,7 +81,9 @@ def rover() -> MachineStatus:
     return machine_status(
         node(BOARD, model="rdk:builtin:linux"),
         node(MOTOR, needs=[BOARD, "rdk:component:encoder/left-encoder"], model="rdk:builtin:gpio"),
-        node("rdk:component:motor/right", needs=[BOARD, "rdk:component:encoder/right-encoder"], model="rdk:builtin:gpio"),
+        node(
+            "rdk:component:motor/right", needs=[BOARD, "rdk:component:encoder/right-encoder"], model="rdk:builtin:gpio"
+        ),
         node("rdk:component:encoder/left-encoder", needs=[BOARD], model="rdk:builtin:incremental"),
         node(
             "rdk:component:encoder/right-encoder",
@@ -123,7 +125,10 @@ MOTOR_METHODS = (
     Method("stop", "Bring it to rest now."),
     Method("stream_ticks", "Every tick.", streaming=True),
 )
-SENSOR_METHODS = (Method("get_readings", "Readings by name."), Method("do_command", "", "", (Field("command", "json"),)))
+SENSOR_METHODS = (
+    Method("get_readings", "Readings by name."),
+    Method("do_command", "", "", (Field("command", "json"),)),
+)
 
 
 class MachineInMemory:
@@ -175,7 +180,7 @@ class MachineInMemory:
     def changes(self) -> Sequence[AsyncIterator[object]]:
         return [self._next()]
 
-    async def log_changes(self, since: int) -> AsyncIterator[object]:
+    async def log_changes(self, since: int) -> AsyncGenerator[object, None]:
         while True:
             while not self.logs(since):
                 event = trio.Event()

@@ -1,0 +1,107 @@
+"""What RobotService says about a machine, in the shape in which the commands show it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+RESOURCE_STATES: Final = ("unspecified", "unconfigured", "configuring", "ready", "removing", "unhealthy")
+MACHINE_STATES: Final = ("unspecified", "initializing", "running")
+"""By the numbers of the wire: viam.robot.v1.ResourceStatus.State and GetMachineStatusResponse.State."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource as a client sees it."""
+
+    name: str  # with remote prefixes
+    api: str
+    state: str
+    since: datetime | None
+    revision: str = ""
+    reason: str = ""
+
+    @property
+    def full(self) -> str:
+        """rdk:component:motor/left."""
+        return f"{self.api}/{self.name}"
+
+    @property
+    def subtype(self) -> str:
+        """`motor` of `rdk:component:motor`."""
+        return self.api.rpartition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine at a glance."""
+
+    state: str
+    revision: str
+    updated: datetime | None
+    resources: tuple[Resource, ...]
+
+
+def machine_of(reply: Mapping[str, Any]) -> Machine:
+    """From the reply of GetMachineStatus."""
+    config = reply.get("config") or {}
+    found = [
+        Resource(
+            *_name(one.get("name")),
+            _state(one.get("state"), RESOURCE_STATES),
+            one.get("last_updated"),
+            one.get("revision", ""),
+            one.get("error", ""),
+        )
+        for one in reply.get("resources", ())
+    ]
+    return Machine(
+        _state(reply.get("state"), MACHINE_STATES),
+        config.get("revision", ""),
+        config.get("last_updated"),
+        tuple(sorted(found, key=lambda one: one.full)),
+    )
+
+
+def names_of(reply: Iterable[object]) -> list[Resource]:
+    """From the reply of ResourceNames: what is ready."""
+    return sorted((Resource(*_name(one), "ready", None) for one in reply), key=lambda one: one.full)
+
+
+def changes(before: Machine | None, after: Machine) -> list[Resource]:
+    """Resources that are new or whose state or reason has changed; those that are gone, as `removed`."""
+    known = {one.full: one for one in before.resources} if before else {}
+    present = {one.full for one in after.resources}
+    differing = [
+        one
+        for one in after.resources
+        if (old := known.get(one.full)) is None or (old.state, old.reason) != (one.state, one.reason)
+    ]
+    gone = [Resource(one.name, one.api, "removed", None) for full, one in known.items() if full not in present]
+    return [*differing, *gone]
+
+
+def counts(resources: Sequence[Resource]) -> str:
+    """`3 ready, 1 unhealthy`, in the order of the states on a page."""
+    order = ("ready", "configuring", "unhealthy", "removing", "unconfigured", "unspecified")
+    numbers = {state: sum(one.state == state for one in resources) for state in order}
+    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number) or "no resources"
+
+
+def _name(value: object) -> tuple[str, str]:
+    """(name, API) of a resource name, whichever way it was read."""
+    if isinstance(value, Mapping):
+        api = f"{value.get('namespace', '')}:{value.get('type', '')}:{value.get('subtype', '')}"
+        prefix = value.get("remote_path") or ()
+        name = str(value.get("name", ""))
+        return (name if ":" in name else ":".join((*prefix, name))), api
+    api, _, name = str(value).partition("/")
+    return name, api
+
+
+def _state(value: object, words: Sequence[str]) -> str:
+    if isinstance(value, int):
+        return words[value] if 0 <= value < len(words) else str(int(value))
+    return str(value or words[0]).lower().removeprefix("state_")

@@ -1,0 +1,77 @@
+"""Text for the terminal: aligned tables, colours for states, values. Pure."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from runtime.web.words import plain, span
+
+COLOURS: Final[Mapping[str, str]] = {
+    "ready": "32",
+    "running": "32",
+    "configuring": "34",
+    "initializing": "34",
+    "unhealthy": "31",
+    "removing": "33",
+    "stopping": "33",
+    "unconfigured": "2",
+}
+"""SGR parameters (ECMA-48) by state."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool = False) -> list[str]:
+    """Lines with columns as wide as their widest cell; the last column is not padded. States are coloured on demand."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    lines = [list(head), *cells]
+    widths = [max(width(line[index]) for line in lines) for index in range(len(head))]
+    return [_line(line, widths, colour=colour and index > 0) for index, line in enumerate(lines)]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], *, colour: bool) -> str:
+    padded = []
+    for index, (cell, wanted) in enumerate(zip(cells, widths, strict=True)):
+        padding = "" if index == len(cells) - 1 else " " * (wanted - width(cell))
+        padded.append((paint(cell) if colour else cell) + padding)
+    return "  ".join(padded).rstrip()
+
+
+def paint(text: str) -> str:
+    """A state in its colour; other text as it is."""
+    code = COLOURS.get(text)
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def clean(text: str) -> str:
+    """Without control characters: a reason must neither break a table nor steer a terminal."""
+    return "".join(char if unicodedata.category(char) != "Cc" else " " for char in text)
+
+
+def width(text: str) -> int:
+    """Columns of a terminal that the text takes."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def value_lines(value: object) -> str:
+    """A result as a person reads it: indented JSON, or bare text."""
+    return clean_lines(value) if isinstance(value, str) else json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def clean_lines(text: str) -> str:
+    """As `clean`, but lines stay."""
+    return "\n".join(clean(line) for line in text.splitlines())
+
+
+def one_line(value: object) -> str:
+    """A result as one line of JSON, for programs."""
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def since(moment: datetime | None, now: datetime) -> str:
+    """How long ago, empty if unknown."""
+    return span((now - moment).total_seconds()) if moment else ""
