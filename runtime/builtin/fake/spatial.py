@@ -6,12 +6,12 @@ import math
 from typing import NamedTuple, TypeAlias
 
 from schema.geometry import Orientation, Pose
+from schema.orientation import to_quaternion
 
 Vector: TypeAlias = tuple[float, float, float]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]
 
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-POLE = 1e-9  # a direction this near to ±z has no longitude
 
 
 def apply(m: Matrix, v: Vector) -> Vector:
@@ -100,24 +100,22 @@ def rotation_vector(m: Matrix) -> Vector:
     return scale(axis, math.pi / length(axis))
 
 
-def from_orientation(o_x: float, o_y: float, o_z: float, theta: float) -> Matrix:
-    """Rotation whose z axis points along (o_x, o_y, o_z), turned by `theta` radians about it.
+def from_quaternion(w: float, x: float, y: float, z: float) -> Matrix:
+    """Rotation of a quaternion of any length but 0."""
+    return about((x, y, z), 2 * math.atan2(math.hypot(x, y, z), w))
 
-    Built as the wire's clients do: about z by the longitude, about y by the colatitude, about z by theta.
-    """
-    size = length((o_x, o_y, o_z))
-    if size == 0:
-        o_z = size = 1.0
-    o_x, o_y, o_z = o_x / size, o_y / size, max(-1.0, min(1.0, o_z / size))
-    longitude = math.atan2(o_y, o_x) if 1 - abs(o_z) > POLE else 0.0
-    tilt = multiply(about((0, 0, 1), longitude), about((0, 1, 0), math.acos(o_z)))
-    return multiply(tilt, about((0, 0, 1), theta))
+
+def from_orientation(orientation: Orientation) -> Matrix:
+    """Rotation of an orientation vector; all zeros, as an unset message has them, mean no rotation."""
+    if (orientation.o_x, orientation.o_y, orientation.o_z) == (0, 0, 0):
+        orientation = Orientation(theta=orientation.theta)
+    return from_quaternion(*to_quaternion(orientation))
 
 
 def to_orientation(m: Matrix) -> Orientation:
     """Inverse of `from_orientation`; theta in degrees."""
     x, y, z = column(m, 2)
-    rest = multiply(transpose(from_orientation(x, y, z, 0.0)), m)
+    rest = multiply(transpose(from_orientation(Orientation(x, y, z, 0.0))), m)
     return Orientation(x, y, z, math.degrees(math.atan2(rest[1][0], rest[0][0])))
 
 
@@ -141,4 +139,5 @@ class Transform(NamedTuple):
     @classmethod
     def of(cls, pose: Pose) -> Transform:
         """From the wire's form."""
-        return cls(from_orientation(pose.o_x, pose.o_y, pose.o_z, math.radians(pose.theta)), (pose.x, pose.y, pose.z))
+        turned = Orientation(pose.o_x, pose.o_y, pose.o_z, pose.theta)
+        return cls(from_orientation(turned), (pose.x, pose.y, pose.z))

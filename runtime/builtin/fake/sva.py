@@ -17,9 +17,7 @@ from runtime.builtin.fake.spatial import (
     Matrix,
     Transform,
     Vector,
-    about,
-    from_orientation,
-    multiply,
+    from_quaternion,
     to_orientation,
 )
 from runtime.components.kinematics import (
@@ -34,6 +32,7 @@ from runtime.components.kinematics import (
 )
 from schema.errors import ConfigError
 from schema.geometry import Vector3
+from schema.orientation import FORMS
 
 _TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
 
@@ -153,23 +152,9 @@ def _vector(value: Mapping[str, Any]) -> Vector:
 def _rotation(orientation: Mapping[str, Any] | None) -> Matrix:
     if not orientation or not orientation.get("type"):
         return IDENTITY
-    value = orientation["value"]
-    match orientation["type"]:
-        case "ov_degrees":
-            return from_orientation(*_vector(value), math.radians(value.get("th", 0.0)))
-        case "ov_radians":
-            return from_orientation(*_vector(value), value.get("th", 0.0))
-        case "axis_angles":
-            return about(_vector(value), value.get("th", 0.0))
-        case "euler_angles":  # radians: roll about x, then pitch about y, then yaw about z, all fixed axes
-            roll, pitch, yaw = (value.get(key, 0.0) for key in ("roll", "pitch", "yaw"))
-            return multiply(about((0, 0, 1), yaw), multiply(about((0, 1, 0), pitch), about((1, 0, 0), roll)))
-        case "quaternion":
-            lower = {key.lower(): number for key, number in value.items()}
-            x, y, z = (lower.get(key, 0.0) for key in ("x", "y", "z"))
-            return about((x, y, z), 2 * math.atan2(math.hypot(x, y, z), lower.get("w", 0.0)))
-        case other:
-            raise ValueError(f"orientation type {other!r} is not known")
+    keys, quaternion = FORMS[orientation["type"]]
+    lower = {key.lower(): float(number) for key, number in orientation["value"].items()}
+    return from_quaternion(*quaternion(*(lower.get(key, 0.0) for key in keys)))
 
 
 def _model(chain: Chain) -> KinematicModel:
