@@ -10,7 +10,7 @@ Results are dicts, lists, numbers, text, bytes, datetimes and timedeltas: what `
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -68,15 +68,13 @@ class ApiClient:
         call = _Call(find_method(api, method), name, arguments)
         with _errors():
             async with self._open(call.method) as stream:
-                if call.items is None:
-                    await stream.send_message(call.first, end=True)
-                    async for item in _replies(stream):
-                        yield _result(call.method, item)
-                    return
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(call.send_all, stream)
-                    async for item in _replies(stream):
-                        yield _result(call.method, item)
+                    if call.items is None:
+                        await stream.send_message(call.first, end=True)
+                    else:
+                        nursery.start_soon(call.send_all, stream)
+                    while (reply := await stream.recv_message()) is not None:
+                        yield _result(call.method, reply)
                     nursery.cancel_scope.cancel()
 
     def _open(self, method: Method) -> Any:
@@ -144,29 +142,21 @@ class _Call:
     async def send_all(self, stream: Any) -> None:
         """Send the first request and then one for each item."""
         await stream.send_message(self.first)
-        fill, cls = field_filler(self.method.item), self.method.request_class
-        async for item in _aiter(self.items):
-            request = cls()
-            try:
-                fill(request, item)
-            except FitError as error:
-                raise MachineError(f"{self.method.name}: {error}", kind=ErrorKind.INVALID) from None
-            await stream.send_message(request)
+        if isinstance(self.items, AsyncIterable):
+            async for item in self.items:
+                await stream.send_message(self._request(item))
+        else:
+            for item in self.items:
+                await stream.send_message(self._request(item))
         await stream.end()
 
-
-async def _aiter(items: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
-
-
-async def _replies(stream: Any) -> AsyncIterator[Any]:
-    while (reply := await stream.recv_message()) is not None:
-        yield reply
+    def _request(self, item: Any) -> Any:
+        request = self.method.request_class()
+        try:
+            field_filler(self.method.item)(request, item)
+        except FitError as error:
+            raise MachineError(f"{self.method.name}: {error}", kind=ErrorKind.INVALID) from None
+        return request
 
 
 def _result(method: Method, reply: Any) -> Any:

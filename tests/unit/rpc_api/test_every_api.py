@@ -25,7 +25,7 @@ def load_samples():
     return module.Samples
 
 
-# What the Python classes leave out on purpose: clouds of goal poses, and what `api` and `model` of a discovery say already.
+# What the Python classes leave out: clouds of goal poses, and what `api` and `model` of a discovery say already.
 LEFT_OUT = frozenset(
     {
         "viam.common.v1.PoseInFrame.goal_cloud",
