@@ -1,0 +1,101 @@
+"""Server reflection, v1 and v1alpha: which services there are and what their messages look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from grpclib.const import Cardinality, Handler, Status
+
+_METHOD = "ServerReflectionInfo"
+
+
+def reflection(
+    names: Callable[[], Iterable[str]], *, load: Callable[[str], None] | None = None
+) -> Mapping[str, Handler]:
+    """Handlers of both versions, by path.
+
+    `names` gives the full names of the services, whether their messages are loaded or not. `load` is called with the
+    full name of a service or message that the default descriptor pool does not know; it may load what belongs to it.
+    """
+    from google.protobuf.descriptor_pool import Default
+    from grpclib.reflection.v1 import reflection_pb2 as v1
+    from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
+
+    handlers = {}
+    for package, messages in (("grpc.reflection.v1", v1), ("grpc.reflection.v1alpha", v1alpha)):
+        answers = _Reflection(messages, names, load, Default())
+        handlers[f"/{package}.ServerReflection/{_METHOD}"] = Handler(
+            answers.serve,
+            Cardinality.STREAM_STREAM,
+            messages.ServerReflectionRequest,
+            messages.ServerReflectionResponse,
+        )
+    return handlers
+
+
+class _Reflection:
+    def __init__(
+        self,
+        messages: ModuleType,
+        names: Callable[[], Iterable[str]],
+        load: Callable[[str], None] | None,
+        pool: Any,
+    ) -> None:
+        self._messages = messages
+        self._names = names
+        self._load = load
+        self._pool = pool
+
+    async def serve(self, stream: Any) -> None:
+        """Answer one question after the other."""
+        async for request in stream:
+            await stream.send_message(self.answer(request))
+
+    def answer(self, request: Any) -> Any:
+        """The response to one request; an error response for what is not known."""
+        messages = self._messages
+        question = request.WhichOneof("message_request")
+        response = messages.ServerReflectionResponse(valid_host=request.host, original_request=request)
+        try:
+            if question == "list_services":
+                response.list_services_response.service.extend(
+                    messages.ServiceResponse(name=name) for name in sorted(self._names())
+                )
+            elif question == "file_by_filename":
+                self._add(response, self._pool.FindFileByName(request.file_by_filename))
+            elif question == "file_containing_symbol":
+                self._add(response, self._file_of(request.file_containing_symbol))
+            elif question == "file_containing_extension":
+                wanted = request.file_containing_extension
+                message = self._pool.FindMessageTypeByName(wanted.containing_type)
+                self._add(response, self._pool.FindExtensionByNumber(message, wanted.extension_number).file)
+            elif question == "all_extension_numbers_of_type":
+                message = self._pool.FindMessageTypeByName(request.all_extension_numbers_of_type)
+                numbers = response.all_extension_numbers_response
+                numbers.base_type_name = message.full_name
+                numbers.extension_number.extend(sorted(each.number for each in self._pool.FindAllExtensions(message)))
+            else:
+                self._fail(response, Status.INVALID_ARGUMENT, "no question")
+        except KeyError:
+            self._fail(response, Status.NOT_FOUND, "not found")
+        return response
+
+    def _file_of(self, symbol: str) -> Any:
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            if self._load is None:
+                raise
+        self._load(symbol)
+        return self._pool.FindFileContainingSymbol(symbol)
+
+    @staticmethod
+    def _add(response: Any, file: Any) -> None:
+        response.file_descriptor_response.file_descriptor_proto.append(file.serialized_pb)
+
+    @staticmethod
+    def _fail(response: Any, status: Status, text: str) -> None:
+        response.error_response.error_code = status.value
+        response.error_response.error_message = text
