@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import structlog
 
 from nursery_graph import State, Transition
+from runtime.machine import INTERNAL
 from telemetry.names import RESOURCES, ROOT
-
-_LEVELS: Final = {State.UNHEALTHY: "error", State.READY: "info"}
-"""Every other state is only of interest to somebody who debugs."""
 
 
 def note_transition(transition: Transition) -> None:
-    """Log one transition under the name of what it happened to; repeated reasons are left to deduplication."""
-    internal = "/" in transition.name and ":" not in transition.name
+    """Log one transition under the name of what it happened to."""
+    before, after = transition.before, transition.after
+    internal = transition.name.startswith(INTERNAL)
     log = structlog.get_logger(f"{ROOT}.{transition.name}" if internal else f"{RESOURCES}.{transition.name}")
-    state = transition.after.value if transition.after is not None else "removed"
-    level = _LEVELS.get(transition.after, "debug") if transition.after is not None else "info"
-    if transition.reason:
-        getattr(log, level)(state, reason=transition.reason)
+    word = after.value if after is not None else "removed"
+    facts = {"reason": transition.reason} if transition.reason else {}
+    if after is State.UNHEALTHY and before is not after:
+        log.error(word, **facts)
+    elif before is not after and (after is State.READY or after is None) and not internal:
+        log.info(word, **facts)
     else:
-        getattr(log, level)(state)
+        log.debug(word, **facts)

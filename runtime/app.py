@@ -15,12 +15,12 @@ from hal.sim import World
 from nursery_graph import Graph, Overdue, State
 from runtime.activity import note_transition
 from runtime.configuration import Configuration
-from runtime.machine import Machine
+from runtime.machine import Machine, reason_of
 from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
 from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
-from runtime.source import FileSource, decode_text
+from runtime.source import FileSource, Reading, decode_text
 from runtime.version import version
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
@@ -36,7 +36,7 @@ def main(options: Options, warnings: Sequence[str] = ()) -> int:
     reading = source.read()
     decoded = decode_text(reading.data, os.environ) if reading.data is not None else None
     if decoded is None or decoded.document is None:
-        problems = decoded.problems if decoded else (reading.problem,)
+        problems = [str(error) for error in decoded.problems] if decoded else [_reason(reading)]
         return _cannot_start(f"-config {options.config}: {problem}" for problem in problems)
     try:
         sinks: list[Sink] = [FileSink(options.log_file) if options.log_file else ConsoleSink()]
@@ -54,6 +54,10 @@ def main(options: Options, warnings: Sequence[str] = ()) -> int:
 def _cannot_start(reasons: Iterable[str]) -> int:
     sys.stderr.write("".join(f"machine-server: {reason}\n" for reason in reasons))
     return EXIT_FAILED
+
+
+def _reason(reading: Reading) -> str:
+    return reading.problem.reason if reading.problem is not None else "cannot be read"
 
 
 async def _serve(options: Options, source: FileSource, logs: Logs, warnings: Sequence[str]) -> int:
@@ -109,7 +113,7 @@ async def _announce(machine: Machine) -> None:
             break
         if node is not None and node.state is State.UNHEALTHY:
             machine.failed = True
-            machine.request_stop(node.reason)
+            machine.request_stop(reason_of(node))
             return
     descriptor = machine.options.ready_fd
     if descriptor is not None:

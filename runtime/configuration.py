@@ -217,8 +217,8 @@ class Configuration:
     def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:
         from schema.diff import difference
 
-        changes = difference(old, new, reveal=self.machine.options.reveal_sensitive_config_diffs)
-        self.machine.log.info("the configuration changed", changes=str(changes))
+        reveal = self.machine.options.reveal_sensitive_config_diffs
+        self.machine.log.info("the configuration changed", changes=list(difference(old, new, reveal=reveal).lines))
 
 
 def _problem(error: ConfigError) -> ConfigProblem:

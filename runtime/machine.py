@@ -94,8 +94,10 @@ class Machine:
         status = self.graph.snapshot().nodes.get(full)
         if status is None:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
-        reason = f": {status.reason}" if status.reason else ""
-        return MachineError(f"{full} is {status.state.value}{reason}", kind=ErrorKind.UNAVAILABLE)
+        reason = reason_of(status, self.wanted.get(full))
+        return MachineError(
+            f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
+        )
 
     def resource_names(self) -> list[ResourceName]:
         """Every ready resource in order of name; never waits."""
@@ -172,7 +174,7 @@ class Machine:
             api=api,
             model=wanted.model if wanted else "",
             state=node.state.value if node else "unconfigured",
-            reason=node.reason if node else "",
+            reason=reason_of(node, wanted) if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
@@ -186,7 +188,7 @@ class Machine:
         return NodeView(
             name=node.name,
             state=node.state.value,
-            reason=node.reason,
+            reason=reason_of(node),
             since=_wall(node.since),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),
@@ -200,6 +202,13 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
         for name in node.requires | node.uses:
             found.setdefault(name, []).append(node.name)
     return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def reason_of(node: NodeStatus, wanted: Wanted | None = None) -> str:
+    """Why a node is in its state, for people: the fault of its entry, or what the graph says without our class names."""
+    if wanted is not None and wanted.fault is not None:
+        return str(wanted.fault)
+    return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ")
 
 
 def _wall(since: float) -> datetime:
