@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import trio
-from grpclib.const import Status
+from grpclib.const import Handler, Status
 from grpclib.exceptions import GRPCError
 
 from nursery_graph import Node, Restart
@@ -31,6 +31,7 @@ from schema.network import DEFAULT_BIND_ADDRESS, Network
 
 NODE: Final = f"{INTERNAL}rpc"
 SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.robot.service:RobotService"}
+AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
@@ -66,6 +67,33 @@ class Lazily:
         if self._app is None:
             self._app = self._make()
         await self._app(scope, receive, send)
+
+
+class WithReflection:
+    """A router that answers server reflection too; what that needs is loaded with the first question."""
+
+    def __init__(self, inner: ApiRouter) -> None:
+        self._inner = inner
+        self._handlers: Mapping[str, Handler] | None = None
+
+    def get(self, path: str, /) -> Handler | None:
+        """As Router."""
+        if not path.startswith("/grpc.reflection."):
+            return self._inner.get(path)
+        if self._handlers is None:
+            from rpc.reflection import reflection
+
+            self._handlers = reflection(self._names, load=self._load)
+        return self._handlers.get(path)
+
+    def _names(self) -> list[str]:
+        return [*self._inner.service_names(), AUTH_SERVICE]
+
+    def _load(self, name: str) -> None:
+        """Load the service called `name`, or all of them for a message whose service is not known."""
+        names = self._inner.service_names()
+        for service in [name] if name in names else names:
+            self._inner.load(service)
 
 
 class Serving:
@@ -113,9 +141,9 @@ class Serving:
         """The web pages, guarded; loaded with the first request for one."""
 
         def make() -> ASGIApp:
-            from runtime.web.pages import app
+            from runtime.web.pages import PUBLIC, app
 
-            return Guard(app(self.machine), self.gate, names=() if loopback else None)
+            return Guard(app(self.machine), self.gate, names=() if loopback else None, public=PUBLIC)
 
         return Lazily(make)
 
@@ -132,7 +160,7 @@ class _Listening:
         tls = server_tls(self._network, machine.options)
         listeners = await open_listeners(self._network.bind_address or DEFAULT_BIND_ADDRESS)
         loopback = only_loopback(listeners)
-        core = ServerCore(AuthRouter(serving.router, serving.gate), authorize=serving.gate.authorize)
+        core = ServerCore(AuthRouter(WithReflection(serving.router), serving.gate), authorize=serving.gate.authorize)
         addresses = tuple(names_of(listeners))
         if not loopback and not serving.gate.enabled:
             machine.log.warning("everybody who reaches this port may control the machine: configure auth.handlers")
