@@ -1,0 +1,194 @@
+"""The command line `machine`. Only click is imported here: `machine --help` answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from runtime.operator.connection import Connection, run
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+EXIT_CODES = """\b
+Exit codes: 0 done; 1 the machine says no; 2 wrong usage; 3 the machine cannot be reached."""
+
+
+class Commands(click.Group):
+    """The commands in the order in which they are introduced."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """As defined."""
+        return list(self.commands)
+
+
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from runtime.version import version
+
+        click.echo(f"machine {version()}")
+        context.exit()
+
+
+def connected(function: Function) -> Function:
+    """Adds the options that say where the machine is, and passes them as one Connection."""
+
+    @wraps(function)
+    def command(
+        address: str,
+        tls: bool,
+        insecure: bool,
+        ca: Path | None,
+        api_key_id: str,
+        api_key: str,
+        as_json: bool,
+        **arguments: Any,
+    ) -> Any:
+        if bool(api_key) != bool(api_key_id):
+            absent, given = ("--api-key-id", "--api-key") if api_key else ("--api-key", "--api-key-id")
+            raise click.UsageError(f"{given} is given without {absent}: a key has an id and a secret")
+        return function(Connection(address, tls, insecure, ca, api_key_id, api_key, as_json), **arguments)
+
+    options = (
+        click.option(
+            "--address",
+            envvar="MACHINE_ADDRESS",
+            default="localhost:8080",
+            show_default=True,
+            show_envvar=True,
+            metavar="HOST:PORT",
+            help="Where the machine is; also unix:PATH or https://HOST.",
+        ),
+        click.option("--tls", is_flag=True, help="Speak TLS and verify the certificate."),
+        click.option("--insecure", is_flag=True, help="Speak TLS and accept any certificate."),
+        click.option(
+            "--ca",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Speak TLS and trust the certificates in this PEM file too.",
+        ),
+        click.option("--api-key-id", envvar="MACHINE_API_KEY_ID", default="", show_envvar=True, metavar="ID"),
+        click.option(
+            "--api-key",
+            envvar="MACHINE_API_KEY",
+            default="",
+            show_envvar=True,
+            metavar="KEY",
+            help="Better in the environment: other users of this computer see the options of a command.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command  # type: ignore[return-value]
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def main() -> None:
+    """Look at a machine and move it, over its own RPC.
+
+    \b
+    machine status
+    machine call left-motor set_power power_pct=0.5
+    machine --help, machine COMMAND --help
+    """
+
+
+@main.command(epilog="\b\nExample:\n  machine status --address rover.local:8080")
+@connected
+def status(connection: Connection) -> None:
+    """Show how the machine is, and what is not ready."""
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator import show
+
+        await show.status(client, connection)
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExample:\n  machine resources --json")
+@connected
+def resources(connection: Connection) -> None:
+    """List every configured resource with its state and reason."""
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator import show
+
+        await show.resources(client, connection)
+
+    run(connection, command)
+
+
+@main.command(
+    epilog="""\b
+Examples:
+  machine call left-motor                                  list its methods and their arguments
+  machine call left-motor set_power power_pct=0.5
+  machine call rdk:component:motor/left-motor stop
+  machine call thermometer do_command 'command={"calibrate": true}'
+  machine call local stream_ticks pin_names=left,right     one line of JSON for each, until Ctrl-C"""
+)
+@connected
+@click.argument("name")
+@click.argument("method", required=False, default="")
+@click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
+def call(connection: Connection, name: str, method: str, arguments: tuple[str, ...]) -> None:
+    """Call METHOD of the resource NAME and print its result.
+
+    NAME is simple (left-motor) or full (rdk:component:motor/left-motor). Values are numbers, text, true or false; lists
+    are JSON or have commas; everything else is JSON. Bytes are base64.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator.call import call as do
+
+        await do(client, connection, name, method, arguments)
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExamples:\n  machine watch\n  machine watch thermometer --interval 0.2 --json")
+@connected
+@click.argument("names", nargs=-1)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.05, 3600),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks: the API has no stream of states.",
+)
+def watch(connection: Connection, names: tuple[str, ...], interval: float) -> None:
+    """Show changes of state and readings as they come, until Ctrl-C.
+
+    On a terminal a screen that is drawn anew; otherwise a line for each change. NAMES are the resources to watch, all
+    of them by default.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator.watch import watch as do
+
+        await do(client, connection, names, interval)
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExample:\n  machine check examples/bench.json")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def check(config: Path, as_json: bool) -> None:
+    """Find every mistake in the configuration file CONFIG without starting anything.
+
+    Exits with 1 if there is one; warnings do not count.
+    """
+    from runtime.check import main_check
+
+    raise click.exceptions.Exit(main_check(config, as_json))

@@ -1,0 +1,170 @@
+"""The connection of a command to its machine, and how a failure becomes an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rpc.api.client import ApiClient
+    from rpc.client import Channel
+
+ROBOT: Final = "viam.robot.v1.RobotService"
+
+EXIT_NO: Final = 1  # the machine answered, and the answer is no
+EXIT_UNREACHABLE: Final = 3  # 2 is click's for wrong usage
+EXIT_INTERRUPTED: Final = 130  # as shells count Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the machine is and how to reach it; the key is never shown."""
+
+    address: str
+    tls: bool = False
+    insecure: bool = False
+    ca: Path | None = None
+    api_key_id: str = ""
+    api_key: str = field(default="", repr=False)
+    json: bool = False
+
+    @property
+    def terminal(self) -> bool:
+        """Whether standard output is a terminal."""
+        return sys.stdout.isatty()
+
+    @property
+    def colour(self) -> bool:
+        """Whether standard output is a terminal that wants colours (no-color.org)."""
+        return self.terminal and not os.environ.get("NO_COLOR") and not self.json
+
+
+class Failure(click.ClickException):
+    """What a command prints on standard error before it exits with `code`."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.__dict__["exit_code"] = code  # click declares it for the class
+
+
+class ApiKey:
+    """Exchanges an API key for a token when the first call needs one, and again when the token is no longer taken."""
+
+    def __init__(self, key_id: str, key: str) -> None:
+        self._key_id = key_id
+        self._key = key
+        self._token = ""
+
+    async def headers(self, channel: Channel) -> Sequence[tuple[str, str]]:
+        """The field that lets a call in. Raises GRPCError if the server does not take the key."""
+        if not self._token:
+            from grpclib.const import Cardinality
+
+            from rpc.api import messages
+
+            auth = messages.auth()
+            request = auth.AuthenticateRequest(
+                entity=self._key_id, credentials=auth.Credentials(type="api-key", payload=self._key)
+            )
+            call = channel.request(
+                "/proto.rpc.v1.AuthService/Authenticate",
+                Cardinality.UNARY_UNARY,
+                auth.AuthenticateRequest,
+                auth.AuthenticateResponse,
+                credentials=False,
+            )
+            async with call as stream:
+                await stream.send_message(request, end=True)
+                reply = await stream.recv_message()
+            self._token = reply.access_token if reply is not None else ""
+        return (("authorization", f"Bearer {self._token}"),)
+
+    def rejected(self) -> None:
+        """Ask for a new token with the next call."""
+        self._token = ""
+
+    def __repr__(self) -> str:
+        return f"ApiKey({self._key_id!r})"
+
+
+def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
+    """Connect, run the command to its end, and turn what goes wrong into a Failure. Ctrl-C ends it quietly."""
+    import trio
+
+    from schema.errors import MachineError
+
+    async def main() -> None:
+        async with open_client(connection) as client:
+            await command(client)
+
+    try:
+        trio.run(main)
+    except MachineError as error:
+        raise failure(error, connection) from None
+    except BrokenPipeError:  # the reader of our output has what it wanted, as with `| head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter fails to flush at exit
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+
+
+@asynccontextmanager
+async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
+    """A client over one channel that lives as long as the context; raises MachineError or Failure."""
+    from rpc.api.client import ApiClient
+    from rpc.client import Channel
+    from schema.errors import ErrorKind, MachineError
+
+    credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
+    try:
+        channel = Channel(connection.address, tls=_tls(connection), credentials=credentials)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    async with channel:
+        try:
+            yield ApiClient(channel)
+        except MachineError as error:
+            if error.kind is ErrorKind.UNAVAILABLE and not channel.statistics.connections:
+                raise Failure(unreachable(connection, error.message), EXIT_UNREACHABLE) from None
+            raise
+
+
+def _tls(connection: Connection) -> ssl.SSLContext | None:
+    if not (connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://")):
+        return None
+    from rpc.tls import client_context
+
+    return client_context(authorities=connection.ca, verify=not connection.insecure)
+
+
+def failure(error: Any, connection: Connection) -> Failure:
+    """A MachineError as the message and exit code of a command."""
+    from schema.errors import ErrorKind
+
+    message = str(error)
+    if error.kind is ErrorKind.UNAUTHENTICATED and not connection.api_key:
+        message = f"{error.message}: give --api-key-id and set MACHINE_API_KEY"
+    if connection.json:
+        click.echo(json.dumps({"error": message, "kind": error.kind.value}))
+    return Failure(message, EXIT_NO)
+
+
+def unreachable(connection: Connection, reason: str) -> str:
+    """Why nothing answered, with what to do about it."""
+    address, text = connection.address, reason.lower()
+    if "certificate" in text or "ssl" in text or "tls" in text:
+        advice = "give --ca FILE to trust its certificate, or --insecure to accept any"
+        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
+    if "name or service" in text or "getaddrinfo" in text or "nodename" in text:
+        return f"the name in {address} is not known: check --address, or use the machine's IP address"
+    where = "start it with `machine-server -config FILE`, or name another machine with --address HOST:PORT"
+    return f"nothing answers at {address}: is machine-server running? {where} ({reason})"

@@ -1,0 +1,80 @@
+"""`machine status` and `machine resources`: the machine at a glance."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runtime.operator import facts, tables
+from runtime.operator.connection import ROBOT, Connection
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+
+async def status(client: ApiClient, connection: Connection) -> None:
+    """State, version, configuration, and what is not ready."""
+    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    version = await client.call(ROBOT, "", "get_version")
+    now = datetime.now(UTC)
+    if connection.json:
+        click.echo(tables.one_line({"version": version["version"], **machine_json(machine)}))
+        return
+    state = tables.paint(machine.state) if connection.colour else machine.state
+    click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
+    revision = machine.revision[:12] or "none"
+    age = f", in force for {tables.since(machine.updated, now)}" if machine.updated else ""
+    click.echo(f"configuration {revision}{age}")
+    click.echo(f"resources: {facts.counts(machine.resources)}")
+    rows = [row(one, now) for one in machine.resources if one.state != "ready"]
+    if rows:
+        click.echo("")
+        lines(HEAD, rows, connection)
+
+
+async def resources(client: ApiClient, connection: Connection) -> None:
+    """Every configured resource with its state."""
+    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    if connection.json:
+        click.echo(tables.one_line(machine_json(machine)["resources"]))
+    elif machine.resources:
+        now = datetime.now(UTC)
+        lines(HEAD, [row(one, now) for one in machine.resources], connection)
+    else:
+        click.echo("no resources are configured")
+
+
+HEAD = ("NAME", "API", "STATE", "SINCE", "REASON")
+
+
+def row(one: facts.Resource, now: datetime) -> tuple[str, ...]:
+    """One resource as a row under HEAD."""
+    return one.name, one.api, one.state, tables.since(one.since, now), one.reason
+
+
+def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connection) -> None:
+    """Print a table."""
+    for line in tables.table(head, rows, colour=connection.colour):
+        click.echo(line)
+
+
+def machine_json(machine: facts.Machine) -> dict[str, Any]:
+    """The machine for programs."""
+    return {
+        "state": machine.state,
+        "revision": machine.revision,
+        "updated": machine.updated,
+        "resources": [
+            {
+                "name": one.full,
+                "api": one.api,
+                "state": one.state,
+                "since": one.since,
+                "revision": one.revision,
+                "reason": one.reason,
+            }
+            for one in machine.resources
+        ],
+    }
