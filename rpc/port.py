@@ -8,6 +8,7 @@ plain-text client so.
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 from collections import Counter
 from collections.abc import Sequence
@@ -21,15 +22,10 @@ from rpc.asgi import ASGIApp, fallback
 from rpc.call import ServerCore
 from rpc.carrier import Peer
 from rpc.http1 import Http1Connection
+from rpc.http2_server import serve_http2
 from rpc.http_limits import HttpLimits
 from rpc.tls import ServerTls
 from rpc.wire import Wire
-
-_log = logging.getLogger("rpc.port")
-_TLS_HANDSHAKE: Final = 0x16  # RFC 8446 5.1, first byte of a ClientHello's record
-_PREFACE: Final = b"PRI "  # no other method begins so
-_NO_TLS: Final = "this port does not speak TLS; use http:// or an insecure connection"
-_ONLY_TLS: Final = "this port speaks TLS; use https:// or a secure connection"
 
 
 class Speech(Enum):
@@ -38,6 +34,14 @@ class Speech(Enum):
     TLS = "tls"
     HTTP1 = "http/1.1"
     HTTP2 = "h2"
+
+
+_log = logging.getLogger("rpc.port")
+_TLS_HANDSHAKE: Final = 0x16  # RFC 8446 5.1, first byte of a ClientHello's record
+_PREFACE: Final = b"PRI "  # no other method begins so
+_CHOSEN: Final = {"h2": Speech.HTTP2, "http/1.1": Speech.HTTP1}  # by ALPN
+_NO_TLS: Final = "this port does not speak TLS; use http:// or an insecure connection"
+_ONLY_TLS: Final = "this port speaks TLS; use https:// or a secure connection"
 
 
 def speech_of(data: bytes) -> Speech | None:
@@ -126,24 +130,23 @@ class _Port:
         stall = self.core.limits.write_stall
         wire, scheme = Wire(stream, stall=stall), "http"
         with trio.move_on_after(self.core.limits.handshake_timeout) as patience:
-            speech = await self._sniff(wire)
-            if self.tls is not None and speech is Speech.TLS:
+            if self.tls is not None and await _first_byte(stream, wire) == _TLS_HANDSHAKE:
                 context = self.tls.context if isinstance(self.tls, ServerTls) else self.tls
-                secure = trio.SSLStream(wire, context, server_side=True, https_compatible=True)
+                secure = trio.SSLStream(_below(stream, wire), context, server_side=True, https_compatible=True)
                 await secure.do_handshake()
                 peer = Peer(peer.address, secure.getpeercert() or None)
                 wire, scheme = Wire(secure, stall=stall), "https"
-                speech = _chosen(secure.selected_alpn_protocol()) or await self._sniff(wire)
+                speech = _CHOSEN.get(secure.selected_alpn_protocol() or "") or await self._sniff(wire)
+            else:
+                speech = await self._sniff(wire)
         if patience.cancelled_caught:
             self.core.statistics.refused("handshake timeout")
-            return
-        if speech is None:
-            return
-        if speech is Speech.TLS or (self.tls is not None and scheme == "http"):
-            await self._refuse(wire, _ONLY_TLS if self.tls is not None else _NO_TLS)
+        elif speech is Speech.TLS or (speech is not None and self.tls is not None and scheme == "http"):
+            await self._refuse(wire, _NO_TLS if self.tls is None else _ONLY_TLS)
         elif speech is Speech.HTTP2:
-            await self._http2(wire, peer)
-        else:
+            below, preread = wire.release()
+            await serve_http2(below, self.core, preread=preread, scheme=scheme)
+        elif speech is Speech.HTTP1:
             http1 = Http1Connection(wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits)
             await http1.run()
 
@@ -165,9 +168,19 @@ class _Port:
         await wire.send_all(head.encode("ascii") + b"connection: close\r\n\r\n" + body)
         await wire.linger(self.limits.linger, self.limits.drain)
 
-    async def _http2(self, wire: Wire, peer: Peer) -> None:
-        raise NotImplementedError
+
+async def _first_byte(stream: trio.abc.Stream, wire: Wire) -> int | None:
+    """The first byte, left where it is; None at the end. TLS then reads the socket itself, which names the peer."""
+    if isinstance(stream, trio.SocketStream):
+        try:
+            data = await stream.socket.recv(1, socket.MSG_PEEK)
+        except OSError as error:
+            raise trio.BrokenResourceError from error
+    else:
+        data = await wire.receive_some()
+        wire.push_back(data)
+    return data[0] if data else None
 
 
-def _chosen(protocol: str | None) -> Speech | None:
-    return {"h2": Speech.HTTP2, "http/1.1": Speech.HTTP1}.get(protocol or "")
+def _below(stream: trio.abc.Stream, wire: Wire) -> trio.abc.Stream:
+    return stream if isinstance(stream, trio.SocketStream) else wire

@@ -108,38 +108,51 @@ async def test_deadline(autojump_clock: trio.testing.MockClock) -> None:
         assert server.methods.cancelled.is_set()
 
 
+def post(method: str, length: int) -> bytes:
+    head = f"POST /test.Echo/{method} HTTP/1.1\r\nhost: x\r\ncontent-type: application/grpc-web\r\n"
+    return f"{head}content-length: {length}\r\n\r\n".encode()
+
+
 async def test_peer_that_goes_away_cancels_its_call() -> None:
     async with serving() as server:
-        client = server.connect() body = frame(b"") head = b"POST /test.Echo/hang HTTP/1.1\r\nhost: x\r\ncontent-type:
-        application/grpc-web\r\ncontent-length: 5\r\n\r\n" await client.stream.send_all(head + body) await
-        server.methods.hanging.wait() await client.stream.aclose() await server.methods.cancelled.wait() await
-        trio.testing.wait_all_tasks_blocked() assert server.core.statistics.cancelled_calls == 1 assert
-        server.core.statistics.open_connections == 0
+        client = server.connect()
+        await client.stream.send_all(post("hang", 5) + frame(b""))
+        await server.methods.hanging.wait()
+        await client.stream.aclose()
+        await server.methods.cancelled.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.core.statistics.cancelled_calls == 1
+        assert server.core.statistics.open_connections == 0
 
 
 async def test_peer_that_goes_away_within_its_request_cancels_the_call() -> None:
     async with serving() as server:
-        client = server.connect() head = b"POST /test.Echo/unary HTTP/1.1\r\nhost: x\r\ncontent-type:
-        application/grpc-web\r\ncontent-length: 9\r\n\r\n" await client.stream.send_all(head + b"\0\0") await
-        trio.testing.wait_all_tasks_blocked() await client.stream.aclose() await trio.testing.wait_all_tasks_blocked()
-        assert server.core.statistics.cancelled_calls == 1 assert server.methods.events == []
+        client = server.connect()
+        await client.stream.send_all(post("unary", 9) + b"\0\0")
+        await trio.testing.wait_all_tasks_blocked()
+        await client.stream.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.core.statistics.cancelled_calls == 1
+        assert server.methods.events == []
 
 
 async def test_a_peer_that_does_not_read_holds_the_handler_then_loses_the_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with serving() as server:
-        client = server.connect(trio.testing.lockstep_stream_pair()) head = b"POST /test.Echo/flood HTTP/1.1\r\nhost:
-        x\r\ncontent-type: application/grpc-web\r\ncontent-length: 5\r\n\r\n" await client.stream.send_all(head +
-        frame(b"")) before = trio.current_time() await server.methods.cancelled.wait() assert trio.current_time() -
-        before == pytest.approx(server.core.limits.write_stall)
+        client = server.connect(trio.testing.lockstep_stream_pair())
+        await client.stream.send_all(post("flood", 5) + frame(b""))
+        before = trio.current_time()
+        await server.methods.cancelled.wait()
+        assert trio.current_time() - before == pytest.approx(server.core.limits.write_stall)
 
 
 async def test_a_handler_that_does_not_read_holds_the_sender() -> None:
     async with serving(core_limits=Limits(stream_window=1000)) as server:
-        client = server.connect(trio.testing.lockstep_stream_pair()) body = frame(StringValue(value="x" *
-        900).SerializeToString()) * 50 head = b"POST /test.Echo/hang HTTP/1.1\r\nhost: x\r\ncontent-type:
-        application/grpc-web\r\ncontent-length: %d\r\n\r\n" await client.stream.send_all(head % len(body)) sent = 0
+        client = server.connect(trio.testing.lockstep_stream_pair())
+        body = frame(StringValue(value="x" * 900).SerializeToString()) * 50
+        await client.stream.send_all(post("hang", len(body)))
+        sent = 0
 
         async def send() -> None:
             nonlocal sent

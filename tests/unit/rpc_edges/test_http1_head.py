@@ -20,10 +20,8 @@ def read(raw: bytes, scheme: str = "http") -> Head:
 
 
 def test_an_ordinary_head() -> None:
-    head = read(
-        b"GET /a%20b?c=d HTTP/1.1\r\nHost: localhost:8080\r\nX-Thing:  \tv\xe4lue \t\r\nConnection: close,
-        Upgrade\r\n\r\n"
-    )
+    fields = b"Host: localhost:8080\r\nX-Thing:  \tv\xe4lue \t\r\nConnection: close, Upgrade\r\n\r\n"
+    head = read(b"GET /a%20b?c=d HTTP/1.1\r\n" + fields)
     assert (head.method, head.path, head.version, head.host) == ("GET", "/a%20b?c=d", "1.1", "localhost:8080")
     assert head.get("x-thing") == "v\xe4lue"
     assert head.tokens("connection") == {"close", "upgrade"}
@@ -177,8 +175,10 @@ def test_agrees_with_h11_on_what_both_accept(fields: list[tuple[str, str]]) -> N
 @given(st.binary(max_size=200))
 def test_total(data: bytes) -> None:
     raw = data.replace(b"\r\n\r\n", b"") + b"\r\n\r\n"
+    status = 200
     try:
         if find_end(raw, LIMITS) == len(raw):
             parse(raw, LIMITS, scheme="http")
     except HeadError as error:
-        assert 400 <= error.status < 600
+        status = error.status
+    assert status == 200 or 400 <= status < 600
