@@ -115,9 +115,7 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
     )
     profile = options["cpuprofile"]
     if profile is None:
-        from runtime.app import main
-
-        return main(parsed, warnings)
+        return _main()(parsed, warnings)
     from cProfile import Profile
 
     try:
@@ -125,11 +123,20 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
     except OSError as error:
         _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
     with Profile() as profiler:
-        from runtime.app import main
-
-        code = main(parsed, warnings)
+        code = _main()(parsed, warnings)
     profiler.dump_stats(profile)
     return code
+
+
+def _main() -> Callable[[Options, Sequence[str]], int]:
+    """The composition root. structlog would load rich and pygments for its own console, if they happen to be there."""
+    absent = sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # the documented way to make an import fail
+    try:
+        from runtime.app import main
+    finally:
+        if absent is None:
+            del sys.modules["rich"]
+    return main
 
 
 def _given(context: click.Context, name: str) -> bool:

@@ -85,7 +85,7 @@ class Configuration:
             self._keep(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
             return
         try:
-            self._serving.credentials(document)
+            self._serving.gate.credentials(document)
         except ConfigError as error:
             self._keep(str(error))
             return

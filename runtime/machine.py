@@ -205,7 +205,7 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
 
 
 def reason_of(node: NodeStatus, wanted: Wanted | None = None) -> str:
-    """Why a node is in its state, for people: the fault of its entry, or what the graph says without our class names."""
+    """Why a node is in its state, for people: the fault of its entry, or what the graph says without class names."""
     if wanted is not None and wanted.fault is not None:
         return str(wanted.fault)
     return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ")

@@ -6,24 +6,19 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from grpclib.const import Handler, Status
-from grpclib.exceptions import GRPCError
+from grpclib.const import Handler
 
 from nursery_graph import Node, Restart
 from rpc.api.router import ApiRouter
-from rpc.auth import Authenticator, Credential, credentials_of
-from rpc.auth_service import AuthRouter
-from rpc.call import ServerCore
-from rpc.carrier import Peer
-from rpc.guard import Guard
+from rpc.call import Router, ServerCore
 from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
-from rpc.tls import ServerTls
 from runtime.apis import BASES
 from runtime.dispatch import REQUESTS_LIMIT, Dispatch
+from runtime.gate import Gate
 from runtime.machine import INTERNAL, Machine
 from runtime.options import Options
 from schema.machine import MachineDocument
@@ -32,27 +27,13 @@ from schema.network import DEFAULT_BIND_ADDRESS, Network
 NODE: Final = f"{INTERNAL}rpc"
 SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.robot.service:RobotService"}
 AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
+AUTHENTICATE: Final = f"/{AUTH_SERVICE}/Authenticate"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
+if TYPE_CHECKING:
+    from rpc.tls import ServerTls
+
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
-
-
-class Gate(Authenticator):
-    """Lets in who has an API key of the document; over plain text only from this computer, unless that is allowed."""
-
-    def __init__(self, machine: Machine) -> None:
-        super().__init__()
-        self._machine = machine
-
-    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
-        """As Authenticator; UNAUTHENTICATED too for a key that came over the network without TLS."""
-        if self.enabled and not (peer.local or self._machine.secure or self._machine.options.allow_insecure_creds):
-            raise GRPCError(
-                Status.UNAUTHENTICATED,
-                "API keys are not accepted without TLS from another computer; connect with TLS, or start "
-                "machine-server with -allow-insecure-creds. Replace this key if the network is not yours",
-            )
-        return super().authenticate(entity, type, payload, peer=peer)
 
 
 class Lazily:
@@ -69,15 +50,19 @@ class Lazily:
         await self._app(scope, receive, send)
 
 
-class WithReflection:
-    """A router that answers server reflection too; what that needs is loaded with the first question."""
+class MachineRouter:
+    """The APIs, authentication and reflection; what the latter two need is loaded when they are first asked for."""
 
-    def __init__(self, inner: ApiRouter) -> None:
+    def __init__(self, inner: ApiRouter, gate: Gate) -> None:
         self._inner = inner
+        self._gate = gate
         self._handlers: Mapping[str, Handler] | None = None
+        self._authentication: Router | None = None
 
     def get(self, path: str, /) -> Handler | None:
         """As Router."""
+        if path == AUTHENTICATE:
+            return self._authenticate(path)
         if not path.startswith("/grpc.reflection."):
             return self._inner.get(path)
         if self._handlers is None:
@@ -85,6 +70,13 @@ class WithReflection:
 
             self._handlers = reflection(self._names, load=self._load)
         return self._handlers.get(path)
+
+    def _authenticate(self, path: str) -> Handler | None:
+        if self._authentication is None:
+            from rpc.auth_service import AuthRouter
+
+            self._authentication = AuthRouter(self._inner, self._gate.authenticator)
+        return self._authentication.get(path)
 
     def _names(self) -> list[str]:
         return [*self._inner.service_names(), AUTH_SERVICE]
@@ -104,7 +96,7 @@ class Serving:
         self.gate = Gate(machine)
         self.dispatch = Dispatch(machine, requests_limit=requests_limit())
         self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
-        self.router = ApiRouter(self.dispatch, bases=BASES, services=SERVICES)
+        self.router = MachineRouter(ApiRouter(self.dispatch, bases=BASES, services=SERVICES), self.gate)
 
     def node(self, document: MachineDocument) -> Node:
         """The node that listens as `document` wants; equal versions mean the same address and certificate."""
@@ -119,17 +111,9 @@ class Serving:
             restart=Restart(kind="permanent", intensity=1_000_000, first_delay=0.2, max_delay=5.0),
         )
 
-    def credentials(self, document: MachineDocument) -> list[Credential]:
-        """The keys of `document`; raises ConfigError if they cannot be used."""
-        handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
-        found, problems = credentials_of(handlers)
-        if problems:
-            raise problems[0]
-        return found
-
     def follow(self, document: MachineDocument) -> None:
-        """Take keys and session window of `document` from now on; connections stay, tokens of removed keys are void."""
-        self.gate.configure(self.credentials(document))
+        """Take keys and session window of `document` from now on."""
+        self.gate.configure(self.gate.credentials(document))
         self.machine.sessions.window = document.network.sessions.heartbeat_window
 
     def _robot_service(self, call: Any, operation: Any) -> object:
@@ -141,9 +125,10 @@ class Serving:
         """The web pages, guarded; loaded with the first request for one."""
 
         def make() -> ASGIApp:
+            from rpc.guard import Guard
             from runtime.web.pages import PUBLIC, app
 
-            return Guard(app(self.machine), self.gate, names=() if loopback else None, public=PUBLIC)
+            return Guard(app(self.machine), self.gate.authenticator, names=() if loopback else None, public=PUBLIC)
 
         return Lazily(make)
 
@@ -160,7 +145,7 @@ class _Listening:
         tls = server_tls(self._network, machine.options)
         listeners = await open_listeners(self._network.bind_address or DEFAULT_BIND_ADDRESS)
         loopback = only_loopback(listeners)
-        core = ServerCore(AuthRouter(WithReflection(serving.router), serving.gate), authorize=serving.gate.authorize)
+        core = ServerCore(serving.router, authorize=serving.gate.authorize)
         addresses = tuple(names_of(listeners))
         if not loopback and not serving.gate.enabled:
             machine.log.warning("everybody who reaches this port may control the machine: configure auth.handlers")
@@ -184,6 +169,8 @@ def server_tls(network: Network, options: Options) -> ServerTls | None:
     """The certificate to serve with; None without one or with -no-tls. Raises TlsError."""
     if options.no_tls or network.no_tls or not network.tls_cert_file:
         return None
+    from rpc.tls import ServerTls
+
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
 
 

@@ -1,0 +1,57 @@
+"""Who may call: nothing is loaded for an open server; the first key of a document brings the authenticator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from runtime.machine import Machine
+from schema.machine import MachineDocument
+
+if TYPE_CHECKING:
+    from rpc.auth import Authenticator, Credential
+    from rpc.carrier import Identity
+
+
+class Gate:
+    """The keys in force. `authorize` is what `ServerCore` wants; keys change while connections live."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._authenticator: Authenticator | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls need a token."""
+        return self._authenticator is not None and self._authenticator.enabled
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """The one that issues and checks tokens."""
+        if self._authenticator is None:
+            from runtime.authentication import MachineAuthenticator
+
+            self._authenticator = MachineAuthenticator(self._machine)
+        return self._authenticator
+
+    def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
+        """Who makes a call; None on an open server. Raises GRPCError UNAUTHENTICATED."""
+        return None if self._authenticator is None else self._authenticator.authorize(method, metadata)
+
+    def credentials(self, document: MachineDocument) -> list[Credential]:
+        """The keys of `document`; raises ConfigError if they cannot be used."""
+        if not document.auth.handlers:
+            return []
+        from rpc.auth import credentials_of
+
+        handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
+        found, problems = credentials_of(handlers)
+        if problems:
+            raise problems[0]
+        return found
+
+    def configure(self, credentials: Iterable[Credential]) -> None:
+        """Take exactly these keys from now on; tokens of others are void, connections stay."""
+        credentials = list(credentials)
+        if credentials or self._authenticator is not None:
+            self.authenticator.configure(credentials)
