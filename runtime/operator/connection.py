@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from rpc.api.client import ApiClient
     from rpc.client import Channel
+    from schema.errors import MachineError
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 
-EXIT_NO: Final = 1  # the machine answered, and the answer is no
-EXIT_UNREACHABLE: Final = 3  # 2 is click's for wrong usage
+EXIT_UNREACHABLE: Final = 3  # 1 and 2 are click's: failed (here: the machine says no), wrong usage
 EXIT_INTERRUPTED: Final = 130  # as shells count Ctrl-C
 
 
@@ -49,12 +49,10 @@ class Connection:
         return self.terminal and not os.environ.get("NO_COLOR") and not self.json
 
 
-class Failure(click.ClickException):
-    """What a command prints on standard error before it exits with `code`."""
+class Unreachable(click.ClickException):
+    """No machine answers; printed on standard error."""
 
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.__dict__["exit_code"] = code  # click declares it for the class
+    exit_code = EXIT_UNREACHABLE
 
 
 class ApiKey:
@@ -98,7 +96,7 @@ class ApiKey:
 
 
 def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
-    """Connect, run the command to its end, and turn what goes wrong into a Failure. Ctrl-C ends it quietly."""
+    """Connect, run the command to its end, and turn what goes wrong into click's exceptions. Ctrl-C ends it quietly."""
     import trio
 
     from schema.errors import MachineError
@@ -119,7 +117,7 @@ def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]])
 
 @asynccontextmanager
 async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
-    """A client over one channel that lives as long as the context; raises MachineError or Failure."""
+    """A client over one channel that lives as long as the context; raises MachineError or Unreachable."""
     from rpc.api.client import ApiClient
     from rpc.client import Channel
     from schema.errors import ErrorKind, MachineError
@@ -134,7 +132,7 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
             yield ApiClient(channel)
         except MachineError as error:
             if error.kind is ErrorKind.UNAVAILABLE and not channel.statistics.connections:
-                raise Failure(unreachable(connection, error.message), EXIT_UNREACHABLE) from None
+                raise Unreachable(unreachable(connection, error.message)) from None
             raise
 
 
@@ -146,7 +144,7 @@ def _tls(connection: Connection) -> ssl.SSLContext | None:
     return client_context(authorities=connection.ca, verify=not connection.insecure)
 
 
-def failure(error: Any, connection: Connection) -> Failure:
+def failure(error: MachineError, connection: Connection) -> click.ClickException:
     """A MachineError as the message and exit code of a command."""
     from schema.errors import ErrorKind
 
@@ -155,7 +153,7 @@ def failure(error: Any, connection: Connection) -> Failure:
         message = f"{error.message}: give --api-key-id and set MACHINE_API_KEY"
     if connection.json:
         click.echo(json.dumps({"error": message, "kind": error.kind.value}))
-    return Failure(message, EXIT_NO)
+    return click.ClickException(message)
 
 
 def unreachable(connection: Connection, reason: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 SHOWN_BYTES: Final = 64  # longer binary values are shown by their size
+EXACT: Final = 2**53  # below it a double holds every whole number
 MAX_SHOWN: Final = 200_000  # characters of a result; more makes no page better
 
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -89,8 +90,9 @@ def clock_ms(moment: datetime) -> str:
 
 
 def number(value: float) -> str:
-    """At most six significant digits."""
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+    """Whole numbers in full, others with at most six significant digits."""
+    whole = isinstance(value, int) or (value.is_integer() and abs(value) < EXACT)
+    return str(int(value)) if whole else f"{value:.6g}"
 
 
 def plain(value: object) -> Any:
@@ -124,10 +126,10 @@ def pretty(value: object) -> str:
 
 
 def readings(values: Mapping[str, object]) -> list[tuple[str, str, float | None]]:
-    """One row for each value, nested ones by dotted keys: key, text, and the number to draw if it is one."""
+    """One row for each value, nested ones by dotted keys, in order: key, text, and the number to draw if it is one."""
     rows: list[tuple[str, str, float | None]] = []
     _flatten("", plain(values), rows)
-    return rows
+    return sorted(rows, key=lambda row: row[0])
 
 
 def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -> None:
