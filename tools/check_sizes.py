@@ -9,13 +9,28 @@ from pathlib import Path
 
 HARD_CAP = 25 * 1024
 MEDIAN_CAP = 5 * 1024
-PACKAGES = "schema nursery_graph telemetry hal rpc netmgr triggers training runtime agent cloud".split()
+PACKAGES = [
+    "schema",
+    "nursery_graph",
+    "telemetry",
+    "hal",
+    "rpc",
+    "netmgr",
+    "triggers",
+    "training",
+    "runtime",
+    "agent",
+    "cloud",
+]
 
 
 def main() -> int:
     """Print every breach; return 1 if there is one."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"], capture_output=True, text=True, check=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     sizes = {path: Path(path).stat().st_size for path in listed if Path(path).exists()}
     source = {path: size for path, size in sizes.items() if path.split("/")[0] in PACKAGES and size > 0}
@@ -29,7 +44,9 @@ def main() -> int:
     for problem in problems:
         print(problem)
     if "-v" in sys.argv:
-        print(f"{len(source)} source files, median {median:.0f}; source {sum(source.values())}, tests {sum(tests.values())} bytes")
+        print(
+            f"{len(source)} source files, median {median:.0f}; source {sum(source.values())}, tests {sum(tests.values())} bytes"
+        )
     return int(bool(problems))
 
 

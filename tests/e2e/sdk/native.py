@@ -37,6 +37,7 @@ async def main(way: str, folder: Path, ca: Path) -> None:
     if "credentials" in way:
         extra["auth"] = AUTH
     with Server(document(**extra), folder) as server:
+        server.wait_running()
         async with asyncio.timeout(60):
             robot = await RobotClient.at_address(f"localhost:{server.port}", options(way))
             assert len(robot.resource_names) >= 20

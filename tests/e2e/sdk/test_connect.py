@@ -7,6 +7,7 @@ that holds nothing but loopback.
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,10 @@ KEY_ID, KEY = "4c2e7f3e-3f0a-4a43-9a9f-0d5d7a0b9a11", "a-key-that-only-this-test
 AUTH = {"handlers": [{"type": "api-key", "config": {KEY_ID: KEY, "keys": [KEY_ID]}}]}
 
 
+def tls_section(certificate: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in certificate.items() if key.startswith("tls_")}
+
+
 async def names(address: str, options: RobotClient.Options) -> int:
     async with asyncio.timeout(30):
         robot = await RobotClient.at_address(address, options)
@@ -37,20 +42,29 @@ def test_plaintext(machine: str) -> None:
 
 
 def test_tls_without_credentials(tmp_path: Path, certificate: dict[str, str]) -> None:
-    with Server(document(network=certificate), tmp_path) as server:
+    with Server(document(network=tls_section(certificate)), tmp_path) as server:
+        server.wait_running()
         assert asyncio.run(names(server.address, over_tls())) >= 20
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the SDK leaves a refused channel open
 def test_tls_with_an_api_key(tmp_path: Path, certificate: dict[str, str]) -> None:
-    with Server(document(network=certificate, auth=AUTH), tmp_path) as server:
+    with Server(document(network=tls_section(certificate), auth=AUTH), tmp_path) as server:
+        server.wait_running()
         assert asyncio.run(names(server.address, over_tls(KEY_ID, KEY))) >= 20
-        with pytest.raises(GRPCError) as wrong:
-            asyncio.run(names(server.address, over_tls(KEY_ID, "wrong")))
-        assert wrong.value.status in (Status.UNAUTHENTICATED, Status.PERMISSION_DENIED)
-        with pytest.raises(GRPCError) as none:
-            asyncio.run(names(server.address, over_tls()))
-        assert none.value.status is Status.UNAUTHENTICATED
+        for options in (over_tls(KEY_ID, "wrong"), over_tls()):
+            with pytest.raises((GRPCError, ConnectionError)) as refused:
+                asyncio.run(names(server.address, options))
+            assert status_of(refused.value) is Status.UNAUTHENTICATED
+        gc.collect()  # here, where the warning is expected
     assert KEY not in server.log()
+
+
+def status_of(error: BaseException | None) -> Status | None:
+    """The gRPC status behind an error of the SDK, which wraps some and not others."""
+    while error is not None and not isinstance(error, GRPCError):
+        error = error.__cause__ or error.__context__
+    return error.status if isinstance(error, GRPCError) else None
 
 
 def test_a_plaintext_port_refuses_a_tls_client_fast(machine: str) -> None:

@@ -59,12 +59,13 @@ def test_operations(machine: str) -> None:
         motor = Motor.from_robot(robot, "motor")
         turning = asyncio.create_task(motor.go_for(1, 1000))
 
-        async def listed() -> bool:
-            return any(operation.method.endswith("GoFor") for operation in await robot.get_operations())
+        async def listed(method: str) -> bool:
+            return any(operation.method.endswith(method) for operation in await robot.get_operations())
 
-        await until(listed)
+        await until(lambda: listed("GoFor"))
         (operation,) = [each for each in await robot.get_operations() if each.method.endswith("GoFor")]
         blocked = asyncio.create_task(robot.block_for_operation(operation.id))
+        await until(lambda: listed("BlockForOperation"))
         await robot.cancel_operation(operation.id)
         await blocked
         with pytest.raises(GRPCError) as caught:

@@ -47,6 +47,7 @@ def test_plaintext(machine: str) -> None:
 
 def test_with_an_api_key(tmp_path: Path) -> None:
     with Server(document(auth=AUTH), tmp_path) as server:
+        server.wait_running()
         check(node(f"http://localhost:{server.port}", KEY_ID, KEY))
         failed = subprocess.run(
             ["node", "machine.mjs", f"http://localhost:{server.port}", KEY_ID, "wrong"],

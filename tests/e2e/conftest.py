@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.e2e.harness import Server
+from tests.e2e.sdk.machine import document
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of one plaintext machine with a fake of every component, shared by the tests that leave it as they found it."""
+    with Server(document(), tmp_path_factory.mktemp("machine")) as server:
+        yield server.wait_running().address
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Paths for the `network` section: a server certificate for loopback, and the authority that signed it."""
+    folder = tmp_path_factory.mktemp("certificate")
+    authority = trustme.CA()
+    leaf = authority.issue_cert("localhost", "127.0.0.1", "::1")
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    leaf.private_key_pem.write_to_path(str(folder / "server.key"))
+    certificate_file: Path = folder / "server.pem"
+    for index, pem in enumerate(leaf.cert_chain_pems):
+        pem.write_to_path(str(certificate_file), append=index > 0)
+    return {
+        "tls_cert_file": str(certificate_file),
+        "tls_key_file": str(folder / "server.key"),
+        "ca_file": str(folder / "ca.pem"),
+    }
