@@ -31,4 +31,5 @@ def json_schema(cls: type[msgspec.Struct]) -> dict[str, Any] | None:
     """The JSON Schema of the attributes that `cls` reads; None if it reads none."""
     if not msgspec.structs.fields(cls):
         return None
-    return msgspec.json.schema(cls)
+    schema: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(cls)))  # tuples become lists
+    return schema

@@ -63,7 +63,7 @@ def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
         report.problem(
             join(path, "id"), "'world' is the root of all frames", value=frame.id, remedy="choose another id"
         )
-    if frame.id and frame.id == frame.parent:
+    elif frame.id and frame.id == frame.parent:
         report.problem(
             join(path, "parent"), "the frame is its own parent", value=frame.parent, remedy="name another frame"
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from schema.durations import Duration
-from schema.errors import ConfigError
+from schema.errors import ConfigError, ConfigErrors
+from schema.frames import Frame, decode_frame
 from schema.names import check_name
+from schema.report import Report
 from schema.section import Section
 
 
@@ -58,3 +60,11 @@ class Remote(Section, frozen=True, kw_only=True):
         check_name(self.name, path="name")
         if not self.address:
             raise ConfigError("address", "is empty", remedy="write the remote machine's host name")
+        report = Report()
+        if self.frame is not None and decode_frame(self.frame, "frame", report) is None:
+            raise ConfigErrors(report.problems)
+
+    @property
+    def place(self) -> Frame | None:
+        """`frame`, read: where the remote's world stands in this machine's."""
+        return None if self.frame is None else decode_frame(self.frame, "frame", Report())

@@ -1,0 +1,180 @@
+"""A driver's attributes: typed, with every mistake named."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schema.attributes import decode, json_schema
+from schema.durations import Duration
+from schema.errors import ConfigError, ConfigErrors
+
+
+class Pins(msgspec.Struct, kw_only=True, frozen=True):
+    a: str
+    b: str | None = None
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+    SLOW = "slow"
+
+
+class Config(msgspec.Struct, kw_only=True, frozen=True):
+    board: str
+    pins: Pins
+    max_rpm: float = 100.0
+    ticks: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    flip: bool = False
+    left: tuple[str, ...] = ()
+    pair: tuple[int, str] | None = None
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
+    mode: Mode = Mode.FAST
+    parity: Literal["none", "odd", "even"] = "none"
+    timeout: Duration = 1.0
+    baud: int | Literal["auto"] = "auto"
+    inner: list[Pins] = msgspec.field(default_factory=list)
+    renamed: int = msgspec.field(default=0, name="reNamed")
+    password: str = ""
+
+    def __post_init__(self) -> None:
+        if self.max_rpm == 13:
+            raise ValueError("13 brings bad luck")
+        if self.max_rpm == 14:
+            raise ConfigError("max_rpm", "is worse", remedy="write 15")
+
+
+GOOD: dict[str, Any] = {"board": "pi", "pins": {"a": "11"}}
+
+
+def read(**more: Any) -> Config:
+    config, warnings = decode(Config, {**GOOD, **more}, path="components.0.attributes")
+    assert warnings == ()
+    return config
+
+
+def mistakes(raw: dict[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        decode(Config, raw, path="at")
+    error = caught.value
+    return [str(one) for one in (error.problems if isinstance(error, ConfigErrors) else [error])]
+
+
+def test_values_arrive_with_their_types() -> None:
+    config = read(
+        max_rpm=60, ticks=5.0, flip=True, left=["x"], pair=[1, "b"], limits={"a": 1}, mode="slow", parity="odd",
+        timeout="1m30s", baud=9600, inner=[{"a": "1", "b": None}], reNamed=3,
+    )  # fmt: skip
+    assert config == Config(
+        board="pi", pins=Pins(a="11"), max_rpm=60.0, ticks=5, flip=True, left=("x",), pair=(1, "b"), limits={"a": 1.0},
+        mode=Mode.SLOW, parity="odd", timeout=90.0, baud=9600, inner=[Pins(a="1")], renamed=3,
+    )  # fmt: skip
+    assert type(config.max_rpm) is float
+    assert type(config.ticks) is int
+    assert type(config.limits["a"]) is float
+
+
+@pytest.mark.parametrize(
+    ("more", "mistake"),
+    [
+        ({"max_rpm": "60"}, "at.max_rpm: '60' is a string where a number is needed: write 60 without quotes"),
+        ({"max_rpm": "fast"}, "at.max_rpm: 'fast' is a string where a number is needed: write a number"),
+        ({"max_rpm": True}, "at.max_rpm: true is a boolean where a number is needed: write a number"),
+        ({"max_rpm": None}, "at.max_rpm: null stands where a number is needed: write a number or leave the key out"),
+        ({"max_rpm": 13}, "at: 13 brings bad luck"),
+        ({"max_rpm": 14}, "at.max_rpm: is worse: write 15"),
+        ({"ticks": 1.5}, "at.ticks: 1.5 is a number where a whole number is needed: write a whole number"),
+        ({"ticks": 0}, "at.ticks: 0 is out of range: write a whole number from 1 to 1000"),
+        ({"ticks": 1001}, "at.ticks: 1001 is out of range: write a whole number from 1 to 1000"),
+        ({"flip": "true"}, "at.flip: 'true' is a string where true or false is needed: write true without quotes"),
+        ({"flip": 1}, "at.flip: 1 is a whole number where true or false is needed: write true or false"),
+        ({"board": 7}, 'at.board: 7 is a whole number where a string is needed: write "7"'),
+        ({"left": "x"}, "at.left: 'x' is a string where a list is needed: write a list"),
+        ({"left": ["x", 1]}, 'at.left.1: 1 is a whole number where a string is needed: write "1"'),
+        ({"pair": [1]}, "at.pair: [1] is a list where a list of 2 is needed: write a list of 2"),
+        ({"limits": {"a.b": "x"}}, "at.limits.a.b: 'x' is a string where a number is needed: write a number"),
+        ({"limits": [1]}, "at.limits: [1] is a list where an object is needed: write an object"),
+        ({"mode": "fats"}, "at.mode: 'fats' is not known here: did you mean 'fast'?"),
+        ({"parity": "od"}, "at.parity: 'od' is not known here: did you mean 'odd'?"),
+        ({"parity": 1}, "at.parity: 1 is not known here: write one of 'even', 'none', 'odd'"),
+        ({"timeout": "10"}, "at.timeout: '10' is not a duration: write such as \"10s\" or \"1h30m\""),
+        ({"timeout": []}, "at.timeout: [] is a list where a duration is needed: write such as \"10s\" or \"1h30m\""),
+        ({"pins": {}}, "at.pins: 'a' is missing: add 'a': a string"),
+        ({"pins": {"a": 3}}, 'at.pins.a: 3 is a whole number where a string is needed: write "3"'),
+        ({"inner": [{"a": "1"}, {"a": 1}]}, 'at.inner.1.a: 1 is a whole number where a string is needed: write "1"'),
+        ({"password": 1234}, 'at.password: *** is a whole number where a string is needed: write "***"'),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_path_value_and_remedy(more: dict[str, Any], mistake: str) -> None:
+    assert mistakes({**GOOD, **more}) == [mistake]
+
+
+def test_a_union_refuses_what_none_of_its_members_takes() -> None:
+    (mistake,) = mistakes({**GOOD, "baud": []})
+    assert mistake.startswith("at.baud: [] is a list where")
+
+
+def test_all_mistakes_come_together_in_order() -> None:
+    found = mistakes({"pins": {"a": 1, "b": 2}, "max_rpm": "x", "flip": None})
+    assert [text.partition(": ")[0] for text in found] == ["at", "at.pins.a", "at.pins.b", "at.max_rpm", "at.flip"]
+    with pytest.raises(ConfigErrors) as caught:
+        decode(Config, {}, path="at")
+    assert str(caught.value).count("\n") == 1
+    assert caught.value.path == "at"
+
+
+def test_unknown_keys_are_warnings_at_every_depth() -> None:
+    config, warnings = decode(Config, {"board": "b", "pins": {"a": "1", "c": 2}, "maxrpm": 7, "zzz": 1}, path="at")
+    assert config.max_rpm == 100
+    texts = [str(warning) for warning in warnings]
+    assert texts[0].startswith("at.pins.c: nothing reads this key")
+    assert texts[1] == "at.maxrpm: nothing reads this key: did you mean 'max_rpm'?"
+    assert texts[2] == "at.zzz: nothing reads this key"
+
+
+def test_a_bare_number_is_nanoseconds_and_a_small_one_hardly_meant() -> None:
+    config, warnings = decode(Config, {**GOOD, "timeout": 2_000_000_000}, path="at")
+    assert (config.timeout, warnings) == (2.0, ())
+    config, warnings = decode(Config, {**GOOD, "timeout": 10}, path="at")
+    assert config.timeout == pytest.approx(1e-8)
+    assert str(warnings[0]) == 'at.timeout: 10 means 10 nanoseconds: write a unit, such as "10s"'
+
+
+def test_json_schema() -> None:
+    schema = json_schema(Config)
+    assert schema is not None
+    assert json.loads(json.dumps(schema)) == schema
+    properties = schema["$defs"]["Config"]["properties"]
+    assert properties["ticks"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1}
+    assert schema["$defs"]["Config"]["required"] == ["board", "pins"]
+
+    class Empty(msgspec.Struct):
+        pass
+
+    assert json_schema(Empty) is None
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([f.encode_name for f in msgspec.structs.fields(Config)]), values))
+def test_whatever_is_accepted_msgspec_accepts_too_and_nothing_else_happens(raw: dict[str, Any]) -> None:
+    try:
+        config, _ = decode(Config, {**GOOD, **raw}, path="at")
+    except ConfigError as error:
+        refused = error
+    else:
+        assert msgspec.convert(msgspec.to_builtins(config), Config) == config
+        return
+    assert refused.path.startswith("at")
+    assert refused.reason

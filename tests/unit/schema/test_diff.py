@@ -1,0 +1,167 @@
+"""Differences of documents: complete, symmetric, and silent about secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schema.diff import HIDDEN, Difference, difference
+from schema.machine import MachineDocument, decode_value
+
+
+def document(**parts: Any) -> MachineDocument:
+    found = decode_value(parts)
+    assert found.problems == ()
+    assert found.document is not None
+    return found.document
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "type": "motor", "model": "fake", "attributes": attributes}
+
+
+def test_equal_documents_do_not_differ() -> None:
+    parts: dict[str, Any] = {"components": [motor("a", x=1)], "network": {"bind_address": ":1"}}
+    found = difference(document(**parts), document(**parts))
+    assert found == Difference()
+    assert not found
+    assert found.lines == ()
+
+
+def test_added_removed_changed() -> None:
+    old = document(components=[motor("left", max_rpm=60, pins={"a": "1"}), motor("gone", x=1)], debug=True)
+    new = document(
+        components=[motor("new"), motor("left", max_rpm=90, pins={"b": "1"})],
+        modules=[{"name": "m", "executable_path": "x"}],
+        network={"sessions": {"heartbeat_window": "5s"}},
+    )
+    assert difference(old, new).lines == (
+        "- components.gone",
+        "+ components.new",
+        "+ modules.m",
+        "~ components.left.attributes.max_rpm: 60 -> 90",
+        '~ components.left.attributes.pins.a: "1" -> (none)',
+        '~ components.left.attributes.pins.b: (none) -> "1"',
+        "~ network.sessions.heartbeat_window: (none) -> 5.0",
+        "~ debug: true -> false",
+    )
+
+
+def test_a_renamed_entry_is_hinted_at() -> None:
+    found = difference(
+        document(components=[motor("a", x=1), motor("b")]), document(components=[motor("c", x=1), motor("b")])
+    )
+    assert found.renamed == (("components.a", "components.c"),)
+    assert (found.removed, found.added) == (("components.a",), ("components.c",))
+    assert found.lines[0] == "> components.a is now called c"
+
+
+def test_order_does_not_matter() -> None:
+    a, b = motor("a"), motor("b")
+    assert not difference(document(components=[a, b]), document(components=[b, a]))
+
+
+def test_the_revision_alone_is_no_difference_but_is_told() -> None:
+    found = difference(document(revision="1", components=[motor("a")]), document(revision="2", components=[motor("a")]))
+    assert not found
+    assert found.revision == ("1", "2")
+    assert str(found) == "# revision: 1 -> 2"
+
+
+def test_json_distinguishes_what_python_does_not() -> None:
+    found = difference(
+        document(components=[motor("a", x=1, y=[0])]), document(components=[motor("a", x=True, y=[False])])
+    )
+    assert found.changed[0].lines == ("components.a.attributes.x: 1 -> true", "components.a.attributes.y.0: 0 -> false")
+    found = difference(document(components=[motor("a", x=None)]), document(components=[motor("a")]))
+    assert found.changed[0].lines == ("components.a.attributes.x: null -> (none)",)
+
+
+def test_one_short_name_in_two_apis() -> None:
+    motion, data = {"api": "rdk:service:motion"}, {"api": "rdk:service:data_manager"}
+    found = difference(document(services=[motion, data]), document(services=[motion, {**data, "attributes": {"x": 1}}]))
+    assert found.lines == ("~ services.rdk:service:data_manager/builtin.attributes.x: (none) -> 1",)
+
+
+def test_secrets_say_only_that_they_changed() -> None:
+    old = document(
+        components=[motor("a", password="one", url="http://u:one@h")],
+        auth={"handlers": [{"type": "api-key", "config": {"id": "one"}}]},
+    )
+    new = document(
+        components=[motor("a", password="two", url="http://u:two@h")],
+        auth={"handlers": [{"type": "api-key", "config": {"id": "two"}}]},
+    )
+    assert difference(old, new).lines == (
+        f"~ components.a.attributes.password: {HIDDEN}",
+        f"~ components.a.attributes.url: {HIDDEN}",
+        f"~ auth.handlers.0.config.id: {HIDDEN}",
+    )
+    assert '"one" -> "two"' in str(difference(old, new, reveal=True))
+
+
+SECRET = "hunter2hunter2"
+scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["x", "y", ""])
+values = st.recursive(
+    scalars, lambda v: st.lists(v, max_size=2) | st.dictionaries(st.sampled_from("ab"), v, max_size=2), max_leaves=5
+)
+secrets = st.recursive(
+    scalars | st.sampled_from([f"{SECRET}1", f"{SECRET}2"]),
+    lambda v: st.lists(v, max_size=2) | st.dictionaries(st.sampled_from("ab"), v, max_size=2),
+    max_leaves=5,
+)
+attributes = st.fixed_dictionaries({}, optional={"x": values, "y": values, "api_key": secrets, "psk": secrets})
+components = st.dictionaries(st.sampled_from(["a", "b", "c"]), attributes, max_size=3).map(
+    lambda entries: [motor(name, **its) for name, its in entries.items()]
+)
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        "components": components,
+        "revision": st.sampled_from(["1", "2"]),
+        "debug": st.booleans(),
+        "agent": attributes,
+        "cloud": st.sampled_from([f"{SECRET}1", f"{SECRET}2"]).map(lambda secret: {"id": "p", "secret": secret}),
+        "log": st.lists(st.just({"pattern": "a", "level": "info"}), max_size=2),
+    },
+).map(lambda parts: document(**parts))
+
+
+@given(documents, documents)
+def test_no_secret_is_ever_shown(old: MachineDocument, new: MachineDocument) -> None:
+    assert SECRET not in repr(difference(old, new))
+
+
+@given(documents, documents)
+def test_there_is_a_difference_if_and_only_if_the_documents_mean_something_else(
+    old: MachineDocument, new: MachineDocument
+) -> None:
+    def meaning(one: MachineDocument) -> str:
+        named = {str(entry.name): json.dumps(entry.attributes, sort_keys=True) for entry in one.components}
+        return json.dumps([named, one.debug, one.agent, repr(one.log), one.cloud and one.cloud.secret], sort_keys=True)
+
+    assert bool(difference(old, new)) == (meaning(old) != meaning(new))
+
+
+@given(documents, documents)
+def test_the_way_back_is_the_mirror_image(old: MachineDocument, new: MachineDocument) -> None:
+    there, back = difference(old, new), difference(new, old)
+    assert set(there.added) == set(back.removed)
+    assert set(there.removed) == set(back.added)
+    assert {change.path for change in there.changed} == {change.path for change in back.changed}
+    assert (there.revision or ())[::-1] == (back.revision or ())
+
+
+@given(documents, documents)
+def test_what_is_added_is_in_the_new_document_and_what_is_changed_in_both(
+    old: MachineDocument, new: MachineDocument
+) -> None:
+    found = difference(old, new)
+    names = [{f"components.{entry.name.name}" for entry in one.components} for one in (old, new)]
+    assert {path for path in found.added if path.startswith("components.")} == names[1] - names[0]
+    assert {path for path in found.removed if path.startswith("components.")} == names[0] - names[1]
+    assert {c.path for c in found.changed if c.path.startswith("components.")} <= names[0] & names[1]
+    assert all(change.lines for change in found.changed)
