@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import trio
@@ -31,8 +31,8 @@ class EdgeStream:
         self._clock = clock
         self._seen = clock()
         self._level = wiring.signal(pin).level(self._seen)
-        self._queue: deque[Edge] = deque()
-        self._wake = trio.Event()
+        self.queue: deque[Edge] = deque()
+        self.wake = trio.Event()
         self.dropped = 0
 
     def settle(self, t: float) -> None:
@@ -40,8 +40,8 @@ class EdgeStream:
         signal = self._wiring.signal(self._pin)
         excess = sum(signal.edges(self._seen, t)) - EDGE_BUFFER
         if excess > 0:
-            self.dropped += excess + len(self._queue)
-            self._queue.clear()
+            self.dropped += excess + len(self.queue)
+            self.queue.clear()
             self._seen = _moment_before(signal, self._seen, t)
         while (edge := signal.next_edge(self._seen)) is not None and edge[0] <= t:
             self._seen, self._level = edge
@@ -55,28 +55,46 @@ class EdgeStream:
         if level != self._level:
             self._level = level
             self._put(Edge(level, t))
-        self._wake.set()
+        self.wake.set()
 
     def _put(self, edge: Edge) -> None:
-        if len(self._queue) >= EDGE_BUFFER:
-            self._queue.popleft()
+        if len(self.queue) >= EDGE_BUFFER:
+            self.queue.popleft()
             self.dropped += 1
-        self._queue.append(edge)
+        self.queue.append(edge)
 
     def __aiter__(self) -> EdgeStream:
         return self
 
     async def __anext__(self) -> Edge:
-        await trio.lowlevel.checkpoint()
-        while True:
-            now = self._clock()
-            self.settle(now)
-            if self._queue:
-                return self._queue.popleft()
-            edge = self._wiring.signal(self._pin).next_edge(now)
-            self._wake = trio.Event()
-            with trio.move_on_after(math.inf if edge is None else edge[0] - now):
-                await self._wake.wait()
+        return (await first_edge([self]))[1]
+
+    def next_edge(self, now: float) -> float:
+        """When the next edge comes if nobody touches the pin; infinity if none does."""
+        edge = self._wiring.signal(self._pin).next_edge(now)
+        return math.inf if edge is None else edge[0]
+
+    def now(self) -> float:
+        """The clock's time."""
+        return self._clock()
+
+
+async def first_edge(streams: Sequence[EdgeStream]) -> tuple[int, Edge]:
+    """The index of the stream with the earliest edge, and that edge; waits for one."""
+    await trio.lowlevel.checkpoint()
+    while True:
+        now = streams[0].now()
+        for stream in streams:
+            stream.settle(now)
+        ready = [(stream.queue[0].time, index) for index, stream in enumerate(streams) if stream.queue]
+        if ready:
+            index = min(ready)[1]
+            return index, streams[index].queue.popleft()
+        wake = trio.Event()
+        for stream in streams:
+            stream.wake = wake
+        with trio.move_on_after(min(stream.next_edge(now) for stream in streams) - now):
+            await wake.wait()
 
 
 def _moment_before(signal: Signal, start: float, end: float) -> float:
@@ -178,12 +196,18 @@ class SimPin:
         if self._pin.drive != signal:
             self._wiring.set_drive(self._pin, signal, self._clock())
 
-    @asynccontextmanager
-    async def edges(self) -> AsyncIterator[EdgeEvents]:
-        """Listen to its edges."""
+    @contextmanager
+    def listening(self) -> Iterator[EdgeStream]:
+        """Its edges while the context is open."""
         stream = EdgeStream(self._wiring, self._pin, self._clock)
         self._pin.watchers.append(stream)
         try:
             yield stream
         finally:
             self._pin.watchers.remove(stream)
+
+    @asynccontextmanager
+    async def edges(self) -> AsyncIterator[EdgeEvents]:
+        """Listen to its edges."""
+        with self.listening() as stream:
+            yield stream

@@ -134,14 +134,14 @@ class FakeArm(OnBench, Arm):
     async def move_through_joint_positions_streamed(
         self, batches: AsyncIterator[Sequence[TrajectoryPoint]], *, extra: Extra = None
     ) -> AsyncGenerator[BatchAck, None]:
-        """Each point is reached at its time, by straight lines between the joints' positions."""
+        """Each point is reached at its time, in straight lines between joint positions; at rest between batches."""
         await self.access()
         begin = self.world.now()
-        async with self._motion.begin(self._halt):
-            async for batch in batches:
+        async for batch in batches:
+            async with self._motion.begin(self._halt):
                 for point in batch:
                     await self._reach(self._checked(point.positions), begin + point.time.total_seconds())
-                yield BatchAck()
+            yield BatchAck()
 
     async def _reach(self, values: Sequence[float], when: float) -> None:
         now = self.world.now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Annotated, ClassVar, Final, TypeVar
 
@@ -10,7 +11,7 @@ import msgspec
 import trio
 
 from hal.sim.board import COUNTS, VOLTS, SimAnalog, SimBoard
-from hal.sim.gpio import DEFAULT_FREQUENCY, EdgeCounter
+from hal.sim.gpio import DEFAULT_FREQUENCY, EdgeCounter, first_edge
 from runtime.builtin.fake.bench import OnBench, finite
 from runtime.components.board import AnalogReading, Board, PowerMode, Tick
 from runtime.resource import Attributes, Extra, Started
@@ -25,7 +26,6 @@ _SPANS: Final = {
     "supply_w": (0.0, 200.0),
 }
 T = TypeVar("T")
-TICK_BUFFER: Final = 256  # ticks between the pins and a slow reader
 
 
 class Analog(msgspec.Struct, kw_only=True, frozen=True):
@@ -156,19 +156,13 @@ class FakeBoard(OnBench, Board):
         """Both edges of each named interrupt, in order."""
         pins = [(name, self._interrupt(name)[0]) for name in pin_names]
         await self.access()
-        send, receive = trio.open_memory_channel[Tick](TICK_BUFFER)
-
-        async def forward(name: str, pin: str, *, task_status: Started) -> None:
-            async with self._board.pin(pin).edges() as edges:
-                task_status.started()
-                async for edge in edges:
-                    await send.send(Tick(name, int(edge.time * 1e9), edge.high))
-
-        async with trio.open_nursery() as nursery:
-            for name, pin in pins:
-                await nursery.start(forward, name, pin)
-            async for tick in receive:
-                yield tick
+        if not pins:
+            await trio.sleep_forever()
+        with ExitStack() as open_streams:
+            streams = [open_streams.enter_context(self._board.pin(pin).listening()) for _, pin in pins]
+            while True:
+                index, edge = await first_edge(streams)
+                yield Tick(pins[index][0], int(edge.time * 1e9), edge.high)
 
     async def set_power_mode(
         self, power_mode: PowerMode, duration: timedelta | None = None, *, extra: Extra = None

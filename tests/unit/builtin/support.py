@@ -1,0 +1,65 @@
+"""A bench to put models on, one by one, as the machine would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+import trio
+
+from hal.sim import World
+from runtime.registry import Registry
+from runtime.resource import Context, Resource
+from schema.attributes import decode
+from schema.names import API, Model, ResourceName
+
+FAKE = "rdk:builtin:fake"
+
+
+class Bench:
+    """Starts models in a nursery, gives each the dependencies that its configuration names, and stops them."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.world = World(seed=7)
+        self.resources: dict[ResourceName, Resource] = {}
+        self._nursery = nursery
+        self._scopes: dict[Resource, tuple[trio.CancelScope, trio.Event]] = {}
+
+    async def add(
+        self,
+        api: str,
+        name: str = "it",
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        model: str = FAKE,
+        depends_on: tuple[str, ...] = (),
+    ) -> Any:
+        """Construct and start one; returns when it is ready."""
+        full = ResourceName(API.parse(api if ":" in api else f"rdk:component:{api}"), name)
+        cls = Registry().find(full.api, Model.parse(model))
+        config, warnings = decode(cls.Config, attributes or {}, path="attributes")
+        assert not warnings
+        wanted = {*config.requires(), *config.uses(), *depends_on}
+        found = {n: r for n, r in self.resources.items() if n.name in wanted or str(n) in wanted}
+        resource = cls(Context(full, config, found, self.world, structlog.get_logger("test")))
+        scope, gone = trio.CancelScope(), trio.Event()
+
+        async def live(*, task_status: trio.TaskStatus[None]) -> None:
+            try:
+                with scope:
+                    await resource.run(task_status=task_status)
+            finally:
+                gone.set()
+
+        await self._nursery.start(live)
+        self.resources[full] = resource
+        self._scopes[resource] = scope, gone
+        return resource
+
+    async def remove(self, resource: Resource) -> None:
+        """Stop one; returns when it has stopped."""
+        scope, gone = self._scopes.pop(resource)
+        scope.cancel()
+        await gone.wait()
+        self.resources = {n: r for n, r in self.resources.items() if r is not resource}
