@@ -21,7 +21,7 @@ async def main(address: str, mode: str, *key: str) -> None:
     )
     robot_options = RobotClient.Options(dial_options=options, check_connection_interval=0, attempt_reconnect_interval=0)
     robot = await RobotClient.at_address(address, robot_options)
-    print("NAMES", *sorted(name.name for name in robot.resource_names))
+    sys.stdout.write(" ".join(["NAMES", *sorted(name.name for name in robot.resource_names)]))
     await robot.close()
 
 
