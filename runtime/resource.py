@@ -1,14 +1,14 @@
 """What a driver author builds on: a resource, its attributes and what it is given.
 
-A driver is a class derived from one of the bases in `runtime.components` or `runtime.services`. It is constructed from a
-Context, then `run` is called in a nursery of its own; it is ready once `task_status.started()` was called; it is stopped by
-cancelling `run`, whose `finally` is its cleanup. While it cleans up, everything it depends on is still alive, and no
-method call is running any more.
+A driver is a class derived from one of the bases in `runtime.components` or `runtime.services`. It is constructed from
+a Context, then `run` is called in a nursery of its own; it is ready once `task_status.started()` was called; it is
+stopped by cancelling `run`, whose `finally` is its cleanup. While it cleans up, everything it depends on is still
+alive, and no method call is running any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -19,9 +19,9 @@ import trio
 from hal.sim import World
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Geometry
-from schema.names import API, ResourceName
+from schema.names import API, Model, ResourceName
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 """What a reading, a command or an `extra` holds: JSON plus bytes (base64 on the wire)."""
 
 Extra: TypeAlias = Mapping[str, Any] | None
@@ -69,12 +69,14 @@ ResourceT = TypeVar("ResourceT", bound="Resource")
 class Resource:
     """Base of every component and service.
 
-    Methods are coroutines and may be cancelled at any checkpoint: by the caller's deadline, by a vanished connection, by
-    CancelOperation and before the resource stops. Raise MachineError (or a subclass) for errors a client should read.
+    Methods are coroutines and may be cancelled at any checkpoint: by the caller's deadline, by a vanished connection,
+    by CancelOperation and before the resource stops. Raise MachineError (or a subclass) for errors a client should
+    read.
     """
 
     API: ClassVar[API]
     Config: ClassVar[type[Attributes]] = Attributes
+    MODEL: ClassVar[Model | None] = None  # set by `model`; built-ins are named in a table instead
 
     def __init__(self, context: Context) -> None:
         self.name = context.name
@@ -106,6 +108,20 @@ class Resource:
     async def get_status(self) -> Mapping[str, Any]:
         """What a person would want to see at a glance; empty by default."""
         return {}
+
+
+def model(triple: str) -> Callable[[type[ResourceT]], type[ResourceT]]:
+    """Class decorator: names the model that a driver implements, such as `acme:demo:thermometer`.
+
+    Raises ConfigError if `triple` is not a model.
+    """
+    named = Model.parse(triple)
+
+    def name(cls: type[ResourceT]) -> type[ResourceT]:
+        cls.MODEL = named
+        return cls
+
+    return name
 
 
 class Component(Resource):
