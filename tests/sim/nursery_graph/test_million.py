@@ -1,0 +1,15 @@
+"""The simulation with a small budget; the million is run by `python -m tests.sim.nursery_graph.million`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.nursery_graph.million import simulate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_thousands_of_events_with_faults(seed: int) -> None:
+    counts = simulate(events=8_000, seed=seed, size=25, world_events=3_000)
+    assert counts["events"] >= 8_000
+    assert {"crash", "refuse", "hang", "deaf", "breaks", "returns", "sick", "apply", "storm", "retry"} <= counts.keys()
