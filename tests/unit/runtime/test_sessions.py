@@ -36,7 +36,9 @@ async def sessions(nursery: trio.Nursery, stops: Stops) -> AsyncIterator[Session
     nursery.cancel_scope.cancel()
 
 
-async def test_a_silent_client_loses_control_after_exactly_one_window(autojump_clock: MockClock, sessions: Sessions, stops: Stops) -> None:
+async def test_a_silent_client_loses_control_after_exactly_one_window(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
     session = sessions.start()
     sessions.command(MOTOR, session)
     sessions.command(ARM, session)
@@ -88,7 +90,9 @@ async def test_a_forgotten_resource_is_not_stopped(autojump_clock: MockClock, se
 
 
 @pytest.mark.parametrize("case", ["unknown", "expired", "owner"])
-async def test_whoever_has_no_living_session_is_told_so(autojump_clock: MockClock, sessions: Sessions, case: str) -> None:
+async def test_whoever_has_no_living_session_is_told_so(
+    autojump_clock: MockClock, sessions: Sessions, case: str
+) -> None:
     session = sessions.start(owner="a")
     if case == "expired":
         await trio.sleep(5)
@@ -109,7 +113,9 @@ async def test_a_heartbeat_at_the_very_deadline_comes_too_late(nursery: trio.Nur
     nursery.cancel_scope.cancel()
 
 
-async def test_resume_goes_on_with_a_living_session_of_the_same_owner(autojump_clock: MockClock, sessions: Sessions) -> None:
+async def test_resume_goes_on_with_a_living_session_of_the_same_owner(
+    autojump_clock: MockClock, sessions: Sessions
+) -> None:
     session = sessions.start(owner="a")
     await trio.sleep(1.5)
     assert sessions.start(resume=session.id, owner="a") is session
@@ -121,7 +127,9 @@ async def test_resume_goes_on_with_a_living_session_of_the_same_owner(autojump_c
     assert sessions.start(resume=session.id, owner="a").id != session.id
 
 
-async def test_a_new_window_counts_for_sessions_started_or_resumed_later(autojump_clock: MockClock, sessions: Sessions) -> None:
+async def test_a_new_window_counts_for_sessions_started_or_resumed_later(
+    autojump_clock: MockClock, sessions: Sessions
+) -> None:
     old = sessions.start()
     sessions.window = 0.5
     new = sessions.start()
@@ -146,7 +154,9 @@ async def test_not_served_means_unavailable(stops: Stops) -> None:
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-async def test_stopping_the_server_expires_nothing(nursery: trio.Nursery, stops: Stops, autojump_clock: MockClock) -> None:
+async def test_stopping_the_server_expires_nothing(
+    nursery: trio.Nursery, stops: Stops, autojump_clock: MockClock
+) -> None:
     sessions = Sessions(stops)
     async with trio.open_nursery() as inner:
         await inner.start(sessions.run)
