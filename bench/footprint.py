@@ -56,7 +56,7 @@ def resident_mib(pid: int) -> float:
 
 def running_resources(port: int) -> int:
     done = subprocess.run(
-        [sys.executable, "-m", "runtime.operator.cli", "resources", "--json", "--address", f"localhost:{port}"],
+        [str(Path(sys.executable).with_name("machine")), "resources", "--json", "--address", f"localhost:{port}"],
         capture_output=True, text=True, cwd=ROOT, timeout=30, check=True,
     )  # fmt: skip
     return len(json.loads(done.stdout))

@@ -11,7 +11,7 @@ from viam.rpc.dial import DialOptions
 async def main(address: str) -> None:
     options = RobotClient.Options(dial_options=DialOptions(insecure=True, disable_webrtc=True))
     async with await RobotClient.at_address(address, options) as robot:
-        motor = Motor.from_robot(robot, "left-motor")
+        motor = Motor.from_robot(robot, "left")
         await motor.go_for(rpm=60, revolutions=2)
         print(f"turned to {await motor.get_position():.2f} revolutions")
 

@@ -106,7 +106,7 @@ class Server:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `machine ARGUMENTS` against this server."""
         return subprocess.run(
-            [sys.executable, "-m", "runtime.operator.cli", *arguments, "--address", self.address],
+            [str(Path(sys.executable).with_name("machine")), *arguments, "--address", self.address],
             capture_output=True,
             text=True,
             timeout=60,
