@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
@@ -90,10 +91,11 @@ class Controls:
     async def _form(self, request: Request) -> dict[str, str]:
         """The fields of a guarded form; raises MachineError. Only the plain encoding of forms is spoken."""
         body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_FORM:
-                raise MachineError(f"the form is larger than {MAX_FORM} bytes", kind=ErrorKind.INVALID)
+        async with aclosing(request.stream()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > MAX_FORM:
+                    raise MachineError(f"the form is larger than {MAX_FORM} bytes", kind=ErrorKind.INVALID)
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
         self._forgery.check_form(request, form)
         return form
