@@ -1,0 +1,96 @@
+"""The machine document against hostile text: `pytest tests/fuzz/fuzz_config.py`, or run it where atheris is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schema.diff import difference
+from schema.errors import ConfigError
+from schema.machine import KEYS, MachineDocument, decode
+from schema.resources import RESOURCE_TYPES
+from schema.substitution import fill, substitute
+
+
+def one(data: bytes) -> None:
+    """Decode `data` and use the result in every way; anything but a clean answer is an exception."""
+    found = decode(data)
+    for finding in (*found.problems, *found.warnings):
+        assert isinstance(finding, ConfigError)
+        assert finding.reason
+        assert finding.path or found.document is None or finding.path in KEYS
+        str(finding)
+    assert found.document is not None or found.problems
+    if found.document is None:
+        return
+    assert len(found.document.broken) <= len(found.problems)
+    for entry in found.document.resources:
+        assert entry.api.type == RESOURCE_TYPES[entry.path.partition(".")[0]]
+        assert entry.version
+    filled, _ = fill(found.document, {})
+    assert not difference(found.document, filled)
+    difference(MachineDocument(), found.document)
+    repr(found.document)
+    if b"${" in data:
+        substitute(data.decode(), {"A": '"'})
+
+
+words = st.sampled_from(
+    [
+        "a", "b", "world", "rdk:component:motor", "rdk:service:motion", "motor", "fake", "x:y:z", "10s", "api-key",
+        "debug", "${A}", "${environment.A}", "/", ":", "", "a" * 61,
+    ]
+)  # fmt: skip
+keys = st.sampled_from(
+    [
+        "name", "api", "type", "namespace", "model", "attributes", "depends_on", "frame", "log_configuration", "level",
+        "service_configs", "translation", "orientation", "geometry", "value", "x", "r", "th", "id", "key", "secret",
+        "config", "handlers", "address", "executable_path", "env", "status", "error", "schedule", "resource", "method",
+        "package",
+        "pattern", "sessions", "heartbeat_window", "bind_address", "sensor_name", "maintenance_allowed_key", "subtype",
+    ]
+)  # fmt: skip
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words | st.text()
+)
+trees = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys | st.text(max_size=3), inner, max_size=8),
+    max_leaves=25,
+)
+documents = st.dictionaries(st.sampled_from(KEYS), trees | st.lists(trees, max_size=3))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(data: bytes) -> None:
+    one(data)
+
+
+@given(documents)
+def test_any_json(document: dict[str, Any]) -> None:
+    one(json.dumps(document).encode())
+
+
+@given(documents, st.data())
+def test_json_with_an_accident(document: dict[str, Any], data: st.DataObject) -> None:
+    text = bytearray(json.dumps(document).encode())
+    position = data.draw(st.integers(0, len(text) - 1))
+    text[position : position + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    one(bytes(text))
+
+
+def main() -> None:
+    """Let atheris search; it is no dependency of the project and must be installed by hand."""
+    import atheris  # type: ignore[import-not-found]
+
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
