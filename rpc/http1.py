@@ -21,7 +21,6 @@ from rpc.grpc_web import WebCall, content_of
 from rpc.http1_head import Head, HeadError, find_end, parse
 from rpc.http_limits import HttpLimits
 from rpc.web import Content, is_grpc, is_preflight, preflight
-from rpc.websocket import is_upgrade, serve_websocket
 from rpc.wire import Outbox, Wire
 
 _log = logging.getLogger("rpc.http1")
@@ -90,17 +89,7 @@ class Http1Connection:
         if not raw:
             return False
         head = parse(raw, self.limits, scheme=self.scheme)
-        if self.app is not None and is_upgrade(head):
-            self.wire.push_back(raw + rest)
-            await serve_websocket(
-                self.app,
-                self.wire,
-                head,
-                scheme=self.scheme,
-                peer=self.peer,
-                limits=self.limits,
-                closing=self.closing,
-            )
+        if self.app is not None and await self._websocket(self.app, head, raw + rest):
             return False
         self._h11.receive_data(raw + rest)
         self._next_event()
@@ -111,6 +100,19 @@ class Http1Connection:
         self._callback = None
         await self._out.below(0)
         return await self._ready_for_another()
+
+    async def _websocket(self, app: ASGIApp, head: Head, received: bytes) -> bool:
+        if "websocket" not in head.tokens("upgrade"):
+            return False
+        from rpc.websocket import is_upgrade, serve_websocket  # with its libraries, for the first one
+
+        if not is_upgrade(head):
+            return False
+        self.wire.push_back(received)
+        await serve_websocket(
+            app, self.wire, head, scheme=self.scheme, peer=self.peer, limits=self.limits, closing=self.closing
+        )
+        return True
 
     async def _answer(self, head: Head) -> None:
         fields = dict(head.fields)

@@ -13,7 +13,7 @@ import ssl
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -21,11 +21,12 @@ from rpc.addresses import group_of
 from rpc.asgi import ASGIApp, fallback
 from rpc.call import ServerCore
 from rpc.carrier import Peer
-from rpc.http1 import Http1Connection
 from rpc.http2_server import serve_http2
 from rpc.http_limits import HttpLimits
-from rpc.tls import ServerTls
 from rpc.wire import Wire
+
+if TYPE_CHECKING:
+    from rpc.tls import ServerTls
 
 
 class Speech(Enum):
@@ -131,7 +132,7 @@ class _Port:
         wire, scheme = Wire(stream, stall=stall), "http"
         with trio.move_on_after(self.core.limits.handshake_timeout) as patience:
             if self.tls is not None and await _first_byte(stream, wire) == _TLS_HANDSHAKE:
-                context = self.tls.context if isinstance(self.tls, ServerTls) else self.tls
+                context = self.tls if isinstance(self.tls, ssl.SSLContext) else self.tls.context
                 secure = trio.SSLStream(_below(stream, wire), context, server_side=True, https_compatible=True)
                 await secure.do_handshake()
                 peer = Peer(peer.address, secure.getpeercert() or None)
@@ -147,6 +148,8 @@ class _Port:
             below, preread = wire.release()
             await serve_http2(below, self.core, preread=preread, scheme=scheme)
         elif speech is Speech.HTTP1:
+            from rpc.http1 import Http1Connection  # with h11, for the first one
+
             http1 = Http1Connection(wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits)
             await http1.run()
 
