@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import termios
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,10 @@ def open_serial(path: str, settings: SerialSettings) -> trio.abc.Stream:
     # The duplicate keeps the configuration and the lock: they belong to the open file, not to the descriptor.
     fd = os.dup(port.fileno())
     port.close()
+    # pyserial asks the terminal to return nothing at once when nothing is there; a vanished device reads just so.
+    attributes = termios.tcgetattr(fd)
+    attributes[6][termios.VMIN] = 1
+    termios.tcsetattr(fd, termios.TCSANOW, attributes)
     return DescriptorStream(fd, path)
 
 

@@ -10,6 +10,7 @@ from hal.sim.motion import Spin
 from hal.sim.shaft import Shaft
 
 ROUNDING: Final = 1e-6  # ticks: a position reached by arithmetic counts as reached
+HORIZON: Final = 1e9  # seconds beyond which no edge is looked for: a shaft that slow stands still
 _BISECTIONS: Final = 60  # halvings of a float interval until it cannot be halved further
 
 
@@ -70,33 +71,38 @@ class Phase:
 
     def edges(self, after: float, until: float) -> tuple[int, int]:
         """Counted between turning points, not enumerated."""
+        ticks = ticks_at(self.shaft, self.ticks_per_rotation, after)
         rises = falls = 0
-        ticks = None
-        for start, end, spin in self._pieces(after, until):
-            begin = self._ticks(spin, start) if ticks is None else ticks
-            ticks = self._ticks(spin, end)
-            up, down = self._changes(begin, ticks)
-            rises, falls = rises + up, falls + down
+        ends = [self._ticks(spin, end) for _, end, spin in self._pieces(after, until)]
+        # The brake holds the shaft at the end of a coast: the last word is the position itself.
+        for end in (*ends, ticks_at(self.shaft, self.ticks_per_rotation, until)):
+            up, down = self._changes(ticks, end)
+            rises, falls, ticks = rises + up, falls + down, end
         return rises, falls
 
     def next_edge(self, after: float) -> tuple[float, bool] | None:
         """Found by halving the span in which the track changes."""
+        ticks = ticks_at(self.shaft, self.ticks_per_rotation, after)
         for start, end, spin in self._pieces(after, math.inf):
-            begin = self._ticks(spin, start)
+            if self._boundary(self._ticks(spin, start)) != self._boundary(ticks):
+                return max(start, math.nextafter(after, math.inf)), not self._level(ticks)
             if math.isinf(end):
-                if spin.target == 0:
-                    end = spin.settled()
-                else:
-                    end = max(start, spin.settled()) + 8 / (abs(spin.target) * self.ticks_per_rotation)
-                end = max(end, start)
-            if self._boundary(self._ticks(spin, end)) == self._boundary(begin):
+                end = self._last_edge(spin, start)
+            if self._boundary(self._ticks(spin, end)) == self._boundary(ticks):
                 continue
             low, high = start, end
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
-                if self._boundary(self._ticks(spin, middle)) == self._boundary(begin):
+                if self._boundary(self._ticks(spin, middle)) == self._boundary(ticks):
                     low = middle
                 else:
                     high = middle
-            return max(high, math.nextafter(after, math.inf)), not self._level(begin)
+            return max(high, math.nextafter(after, math.inf)), not self._level(ticks)
         return None
+
+    def _last_edge(self, spin: Spin, start: float) -> float:
+        """A time by which an unending motion has passed a change of the track, if it ever does."""
+        end = max(start, spin.settled())
+        if spin.target != 0:
+            end += 8 / (abs(spin.target) * self.ticks_per_rotation)
+        return min(end, start + HORIZON)

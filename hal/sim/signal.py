@@ -58,12 +58,23 @@ class Square:
     frequency: float
     duty: float
 
-    def _phase(self, t: float) -> float:
-        return (t - self.since) * self.frequency
+    def _time(self, k: int) -> float:
+        """When the k-th edge is: even ones rise, odd ones fall."""
+        return self.since + (k // 2 + (self.duty if k % 2 else 0.0)) / self.frequency
+
+    def _index(self, t: float) -> int:
+        """The last edge at or before `t`; all else is derived from it, so rounding loses and doubles no edge."""
+        phase = (t - self.since) * self.frequency
+        k = 2 * math.floor(phase) + (phase % 1.0 >= self.duty)
+        while self._time(k) > t:
+            k -= 1
+        while self._time(k + 1) <= t:
+            k += 1
+        return k
 
     def level(self, t: float) -> bool:
         """High in the first part of each period."""
-        return self._phase(t) % 1.0 < self.duty
+        return self._index(t) % 2 == 0
 
     def mean(self, t: float) -> float:
         """The duty."""
@@ -71,18 +82,11 @@ class Square:
 
     def edges(self, after: float, until: float) -> tuple[int, int]:
         """Counted, not enumerated: any span costs the same."""
-        first, last = self._phase(after), self._phase(until)
-        return (
-            math.floor(last) - math.floor(first),
-            math.floor(last - self.duty) - math.floor(first - self.duty),
-        )
+        first, last = self._index(after), self._index(until)
+        rises = last // 2 - first // 2
+        return rises, last - first - rises
 
     def next_edge(self, after: float) -> tuple[float, bool] | None:
-        """The next whole period, or the end of this one's high part."""
-        phase = self._phase(after)
-        rise = math.floor(phase) + 1
-        fall = math.floor(phase - self.duty) + 1 + self.duty
-        high = rise < fall
-        when = self.since + (rise if high else fall) / self.frequency
-        # Rounding may put the edge at or before the time asked about; the smallest step ahead keeps readers moving.
-        return max(when, math.nextafter(after, math.inf)), high
+        """The one after the last."""
+        k = self._index(after) + 1
+        return self._time(k), k % 2 == 0

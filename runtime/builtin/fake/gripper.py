@@ -25,9 +25,7 @@ class FakeGripperConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated gripper."""
 
     opening_mm: Annotated[float, msgspec.Meta(gt=0)] = 80.0  # between the jaws when open
-    object_mm: Annotated[float, msgspec.Meta(ge=0)] = (
-        0.0  # width of the thing between the jaws; 0 means nothing is there
-    )
+    object_mm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # width of the thing between the jaws; 0 means nothing
 
     def __post_init__(self) -> None:
         if self.object_mm >= self.opening_mm:

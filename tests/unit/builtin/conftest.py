@@ -10,5 +10,5 @@ from tests.unit.builtin.support import Bench
 
 @pytest.fixture
 async def bench(nursery: trio.Nursery) -> Bench:
-    """A bench on the test's clock: virtual if the test asks for `autojump_clock`, real if the model touches the kernel."""
+    """A bench on the test's clock: virtual if the test asks for `autojump_clock`, else real."""
     return Bench(nursery)

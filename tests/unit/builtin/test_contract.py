@@ -147,9 +147,7 @@ async def test_every_method_answers(bench: Bench, autojump_clock: MockClock, api
 
 
 @pytest.mark.parametrize("api", [api for api in FAKES if api.startswith("rdk:component:")])
-async def test_an_injected_fault_is_the_error_of_every_own_method(
-    bench: Bench, autojump_clock: MockClock, api: str
-) -> None:
+async def test_an_injected_fault_strikes_every_own_method(bench: Bench, autojump_clock: MockClock, api: str) -> None:
     resource = await bench.add(api, attributes=ATTRIBUTES.get(api))
     own = [m for m in vars(base_of(type(resource))) if m in methods(base_of(type(resource)))] or ["do_command"]
     for method in own:

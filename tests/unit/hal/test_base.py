@@ -1,0 +1,84 @@
+"""Bases: where the wheels have brought them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hal.sim.base import Place, SimBase, advance
+from hal.sim.motor import SimMotor
+
+
+def rover() -> tuple[SimMotor, SimMotor, SimBase]:
+    left, right = SimMotor("l", 60.0, 0.0), SimMotor("r", 60.0, 0.0)
+    base = SimBase("base", [left], [right], circumference_mm=1000.0, width_mm=500.0)
+    base.open(0.0)
+    return left, right, base
+
+
+powers = st.floats(-1, 1)
+
+
+@given(
+    st.lists(st.tuples(powers, powers, st.floats(0.01, 2)), min_size=1, max_size=4),
+    st.lists(st.floats(0, 10), max_size=10),
+)
+def test_no_drift_however_often_it_is_read(drives: list[tuple[float, float, float]], reads: list[float]) -> None:
+    _, _, alone = bases = rover()
+    watched = rover()
+    now = 0.0
+    for left, right, span in drives:
+        for one in (bases, watched):
+            one[0].shaft.drive(left, now)
+            one[1].shaft.drive(right, now)
+        for read in reads:
+            watched[2].place(now + read % span)
+        now += span
+    assert watched[2].place(now) == alone.place(now)
+
+
+def test_equal_wheels_go_straight_ahead() -> None:
+    left, right, base = rover()
+    for motor in (left, right):
+        motor.shaft.drive(1.0, 0.0)
+        motor.shaft.stop_at(3.0, 0.0)
+    place = base.place(100.0)
+    assert (place.x, place.y, place.heading) == pytest.approx((0, 3000, 0), abs=1e-6)
+
+
+def test_opposite_wheels_turn_on_the_spot_to_the_left() -> None:
+    left, right, base = rover()
+    left.shaft.drive(-1.0, 0.0)
+    right.shaft.drive(1.0, 0.0)
+    quarter = math.pi / 2 * 250 / 1000
+    left.shaft.stop_at(-quarter, 0.0)
+    right.shaft.stop_at(quarter, 0.0)
+    place = base.place(50.0)
+    assert (place.x, place.y, place.heading) == pytest.approx((0, 0, 90), abs=1e-6)
+
+
+def test_a_full_circle_comes_back() -> None:
+    place = Place()
+    for _ in range(4):
+        place = advance(place, 100.0, 200.0, 100.0 / (math.pi / 2))
+    assert (place.x, place.y) == pytest.approx((0, 0), abs=1e-9)
+    assert place.heading == pytest.approx(360)
+
+
+def test_an_hour_of_driving_is_read_at_once() -> None:
+    left, right, base = rover()
+    left.shaft.drive(0.5, 0.0)
+    right.shaft.drive(0.6, 0.0)
+    assert len(base._moments(0.0, 3600.0)) < 1000
+    linear, angular = base.speeds(3600.0)
+    assert linear == pytest.approx(550)
+    assert angular == pytest.approx(math.degrees(100 / 500))
+
+
+def test_a_stopped_base_lets_go_of_its_wheels() -> None:
+    left, right, base = rover()
+    base.close(1.0)
+    assert left.shaft.watchers == right.shaft.watchers == []

@@ -1,0 +1,140 @@
+"""Write docs/reference/models.md from the table of built-in models and their configuration classes.
+
+`python tools/gen_model_reference.py` writes the page, with `--check` it only says whether the page is current.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "models.md"
+HEAD = """# Built-in models
+
+<!-- Written by tools/gen_model_reference.py; change the configuration classes instead. -->
+
+A resource names its API and one of these models. A model of one word means `rdk:builtin:<word>`. Attributes without a
+default must be given; unknown ones are accepted with a warning. Models called `fake` live on the simulated bench:
+what one drives, the others feel.
+"""
+
+
+def main() -> int:
+    """Write or check; 1 if the page is not current."""
+    text = page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.exists() or PAGE.read_text() != text:
+            print(f"{PAGE.relative_to(ROOT)} is not current: run python tools/gen_model_reference.py")
+            return 1
+        return 0
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(text)
+    return 0
+
+
+def page() -> str:
+    """The whole page."""
+    from runtime.builtin import BUILTIN
+
+    parts = [HEAD]
+    heading = ""
+    for (api, model), path in sorted(BUILTIN.items()):
+        if api != heading:
+            heading = api
+            parts.append(f"\n## `{api}`\n")
+        module, _, name = path.partition(":")
+        parts.append(_model(model, getattr(importlib.import_module(module), name)))
+    return "".join(parts)
+
+
+def _model(model: str, cls: Any) -> str:
+    about = inspect.getdoc(inspect.getmodule(cls)) or ""
+    lines = [f"\n### `{model.rpartition(':')[2]}`\n", about.partition("\n\n")[0].replace("\n", " ")]
+    lines.append((inspect.getdoc(cls) or "").replace("\n", " "))
+    rows = _rows(cls.Config, "")
+    if rows:
+        lines += ["", "| attribute | type | default | meaning |", "|---|---|---|---|", *rows]
+    else:
+        lines += ["", "No attributes."]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(config: type[msgspec.Struct], prefix: str) -> list[str]:
+    comments = _comments(config)
+    rows = []
+    for field in msgspec.structs.fields(config):
+        annotation, meaning = comments[field.name]
+        if field.required:
+            default = "required"
+        else:
+            value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+            default = f"`{msgspec.json.encode(value).decode()}`"
+        rows.append(f"| `{prefix}{field.encode_name}` | {_cell(annotation)} | {_cell(default)} | {_cell(meaning)} |")
+        for nested in _structs(field.type):
+            rows += _rows(nested, f"{prefix}{field.encode_name}{'[]' if 'tuple' in annotation else ''}.")
+    return rows
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    """The structs that a type is made of."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [kind]
+    return [struct for part in getattr(kind, "__args__", ()) for struct in _structs(part)]
+
+
+def _comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
+    """Type and comment of each field, as written in the class."""
+    source = inspect.getsource(config)
+    lines = source.splitlines()
+    body = ast.parse(source).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for node in body.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            line = lines[(node.end_lineno or node.lineno) - 1]
+            comment = line[node.end_col_offset or 0 :].partition("# ")[2].strip()
+            if not comment:
+                raise SystemExit(f"{config.__module__}.{config.__name__}.{node.target.id} has no comment")
+            found[node.target.id] = _type(node.annotation), comment
+    return found
+
+
+_WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
+
+
+def _type(node: ast.expr) -> str:
+    """A Python annotation in words."""
+    match node:
+        case ast.Name(id=name):
+            return _WORDS.get(name, name)
+        case ast.Constant(value=None):
+            return "null"
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            words = [word for word in (_type(left), _type(right)) if word != "null"]
+            return " or ".join(words)
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=elements)):
+            return _type(elements[0])
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=elements)):
+            return f"list (tuple) of {_type(elements[0])}"
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=elements)):
+            return f"object of {_type(elements[1])}"
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Tuple(elts=elements)):
+            return " or ".join(ast.unparse(element) for element in elements)
+        case _:
+            return ast.unparse(node)
+
+
+def _cell(text: str) -> str:
+    return text.replace("list (tuple) of", "list of").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    raise SystemExit(main())
