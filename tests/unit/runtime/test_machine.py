@@ -1,0 +1,276 @@
+"""Behaviour of a whole machine in memory: configuration, calls, operations, sessions, stopping, maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from runtime.components.motor import Motor
+from runtime.components.sensor import Sensor
+from runtime.maintenance import RETRY_INTERVAL
+from runtime.memory import MemoryMachine, open_machine
+from runtime.registry import Registry
+from runtime.resource import Attributes, Extra
+from runtime.status import MachineState
+from schema.errors import ErrorKind, MachineError
+from schema.names import Model
+
+ROBOT = "viam.robot.v1.RobotService"
+STOPPED: list[tuple[float, str, Any]] = []
+
+
+class Speed(Attributes):
+    speed: float = 0.0
+
+
+class SlowMotor(Motor):
+    """Turns until told otherwise."""
+
+    Config = Speed
+
+    async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
+        pass
+
+    async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
+        await trio.sleep_forever()
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        STOPPED.append((trio.current_time(), self.name.name, extra))
+        if self.name.name == "jammed":
+            raise MachineError("it does not stop")
+
+    async def is_moving(self) -> bool:
+        return False
+
+
+class Permission(Sensor):
+    """Says whether maintenance is allowed."""
+
+    readings: ClassVar[dict[str, Any]] = {}
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
+        return self.readings
+
+
+def registry() -> Registry:
+    found = Registry({})
+    for cls in (SlowMotor, Permission):
+        found.add(cls.API, Model.parse("test"), cls)
+    return found
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": "rdk:component:motor", "model": "test", "attributes": attributes}
+
+
+SENSOR = {"name": "permission", "api": "rdk:component:sensor", "model": "test"}
+WINDOW = {"sensor_name": "rdk:component:sensor/permission", "maintenance_allowed_key": "allowed"}
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    STOPPED.clear()
+    Permission.readings = {"allowed": True}
+
+
+async def settle(memory: MemoryMachine) -> None:
+    await wait_all_tasks_blocked()
+    await memory.graph.settled()
+    await wait_all_tasks_blocked()
+
+
+async def go_for(memory: MemoryMachine, name: str, outcomes: list[Any], **metadata: str) -> None:
+    try:
+        await memory.client(metadata).call("rdk:component:motor", name, "go_for", rpm=1.0, revolutions=1.0)
+    except MachineError as error:
+        outcomes.append(error)
+
+
+async def test_one_bad_entry_is_nobody_elses_problem(autojump_clock: MockClock) -> None:
+    bad = {**motor("wrong"), "attributes": {"speed": "fast"}}
+    unknown = {**motor("unknown"), "model": "tset"}
+    async with open_machine({"components": [motor("good"), bad, unknown]}, registry=registry()) as memory:
+        await settle(memory)
+        assert memory.machine.state is MachineState.RUNNING
+        states = {one.name.partition("/")[2]: one for one in memory.machine.status().resources}
+        assert states["good"].state == "ready"
+        assert states["wrong"].state == states["unknown"].state == "unhealthy"
+        assert "components.1.attributes.speed" in states["wrong"].reason
+        assert "did you mean rdk:builtin:test" in states["unknown"].reason
+        with pytest.raises(MachineError, match=r"attributes\.speed") as caught:
+            await memory.client().call("rdk:component:motor", "wrong", "is_moving")
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_bad_json_keeps_the_configuration_and_says_so(autojump_clock: MockClock) -> None:
+    async with open_machine({"components": [motor("m")], "revision": "1"}, registry=registry()) as memory:
+        await settle(memory)
+        driver = memory.machine.find("m").resource
+        memory.write(b'{"components": [')
+        await settle(memory)
+        status = memory.machine.status()
+        assert status.config.rejected
+        assert status.config.revision == "1"
+        assert memory.machine.find("m").resource is driver
+        memory.write({"components": [motor("m")], "revision": "2"})
+        await settle(memory)
+        status = memory.machine.status()
+        assert (status.config.rejected, status.config.revision) == ("", "2")
+        assert memory.machine.find("m").resource is driver  # only the revision is new
+
+
+async def test_keys_and_session_window_change_without_touching_resources(autojump_clock: MockClock) -> None:
+    document = {"components": [motor("m")]}
+    async with open_machine(document, registry=registry()) as memory:
+        await settle(memory)
+        driver = memory.machine.find("m").resource
+        port = memory.graph.snapshot()["internal/rpc"].runs
+        auth = {"handlers": [{"type": "api-key", "config": {"id": "secret"}}]}
+        memory.write({**document, "auth": auth, "network": {"sessions": {"heartbeat_window": "5s"}}})
+        await settle(memory)
+        assert memory.serving.gate.enabled
+        assert memory.machine.sessions.window == 5.0
+        assert memory.machine.find("m").resource is driver
+        assert memory.graph.snapshot()["internal/rpc"].runs == port
+        memory.write({**document, "network": {"bind_address": "localhost:9"}})
+        await settle(memory)
+        assert not memory.serving.gate.enabled
+        assert memory.graph.snapshot()["internal/rpc"].runs == port + 1
+        assert memory.machine.find("m").resource is driver
+
+
+async def test_stop_all_cancels_others_stops_everything_and_lists_failures(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    outcomes: list[Any] = []
+    async with open_machine({"components": [motor("a"), motor("jammed"), motor("z")]}, registry=registry()) as memory:
+        await settle(memory)
+        nursery.start_soon(go_for, memory, "a", outcomes)
+        await wait_all_tasks_blocked()
+        name = {"namespace": "rdk", "type": "component", "subtype": "motor", "name": "z"}
+        with pytest.raises(MachineError, match="jammed: it does not stop"):
+            await memory.client().call(ROBOT, "", "stop_all", extra=[{"name": name, "params": {"soft": True}}])
+        assert [error.kind for error in outcomes] == [ErrorKind.CANCELLED]
+        assert {(one, str(extra)) for _, one, extra in STOPPED} == {
+            ("a", "None"),
+            ("jammed", "None"),
+            ("z", "{'soft': True}"),
+        }
+        STOPPED.clear()
+    assert {one for _, one, _ in STOPPED} == {"a", "jammed", "z"}  # at rest before they end, too
+
+
+async def test_operations_can_be_listed_cancelled_and_waited_for(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    outcomes: list[Any] = []
+    opid = "12345678-1234-4234-8234-123456789abc"
+    async with open_machine({"components": [motor("a")]}, registry=registry()) as memory:
+        await settle(memory)
+        client = memory.client()
+        nursery.start_soon(lambda: go_for(memory, "a", outcomes, opid=opid))
+        await wait_all_tasks_blocked()
+        (operation,) = await client.call(ROBOT, "", "get_operations")
+        assert (operation["id"], operation["method"].rpartition("/")[2]) == (opid, "GoFor")
+        ended = trio.Event()
+
+        async def block() -> None:
+            await memory.client().call(ROBOT, "", "block_for_operation", id=opid)
+            ended.set()
+
+        nursery.start_soon(block)
+        await wait_all_tasks_blocked()
+        assert not ended.is_set()
+        await client.call(ROBOT, "", "cancel_operation", id=opid)
+        await ended.wait()
+        assert [error.kind for error in outcomes] == [ErrorKind.CANCELLED]
+
+
+async def test_a_vanished_client_stops_what_it_commanded_and_only_that(autojump_clock: MockClock) -> None:
+    async with open_machine({"components": [motor("mine"), motor("other")]}, registry=registry()) as memory:
+        await settle(memory)
+        session = await memory.client().call(ROBOT, "", "start_session")
+        client = memory.client({"viam-sid": session["id"]})
+        begun = trio.current_time()
+        await client.call("rdk:component:motor", "mine", "set_power", power_pct=0.5)
+        await client.call("rdk:component:motor", "other", "is_moving")  # not monitored
+        await trio.sleep(1.9)
+        assert STOPPED == []
+        await trio.sleep(5)
+        ((when, name, _),) = STOPPED
+        assert name == "mine"
+        assert when - begun <= 2.1
+        with pytest.raises(MachineError, match="SESSION_EXPIRED") as caught:
+            await client.call("rdk:component:motor", "mine", "set_power", power_pct=0.5)
+        assert caught.value.kind is ErrorKind.INVALID
+
+
+async def test_calls_in_flight_are_bounded_per_resource(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    outcomes: list[Any] = []
+    async with open_machine({"components": [motor("a"), motor("b")]}, registry=registry()) as memory:
+        await settle(memory)
+        for _ in range(memory.serving.dispatch.requests_limit):
+            nursery.start_soon(go_for, memory, "a", outcomes)
+        await wait_all_tasks_blocked()
+        with pytest.raises(MachineError, match=r"rdk:component:motor/a has 100 calls in flight \(100 GoFor\)") as caught:
+            await memory.client().call("rdk:component:motor", "a", "is_moving")
+        assert caught.value.kind is ErrorKind.EXHAUSTED
+        await memory.client().call("rdk:component:motor", "b", "is_moving")
+        nursery.cancel_scope.cancel()
+
+
+async def test_maintenance_holds_a_configuration_back(autojump_clock: MockClock) -> None:
+    document = {"components": [SENSOR, motor("m")], "maintenance": WINDOW}
+    Permission.readings = {"allowed": False}
+    async with open_machine(document, registry=registry()) as memory:
+        await settle(memory)  # the first one is never held back
+        driver = memory.machine.find("m").resource
+        memory.write({**document, "components": [SENSOR, motor("m", speed=2.0)], "network": {"bind_address": ":7"}})
+        await settle(memory)
+        status = memory.machine.status()
+        assert "allowed is false" in status.config.pending
+        assert not status.restart_allowed
+        assert memory.machine.find("m").resource is driver
+        assert memory.graph.snapshot()["internal/rpc"].runs == 2  # the port follows at once
+        Permission.readings = {"allowed": True}
+        await trio.sleep(RETRY_INTERVAL + 1)
+        await settle(memory)
+        status = memory.machine.status()
+        assert status.config.pending == ""
+        assert status.restart_allowed
+        assert memory.machine.find("m").resource.attributes.speed == 2.0
+
+
+async def test_shutdown_stops_the_machine(autojump_clock: MockClock) -> None:
+    async with open_machine({"components": [motor("m")]}, registry=registry()) as memory:
+        await settle(memory)
+        await memory.client().call(ROBOT, "", "shutdown")
+        assert memory.machine.stopping.is_set()
+        await trio.sleep_forever()  # ends with the graph
+    assert [name for _, name, _ in STOPPED] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("m", None, ""),
+        ("rdk:component:motor/m", None, ""),
+        ("n", ErrorKind.NOT_FOUND, "no resource 'n'"),
+        ("motr", ErrorKind.NOT_FOUND, "did you mean 'motor'"),
+        ("twin", ErrorKind.INVALID, "full name"),
+    ],
+)
+async def test_find_by_name(name: str, kind: ErrorKind | None, words: str, autojump_clock: MockClock) -> None:
+    twins = [motor("twin"), {**SENSOR, "name": "twin"}]
+    async with open_machine({"components": [motor("m"), motor("motor"), *twins]}, registry=registry()) as memory:
+        await settle(memory)
+        if kind is None:
+            assert memory.machine.find(name).name.name == "m"
+            return
+        with pytest.raises(MachineError, match=words) as caught:
+            memory.machine.find(name)
+        assert caught.value.kind is kind
