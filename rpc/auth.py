@@ -176,7 +176,8 @@ def bearer(authorization: str) -> str:
 def credentials_of(
     handlers: Iterable[Mapping[str, Any]], *, hosts: Iterable[str] = (), path: str = "auth.handlers"
 ) -> tuple[list[Credential], list[ConfigError]]:
-    """What the `auth.handlers` of a machine document configure, and what is wrong with them; a bad one is left out.
+    """What the `auth.handlers` of a machine document configure, and what is wrong with them; a bad one is left out,
+    so never open a server for a document that has problems here.
 
     `{"type": "api-key", "config": {id: key, ..., "keys": [ids]}}`; with `keys` only the ids in it count. The secret
     types take `{"secret": text}` or `{"secrets": [texts]}` and `entities`, by default `hosts`. Errors never show a

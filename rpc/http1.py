@@ -237,10 +237,13 @@ class Http1Connection:
                 if self._h11.our_state is h11.SEND_RESPONSE:
                     self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
             with trio.move_on_at(self._body_deadline) as patience:
-                data = await self.wire.receive_some()
-                if not data:
+                try:
+                    data = await self.wire.receive_some()
+                    if not data:
+                        raise trio.BrokenResourceError("the peer has gone in the middle of its request")
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._gone()
-                    raise trio.BrokenResourceError("the peer has gone in the middle of its request")
+                    raise
                 self._h11.receive_data(data)
             if patience.cancelled_caught:
                 self._last = True
@@ -332,7 +335,10 @@ class PageExchange:
         if self._body_ended.is_set():
             await trio.lowlevel.checkpoint()
             return b""
-        data = await self._connection.receive()
+        try:
+            data = await self._connection.receive()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.sleep_forever()  # cancelled with its exchange; an error would make the page answer nobody
         if not data:
             self._body_ended.set()
         return data

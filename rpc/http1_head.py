@@ -71,11 +71,11 @@ def find_end(data: bytes | bytearray, limits: HttpLimits) -> int:
         raise HeadError(400, "lines must end with CR LF")
     if end >= 0:
         return end + 4
-    if len(data) > limits.max_head:
-        raise HeadError(431, f"the request's head is larger than {limits.max_head} bytes")
     line = data.find(b"\r\n")
     if (len(data) if line < 0 else line) > limits.max_target + 64:
         raise HeadError(414, f"the request's target is longer than {limits.max_target} bytes")
+    if len(data) > limits.max_head:
+        raise HeadError(431, f"the request's head is larger than {limits.max_head} bytes")
     return 0
 
 

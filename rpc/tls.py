@@ -126,8 +126,9 @@ def _examine(certificate: Path, key: Path) -> CertificateFacts:
             f"{certificate} holds no readable PEM certificate",
             remedy="give the file that begins with -----BEGIN CERTIFICATE-----, the server's own certificate first",
         ) from None
+    pem = _read(key, "key")
     try:
-        private = serialization.load_pem_private_key(_read(key, "key"), None)
+        private = serialization.load_pem_private_key(pem, None)
     except TypeError:
         raise TlsError(
             f"the TLS key {key} is encrypted", remedy="store it without a pass phrase, readable by this user only"

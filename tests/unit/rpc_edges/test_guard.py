@@ -1,0 +1,188 @@
+"""The guard of pages: origins, names, tokens, the login form."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from rpc.auth import API_KEY, Authenticator, Credential
+from rpc.guard import Guard, identity_of
+from rpc.login import local_target
+from tests.unit.rpc_edges.support import PEER, serving
+
+KEY = Credential(API_KEY, "id", "the-key")
+HTML = ("accept", "text/html,*/*")
+
+
+async def show(request: Request) -> JSONResponse:
+    who = identity_of(request.scope)
+    return JSONResponse({"who": who and who.entity, "on": request.scope["state"]["authentication"]})
+
+
+async def socket(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.close()
+
+
+PAGES = Starlette(
+    routes=[
+        Route("/", show, methods=["GET", "POST"]),
+        Route("/healthz", show),
+        Route("/page", show),
+        WebSocketRoute("/ws", socket),
+    ]
+)
+
+
+def guarded(*keys: Credential, names: tuple[str, ...] | None = ()) -> tuple[Guard, Authenticator]:
+    gate = Authenticator(credentials=keys)
+    return Guard(PAGES, gate, names=names), gate
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([], 200),
+        ([("origin", "http://localhost:8080")], 200),
+        ([("origin", "HTTP://LOCALHOST:8080")], 200),
+        ([("origin", "https://localhost:8080")], 403),
+        ([("origin", "http://localhost:3000")], 403),
+        ([("origin", "http://evil.example")], 403),
+        ([("origin", "null")], 403),
+        ([("sec-fetch-site", "same-origin")], 200),
+        ([("sec-fetch-site", "none")], 200),
+        ([("sec-fetch-site", "same-site")], 403),
+        ([("sec-fetch-site", "cross-site")], 403),
+    ],
+)
+async def test_controls_are_for_own_pages(headers: list[tuple[str, str]], status: int) -> None:
+    guard, _ = guarded()
+    async with serving(guard) as server:
+        client = server.connect()
+        assert (await client.request("POST", "/", headers)).status == status
+        assert (await client.request("GET", "/", headers)).status == 200  # reading changes nothing, nor can it be read
+
+
+async def test_names_of_a_server_on_loopback() -> None:
+    raw = b"GET / HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n"
+    for names, host, status in (
+        ((), b"evil.example:8080", b"421"),
+        ((), b"localhost", b"200"),
+        (("robot.local",), b"robot.local", b"200"),
+        (None, b"evil.example", b"200"),
+    ):
+        guard, _ = guarded(names=names)
+        async with serving(guard) as server:
+            assert (await server.connect().raw(raw % host)).split()[1] == status, host
+
+
+async def test_no_page_may_be_framed() -> None:
+    guard, _ = guarded()
+    async with serving(guard) as server:
+        response = await server.connect().request("GET", "/")
+        assert response.headers["x-frame-options"] == "DENY"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in response.headers
+
+
+async def test_an_open_server_asks_for_nothing() -> None:
+    guard, _ = guarded()
+    async with serving(guard) as server:
+        assert (await server.connect().request("GET", "/")).body == b'{"who":null,"on":false}'
+        assert (await server.connect().request("GET", "/login")).status == 404
+
+
+async def test_a_token_opens_the_pages() -> None:
+    guard, gate = guarded(KEY)
+    token = gate.authenticate("id", API_KEY, "the-key", peer=PEER)
+    async with serving(guard) as server:
+        client = server.connect()
+        refused = await client.request("GET", "/")
+        assert refused.status == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        bearer = [("authorization", f"Bearer {token}")]
+        assert (await client.request("GET", "/", bearer)).body == b'{"who":"id","on":true}'
+        cookie = [("cookie", f"a=b; machine_token={token}")]
+        assert (await client.request("GET", "/", cookie)).body == b'{"who":"id","on":true}'
+        assert (await client.request("GET", "/healthz")).status == 200
+        assert (await client.request("GET", "/healthz/../")).status == 401
+        gate.configure([Credential(API_KEY, "id", "changed")])
+        assert (await client.request("GET", "/", bearer)).status == 401
+
+
+async def test_a_browser_is_sent_to_the_form_and_back() -> None:
+    guard, _ = guarded(KEY)
+    async with serving(guard) as server:
+        client = server.connect()
+        sent = await client.request("GET", "/page?a=b&c", [HTML])
+        assert (sent.status, sent.headers["location"]) == (303, "/login?next=/page%3Fa%3Db%26c")
+        form = await client.request("GET", sent.headers["location"])
+        assert form.status == 200
+        assert b'name="next" value="/page?a=b&amp;c"' in form.body
+        assert "form-action 'self'" in form.headers["content-security-policy"]
+        body = urlencode({"id": "id", "key": "the-key", "next": "/page?a=b&c"}).encode()
+        done = await client.request("POST", "/login", [("origin", "http://localhost:8080")], body)
+        assert (done.status, done.headers["location"]) == (303, "/page?a=b&c")
+        cookie = done.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+        assert "Secure" not in cookie  # plain text; see the test of the port for TLS
+        pair = [("cookie", cookie.partition(";")[0])]
+        assert (await client.request("GET", "/page", pair)).status == 200
+        out = await client.request("POST", "/logout", pair)
+        assert "Max-Age=0" in out.headers["set-cookie"]
+        assert (await client.request("GET", "/page", pair)).status == 401  # voided, not only forgotten
+
+
+async def test_a_wrong_key_in_the_form() -> None:
+    guard, _ = guarded(KEY)
+    async with serving(guard) as server:
+        client = server.connect()
+        body = urlencode({"id": "<b>", "key": "guess", "next": "//evil.example"}).encode()
+        for _ in range(20):
+            response = await client.request("POST", "/login", body=body)
+            assert response.status == 401
+        assert b"guess" not in response.body
+        assert b'value="/"' in response.body
+        assert "set-cookie" not in response.headers
+        assert (await client.request("POST", "/login", body=body)).status == 429
+        assert (await client.request("POST", "/login", body=b"key=" + b"x" * 5000)).status == 413
+        foreign = await client.request("POST", "/login", [("origin", "http://evil.example")], body)
+        assert foreign.status == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [(b"", b"401"), (b"origin: http://evil.example\r\n", b"403"), (b"authorization: Bearer %b\r\n", b"101")],
+)
+async def test_websockets(headers: bytes, status: bytes) -> None:
+    guard, gate = guarded(KEY)
+    token = gate.authenticate("id", API_KEY, "the-key", peer=PEER)
+    request = b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    request += b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    request += headers.replace(b"%b", token.encode()) + b"\r\n"
+    async with serving(guard) as server:
+        client = server.connect()
+        await client.stream.send_all(request)
+        assert (await client.stream.receive_some(10_000)).split()[1] == status
+
+
+@pytest.mark.parametrize(
+    ("target", "safe"),
+    [
+        ("/a?b", "/a?b"),
+        ("//evil", "/"),
+        ("https://evil", "/"),
+        ("/\\evil", "/"),
+        ("", "/"),
+        ("/a\r\nx: y", "/"),
+        ("/ä", "/"),
+    ],
+)
+def test_targets_of_a_login(target: str, safe: str) -> None:
+    assert local_target(target) == safe
