@@ -193,7 +193,7 @@ class SimPin:
             self._frequency = frequency
 
     def _drive(self, signal: Signal) -> None:
-        if self._pin.drive != signal:
+        if self._pin.drive != signal or self._wiring.signal(self._pin) != signal:
             self._wiring.set_drive(self._pin, signal, self._clock())
 
     @contextmanager

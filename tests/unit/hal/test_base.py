@@ -68,6 +68,22 @@ def test_a_full_circle_comes_back() -> None:
     assert place.heading == pytest.approx(360)
 
 
+@given(powers, powers, st.lists(st.floats(0.01, 1), min_size=1, max_size=5))
+def test_the_same_command_again_changes_nothing(left: float, right: float, waits: list[float]) -> None:
+    once, again = rover(), rover()
+    now = 0.0
+    for one in (once, again):
+        one[0].shaft.drive(left, 0.0)
+        one[1].shaft.drive(right, 0.0)
+    for wait in waits:
+        now += wait
+        again[0].shaft.drive(left, now)
+        again[1].shaft.drive(right, now)
+    (x, y, heading), (x2, y2, heading2) = ((p.x, p.y, p.heading) for p in (once[2].place(now), again[2].place(now)))
+    assert (x2, y2) == pytest.approx((x, y), abs=0.05)
+    assert heading2 == pytest.approx(heading, abs=1e-6)
+
+
 def test_an_hour_of_driving_is_read_at_once() -> None:
     left, right, base = rover()
     left.shaft.drive(0.5, 0.0)

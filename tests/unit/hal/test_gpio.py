@@ -38,6 +38,10 @@ async def test_the_last_to_drive_wins_and_letting_go_gives_back(world: World, au
         board.pin("1").write(True)
         board.pin("2").write(False)
         assert not board.pin("1").read()
+        board.pin("1").write(True)
+        assert board.pin("2").read()
+        board.pin("2").write(False)
+        assert not board.pin("1").read()
         world.wiring.set_drive(world.pin("b", "2"), None, world.now())
         assert board.pin("1").read()
 
