@@ -1,0 +1,138 @@
+"""Write docs/reference/configuration.md from the types of the machine document.
+
+`python tools/gen_config_reference.py` writes the page, with `--check` it only says whether the page is current.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from schema.auth import Auth, AuthHandler, ExternalAuth
+from schema.cloud import ApiKey, Cloud, LocationSecret
+from schema.durations import format_duration
+from schema.jobs import Job
+from schema.log import LogConfiguration, LogRule
+from schema.machine import MachineDocument
+from schema.maintenance import Maintenance
+from schema.modules import Module
+from schema.network import Network, Sessions, TunnelEndpoint
+from schema.packages import Package
+from schema.remotes import Remote, RemoteAuth, RemoteCredentials
+from schema.resources import ServiceConfig
+from schema.tracing import Tracing
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
+TEXT = Path(__file__).with_name("config_reference.md")
+TABLES: dict[str, tuple[type[Any], ...]] = {
+    "document": (MachineDocument,),
+    "resources": (ServiceConfig, LogConfiguration),
+    "modules": (Module,),
+    "remotes": (Remote, RemoteAuth, RemoteCredentials),
+    "network": (Network, Sessions, TunnelEndpoint),
+    "auth": (Auth, AuthHandler, ExternalAuth),
+    "log": (LogRule,),
+    "maintenance": (Maintenance,),
+    "jobs": (Job,),
+    "packages": (Package,),
+    "tracing": (Tracing,),
+    "cloud": (Cloud, ApiKey, LocationSecret),
+}
+SKIPPED = {"broken"}  # of the decoded form, not of the document
+
+
+def main() -> int:
+    """Write or check; 1 if the page is not current."""
+    text = page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.exists() or PAGE.read_text() != text:
+            print(f"{PAGE.relative_to(ROOT)} is not current: run python tools/gen_config_reference.py")
+            return 1
+        return 0
+    PAGE.write_text(text)
+    return 0
+
+
+def page() -> str:
+    """The whole page: the text with `<!-- table: word -->` replaced."""
+    text = TEXT.read_text()
+    for word, classes in TABLES.items():
+        marker = f"<!-- table: {word} -->"
+        assert marker in text, marker
+        text = text.replace(marker, "\n\n".join(table(cls, named=number > 0) for number, cls in enumerate(classes)))
+    return text
+
+
+def table(cls: type[Any], *, named: bool) -> str:
+    """Key, type, default and meaning of each field of `cls`, in a Markdown table."""
+    meanings, hints = _meanings(cls), get_type_hints(cls, include_extras=True)
+    head = [f"**{cls.__name__}**: {inspect.getdoc(cls)}\n"] if named else []
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for name, key, default in _fields(cls):
+        if name not in SKIPPED:
+            cells = (f"`{key}`", _type(hints[name]), _default(default, hints[name]), meanings[name])
+            rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
+    return "\n".join(head + rows)
+
+
+def _fields(cls: type[Any]) -> list[tuple[str, str, Any]]:
+    if issubclass(cls, msgspec.Struct):
+        found = msgspec.structs.fields(cls)
+        return [(one.name, one.encode_name, "required" if one.required else one.default) for one in found]
+    defaults = cls()
+    return [(name, name, getattr(defaults, name)) for name in inspect.signature(cls).parameters]
+
+
+def _meanings(cls: type[Any]) -> dict[str, str]:
+    """The string after each field."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            found[field.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
+    return found
+
+
+_WORDS = {"str": "text", "bool": "true or false", "int": "whole number", "float": "number"}
+
+
+def _type(hint: Any) -> str:
+    text = str(hint)
+    if "duration" in text:
+        return "duration"
+    if "Literal" in text:
+        return "one of " + ", ".join(f"`{word}`" for word in hint.__args__ if word)
+    if "int" in text.partition("[")[2] and "Meta" in text:
+        return "whole number"
+    for start, word in (("tuple", "list"), ("dict", "object"), ("collections.abc.Mapping", "object")):
+        if text.startswith((start, f"typing.{start}")):
+            return word
+    name = getattr(hint, "__name__", text)
+    return _WORDS.get(name, "object")
+
+
+def _default(value: Any, hint: Any) -> str:
+    if value == "required":
+        return "**required**"
+    if (
+        value is msgspec.NODEFAULT
+        or value is None
+        or value in ("", (), {})
+        or not isinstance(value, (bool, int, float, str))
+    ):
+        return ""
+    if "duration" in str(hint):
+        return f"`{format_duration(value)}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
