@@ -233,14 +233,11 @@ class Streams:
     def on_reset(self, sid: int, code: int) -> None:
         """The peer aborts a stream."""
         stream = self.streams.get(sid)
-        if stream is None:
-            if self.is_idle(sid):
-                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"RST_STREAM on stream {sid}, which has not begun")
-            self.on_glitch()
-            return
+        if stream is None and self.is_idle(sid):
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"RST_STREAM on stream {sid}, which has not begun")
         if not self.resets.take(self.last_read):
             raise ConnectionFault(ENHANCE_YOUR_CALM, "resets", "too many streams reset")
-        if stream.local_closed and stream.remote_closed:
+        if stream is None or (stream.local_closed and stream.remote_closed):
             return
         self._mark_closed(stream)
         self.abandon(stream, code, f"the peer reset the stream with {code_name(code)}")
