@@ -258,3 +258,13 @@ async def test_no_more_connections_than_the_core_admits() -> None:
         assert (await first.request("GET", "/")).status == 200
         assert await server.connect().rest() == b""
         assert server.core.statistics.refusals["connections"] == 1
+
+
+async def test_pipelined_after_an_answer_that_watches_nothing(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(APP) as server:
+        begin = b"OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n"
+        client = server.connect()
+        await client.stream.send_all(begin + GET)
+        await trio.testing.wait_all_tasks_blocked()
+        received = await client.raw(GET)  # with the bytes left over this would be read as two requests
+        assert received.count(b"HTTP/1.1 2") == 1
