@@ -84,6 +84,29 @@ def test_the_same_command_again_changes_nothing(left: float, right: float, waits
     assert heading2 == pytest.approx(heading, abs=1e-6)
 
 
+def test_a_changing_curvature_is_followed() -> None:
+    left, right, base = rover()
+    for motor, power in ((left, 1.0), (right, -0.5)):
+        motor.shaft.drive(power, 0.0)
+    for motor, power in ((left, -0.5), (right, 1.0)):
+        motor.shaft.drive(power, 1.0)
+    steps, end = 20_000, 1.5
+    place, at = Place(), (0.0, 0.0)
+    fine = rover()
+    fine[0].shaft.drive(1.0, 0.0)
+    fine[1].shaft.drive(-0.5, 0.0)
+    for n in range(1, steps + 1):
+        now = n * end / steps
+        if n * 3 == steps * 2 + 3 - (steps * 2) % 3:  # the first step after one second
+            fine[0].shaft.drive(-0.5, 1.0)
+            fine[1].shaft.drive(1.0, 1.0)
+        to = (fine[0].travel(now) * 1000, fine[1].travel(now) * 1000)
+        place, at = advance(place, to[0] - at[0], to[1] - at[1], 500.0), to
+    got = base.place(end)
+    assert (got.x, got.y) == pytest.approx((place.x, place.y), abs=0.1)
+    assert got.heading == pytest.approx(place.heading, abs=1e-6)
+
+
 def test_an_hour_of_driving_is_read_at_once() -> None:
     left, right, base = rover()
     left.shaft.drive(0.5, 0.0)
