@@ -86,12 +86,10 @@ async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> N
     """The first signal asks for an orderly stop, another one leaves it HASTE_LIMIT seconds."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
-        async for number in signals:
-            name = signal.Signals(number).name
-            if machine.stopping.is_set():
-                break
-            machine.request_stop(f"received {name}")
-        machine.log.warning("told to stop again: ending soon", signal=name, seconds=HASTE_LIMIT)
+        number = await anext(signals)
+        machine.request_stop(f"received {signal.Signals(number).name}")
+        number = await anext(signals)
+        machine.log.warning("told to stop again", signal=signal.Signals(number).name, seconds_left=HASTE_LIMIT)
         _watch_the_loop(HASTE_LIMIT)
         await trio.sleep(HASTE_LIMIT)
         snapshot = machine.graph.snapshot(tasks=True)

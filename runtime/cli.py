@@ -76,7 +76,7 @@ NOT_BUILT: Final = {
 @_switch("webprofile", "Include a profiler in the HTTP server.")
 @_switch("webrtc", "Prefer WebRTC to direct connections.", default=True)
 @click.pass_context
-def command(context: click.Context, **options: Any) -> None:
+def command(context: click.Context, /, **options: Any) -> None:
     """Run one machine: its components, services and the server that offers them.
 
     Options take one dash or two; values follow after a space or '='.
@@ -130,12 +130,15 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
 
 def _main() -> Callable[[Options, Sequence[str]], int]:
     """The composition root. structlog would load rich and pygments for its own console, if they happen to be there."""
-    absent = sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # the documented way to make an import fail
+    modules: dict[str, Any] = sys.modules  # None under a name is the documented way to make an import fail
+    hidden = "rich" not in modules
+    if hidden:
+        modules["rich"] = None
     try:
         from runtime.app import main
     finally:
-        if absent is None:
-            del sys.modules["rich"]
+        if hidden:
+            del modules["rich"]
     return main
 
 

@@ -113,7 +113,7 @@ def _broken(document: MachineDocument) -> dict[str, Wanted]:
 
 def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings: list[ConfigError]) -> Wanted:
     cls = classes.find(entry.name.api, entry.model)
-    if not issubclass(cls, Resource) or entry.name.api != cls.API:
+    if entry.name.api != cls.API:
         raise ConfigError(entry.path, f"{entry.model} implements {cls.API}, not {entry.name.api}")
     path = f"{entry.path}.attributes"
     attributes, found = decode(cls.Config, entry.attributes, path=path)

@@ -22,7 +22,9 @@ class Registry:
 
     def __init__(self, table: Mapping[tuple[str, str], str] | None = None) -> None:
         if table is None:
-            from runtime.builtin import BUILTIN as table
+            from runtime.builtin import BUILTIN
+
+            table = BUILTIN
         self._paths: dict[tuple[str, str], str] = dict(table)
         self._classes: dict[tuple[str, str], type[Resource]] = {}
 

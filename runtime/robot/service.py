@@ -19,6 +19,7 @@ from runtime.status import MachineState
 from runtime.stop import stop_all
 from runtime.version import API_VERSION, PLATFORM, version
 from schema.errors import ErrorKind, MachineError
+from schema.frames import WORLD
 from schema.geometry import PoseInFrame
 
 SERVICE = "viam.robot.v1.RobotService"
@@ -151,7 +152,7 @@ class RobotService:
     ) -> PoseInFrame:
         """Where a component is, seen from a frame (default `world`)."""
         known = self._frames(supplemental_transforms)
-        return known.transform(PoseInFrame(component_name), destination_frame or frames.WORLD)
+        return known.transform(PoseInFrame(component_name), destination_frame or WORLD)
 
     async def transform_pose(
         self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
@@ -163,7 +164,7 @@ class RobotService:
         return frames.of_document(self._machine.document).with_parts(
             frames.Part(
                 one.reference_frame,
-                one.pose_in_observer_frame.reference_frame or frames.WORLD,
+                one.pose_in_observer_frame.reference_frame or WORLD,
                 one.pose_in_observer_frame.pose,
                 one.physical_object,
             )

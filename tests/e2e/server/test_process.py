@@ -162,7 +162,7 @@ trio.run(main)
     async with server(tmp_path, {"components": [motor("m")], "network": network}) as running:
         async with running.client() as client, trio.open_nursery() as nursery:
             process: trio.Process = await nursery.start(
-                lambda *, task_status: trio.run_process(
+                lambda *, task_status: trio.run_process(  # noqa: ASYNC105 - nursery.start awaits it
                     [sys.executable, "-c", program, running.address],
                     stdout=subprocess.PIPE,
                     check=False,
@@ -175,7 +175,7 @@ trio.run(main)
             assert await client.call(MOTOR, "m", "is_moving")
             process.kill()
             with trio.fail_after(10):
-                while await client.call(MOTOR, "m", "is_moving"):
+                while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
             assert "client vanished" in running.log()
 

@@ -185,12 +185,15 @@ async def test_a_bad_stop_does_not_keep_it_alive(misbehave: str, seconds: float,
 async def test_a_call_that_does_not_leave_delays_the_stop_by_a_limit(autojump_clock: MockClock) -> None:
     host = host_of()
 
+    async def work() -> None:
+        async with host.use():
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1000)
+            await trio.sleep_forever()
+
     async def stubborn() -> None:
         with pytest.raises(MachineError):
-            async with host.use():
-                with trio.CancelScope(shield=True):
-                    await trio.sleep(1000)
-                await trio.sleep_forever()
+            await work()
 
     async with trio.open_nursery() as callers:
         async with trio.open_nursery() as nursery:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 import pytest
 import trio
@@ -94,11 +95,9 @@ async def test_wait_returns_when_the_operation_ends(nursery: trio.Nursery, autoj
 @pytest.mark.parametrize("call", ["find", "enter"])
 def test_unknown_and_malformed_ids_are_refused(call: str) -> None:
     operations = Operations()
+    begin = operations.find if call == "find" else partial(operations.enter, "/a.B/C", seconds=1.0)
     with pytest.raises(MachineError) as caught:
-        if call == "find":
-            operations.find("nothing")
-        else:
-            operations.enter("/a.B/C", opid="nothing", seconds=1.0)
+        begin(opid="nothing")
     assert caught.value.kind is (ErrorKind.NOT_FOUND if call == "find" else ErrorKind.INVALID)
 
 
@@ -121,10 +120,14 @@ async def test_a_nested_call_joins_the_operation_of_its_id(nursery: trio.Nursery
 async def test_a_call_that_joins_a_cancelled_operation_is_cancelled_too() -> None:
     operations = Operations()
     opid = str(uuid.uuid4())
-    with pytest.raises(MachineError) as caught:
+
+    async def nested() -> None:
         with operations.enter("/a.B/C", opid=opid, seconds=600.0) as outer:
             outer.cancel()
             await hold(operations, opid=opid)
+
+    with pytest.raises(MachineError) as caught:
+        await nested()
     assert caught.value.kind is ErrorKind.CANCELLED
 
 
