@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from runtime.components.motor import Motor
+from runtime.components.sensor import Sensor
+from runtime.reconfigure import Plan, plan
+from runtime.registry import Registry, UnknownModel
+from runtime.resource import Attributes
+from schema.errors import ErrorKind, MachineError
+from schema.machine import decode
+from schema.names import API, Model
+
+
+class Needs(Attributes):
+    board: str = ""
+    optional: str = ""
+    explode: bool = False
+
+    def requires(self) -> Iterable[str]:
+        if self.explode:
+            raise KeyError("a bug")
+        return [self.board] if self.board else []
+
+    def uses(self) -> Iterable[str]:
+        return [self.optional] if self.optional else []
+
+
+class AMotor(Motor):
+    Config = Needs
+
+
+class ASensor(Sensor):
+    pass
+
+
+MOTOR, SENSOR = "rdk:component:motor", "rdk:component:sensor"
+
+
+def registry() -> Registry:
+    found = Registry({(MOTOR, "rdk:builtin:absent"): "runtime.no_such_module:Nothing"})
+    found.add(AMotor.API, Model.parse("test"), AMotor)
+    found.add(ASensor.API, Model.parse("test"), ASensor)
+    return found
+
+
+def planned(*components: dict[str, Any], **more: Any) -> Plan:
+    entries = [{"api": MOTOR, "model": "test", **entry} for entry in components]
+    document = decode(json.dumps({"components": entries, **more}).encode()).document
+    assert document is not None
+    return plan(document, registry())
+
+
+def test_dependencies_come_from_three_places_and_become_full_names() -> None:
+    result = planned(
+        {"name": "m", "depends_on": ["s"], "attributes": {"board": f"{MOTOR}/b", "optional": "o"}},
+        {"name": "s", "api": SENSOR},
+        {"name": "b"},
+        {"name": "o"},
+    ).wanted[f"{MOTOR}/m"]
+    assert result.fault is None
+    assert result.requires == {f"{SENSOR}/s", f"{MOTOR}/b"}
+    assert result.uses == {f"{MOTOR}/o"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"model": "tset"}, ["components.0", "did you mean rdk:builtin:test"]),
+        ({"model": "absent"}, ["could not be loaded", "runtime.no_such_module"]),
+        ({"api": "rdk:component:gripper"}, ["no model of rdk:component:gripper"]),
+        ({"depends_on": ["otherr"]}, ["components.0.depends_on.0", "did you mean 'other'"]),
+        ({"depends_on": ["m"]}, ["depends on itself"]),
+        ({"depends_on": ["twin"]}, [f"{MOTOR}/twin or {SENSOR}/twin", "full name"]),
+        ({"depends_on": [f"{MOTOR}/nope"]}, ["no resource", "nope"]),
+        ({"attributes": {"board": 7}}, ["components.0.attributes.board", "7"]),
+        ({"attributes": {"explode": True}}, ["cannot read its configuration", "a bug"]),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_its_own_fault(entry: dict[str, Any], words: list[str]) -> None:
+    result = planned({"name": "m", **entry}, {"name": "other"}, {"name": "twin"}, {"name": "twin", "api": SENSOR})
+    (faulty,) = [one for one in result.wanted.values() if one.fault is not None]
+    assert faulty.name.name == "m"
+    for word in words:
+        assert word in str(faulty.fault)
+
+
+def test_a_double_name_is_one_node_that_names_both_places() -> None:
+    result = planned({"name": "m"}, {"name": "m"}, {"name": "n", "depends_on": ["m"]})
+    assert set(result.wanted) == {f"{MOTOR}/m", f"{MOTOR}/n"}
+    fault = str(result.wanted[f"{MOTOR}/m"].fault)
+    assert "components.0" in fault
+    assert "components.1" in fault
+    assert result.wanted[f"{MOTOR}/n"].requires == {f"{MOTOR}/m"}  # waits for it instead of being wrong itself
+
+
+def test_an_absent_optional_resource_is_no_fault() -> None:
+    result = planned({"name": "m", "attributes": {"optional": "later"}}).wanted[f"{MOTOR}/m"]
+    assert result.fault is None
+    assert result.uses == frozenset()
+
+
+def test_modules_are_blamed_for_an_unknown_model_only_if_there_are_any() -> None:
+    module = {"name": "mod", "executable_path": "/bin/true"}
+    with_modules = planned({"name": "m", "model": "acme:motors:big"}, modules=[module]).wanted[f"{MOTOR}/m"]
+    without = planned({"name": "m", "model": "acme:motors:big"}).wanted[f"{MOTOR}/m"]
+    assert "does not run modules yet" in str(with_modules.fault)
+    assert "modules" not in str(without.fault)
+
+
+def test_the_version_changes_with_what_matters_only() -> None:
+    def version(**entry: Any) -> object:
+        return planned({"name": "other"}, {"name": "m", **entry}).wanted[f"{MOTOR}/m"].version
+
+    assert version() == version(frame={"parent": "world"}) == version(log_configuration={"level": "debug"})
+    assert version() != version(attributes={"board": "other"})
+    assert version() != version(model="absent")
+    assert version(model="nothing") == version(model="nothing")
+
+
+def test_unknown_keys_are_warned_of_with_their_path() -> None:
+    warnings = planned({"name": "m", "attributes": {"bord": "x"}}).warnings
+    assert [warning.path for warning in warnings] == ["components.0.attributes.bord"]
+
+
+def test_registry_refuses_a_pair_twice_and_finds_lazily() -> None:
+    found = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.builtin.fake.sensor:FakeSensor"})
+    api, model = API.parse(SENSOR), Model.parse("fake")
+    assert not found.is_loaded(api, model)
+    assert found.find(api, model).__name__ == "FakeSensor"
+    assert found.is_loaded(api, model)
+    with pytest.raises(MachineError) as caught:
+        found.add(api, model, ASensor)
+    assert caught.value.kind is ErrorKind.EXISTS
+    with pytest.raises(UnknownModel):
+        found.find(api, Model.parse("nothing"))
+
+
+def test_every_builtin_can_be_loaded() -> None:
+    found = Registry()
+    for api, model in found.pairs():
+        assert str(found.find(API.parse(api), Model.parse(model)).API) == api
