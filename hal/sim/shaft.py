@@ -53,6 +53,10 @@ class Shaft:
         """Whether it turns noticeably, or is about to."""
         return abs(self.speed(t)) > 1e-4 or self._spin(t).target != 0
 
+    def driven(self, t: float) -> bool:
+        """Whether power keeps it turning; False while it coasts."""
+        return self._spin(t).target != 0
+
     def heat(self, t: float) -> float:
         """Degrees Celsius of the winding above ambient."""
         return self._heat.at(t)

@@ -225,5 +225,5 @@ class FakeMotor(OnBench, Motor):
         await self._power(0.0)
 
     async def is_moving(self) -> bool:
-        """True while it turns noticeably."""
-        return self._device.shaft.moving(await self.access())
+        """True while it is driven or on its way somewhere; coasting to rest after a stop is not moving by command."""
+        return self._device.shaft.driven(await self.access()) or self._motion.running

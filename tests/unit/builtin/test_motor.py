@@ -275,3 +275,16 @@ async def test_a_base_refuses_to_stand_still_by_moving(bench: Bench, autojump_cl
         await base.spin(90, 0)
     with pytest.raises(MachineError, match="nearly 0"):  # a motor's own error, without a group around it
         await base.move_straight(100, 0.1)
+
+
+async def test_a_stopped_motor_is_not_moving_by_command_though_it_coasts(
+    bench: Bench, autojump_clock: MockClock
+) -> None:
+    _, _, motor = await driven(bench)
+    await motor.set_power(1)
+    await trio.sleep(1)
+    await motor.stop()
+    here = await motor.get_position()
+    assert not await motor.is_moving()
+    await trio.sleep(1)
+    assert await motor.get_position() > here
