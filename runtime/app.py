@@ -21,7 +21,6 @@ from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
 from runtime.source import FileSource, Reading, decode_text
-from runtime.version import version
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
 
@@ -64,7 +63,7 @@ async def _serve(options: Options, source: FileSource, logs: Logs, warnings: Seq
     graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
     machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=World())
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
-    machine.log.info("starting", version=version(), config=str(options.config), pid=os.getpid())
+    machine.log.info("starting", config=str(options.config), pid=os.getpid())
     for warning in warnings:
         machine.log.warning(warning)
     graph.subscribe(note_transition)

@@ -21,6 +21,7 @@ from runtime.reconfigure import plan
 from runtime.serving import Serving
 from runtime.source import Reading, decode_text
 from runtime.status import ConfigProblem, MachineState
+from runtime.version import version
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
 from telemetry.log import Logs
@@ -212,7 +213,7 @@ class Configuration:
             machine.reconfiguring = False
             if machine.state is MachineState.INITIALIZING:
                 machine.state = MachineState.RUNNING
-                machine.log.info("running", ready=len(machine.hosts), configured=len(machine.wanted))
+                machine.log.info("running", version=version(), ready=len(machine.hosts), configured=len(machine.wanted))
 
     def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:
         from schema.diff import difference
