@@ -50,7 +50,8 @@ class Response:
         if status != "200":
             raise _error_of(fields) or GRPCError(statuses.of_http(status), f"HTTP status {status}")
         content_type = fields.get("content-type", "")
-        if content_type not in ("application/grpc", "application/grpc+proto"):
+        known = content_type in ("application/grpc", "application/grpc+proto")
+        if not known and "grpc-status" not in fields:  # grpclib refuses without a content type
             raise GRPCError(Status.UNKNOWN, f"content type {content_type[:60]!r} instead of application/grpc")
         if fields.get("grpc-encoding", "identity") not in ("identity", "gzip"):
             raise GRPCError(Status.INTERNAL, "the server compresses in a way that was not offered")
