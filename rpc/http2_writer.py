@@ -121,6 +121,7 @@ class Writer:
             data = self._rest = memoryview(data)[n:] if n < len(data) else b""
 
     async def _write_stream(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()  # while `finish` can still write it all
         data, self._rest = self._rest, b""
         self._broken = True  # until it is through: a TLS record cut in half cannot be continued
         with memoryview(data) as view:
