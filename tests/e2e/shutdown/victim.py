@@ -109,6 +109,7 @@ async def main(file: IO[str], seed: int, deadline: float) -> None:
 released = threading.Event()  # never set: the thread ends by its own limit
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         try:
             trio.run(main, out, int(sys.argv[2]), float(sys.argv[3]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import trio
@@ -14,6 +14,14 @@ from hypothesis import strategies as st
 from nursery_graph import Graph, Node, NodeStatus, Overdue, Restart, Snapshot, State, Transition
 from nursery_graph.testing import Script, Witness, run_seeded
 from tests.unit.nursery_graph.scenario import CALM, PROPERTY, SEEDS, SHORT, WILD, Chart, charts
+
+
+@pytest.fixture(autouse=True, scope="module")
+def interrupts() -> Iterator[None]:
+    """Ctrl-C works as in a terminal, also where a background job was started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 async def ended_by(cause: str, graph: Graph, after: float) -> None:
