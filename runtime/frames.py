@@ -6,20 +6,17 @@ answered wrongly. Lengths in mm, angles in degrees.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 from schema.frames import WORLD
-from schema.geometry import Geometry, Pose, PoseInFrame
+from schema.geometry import Geometry, Orientation, Pose, PoseInFrame
 from schema.machine import MachineDocument
+from schema.orientation import Quaternion, to_orientation, to_quaternion
 
 ORIGIN_SUFFIX: Final = "_origin"  # of the frame in which a part is mounted, when the part itself moves
-_POLE: Final = 1e-4  # nearer to the z axis than this, the direction's longitude means nothing
-
-Quaternion = tuple[float, float, float, float]  # w, x, y, z
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +130,14 @@ def invert(pose: Pose) -> Pose:
 
 
 def _quaternion(pose: Pose) -> Quaternion:
-    """Turn z towards the direction (longitude, then latitude), after turning by theta about z."""
-    length = math.hypot(pose.o_x, pose.o_y, pose.o_z)
-    x, y, z = (pose.o_x / length, pose.o_y / length, pose.o_z / length) if length else (0.0, 0.0, 1.0)
-    longitude = math.atan2(y, x) if 1 - abs(z) > _POLE else 0.0
-    latitude = math.acos(max(-1.0, min(1.0, z)))
-    turn = _multiply(_about_z(longitude), (math.cos(latitude / 2), 0.0, math.sin(latitude / 2), 0.0))
-    return _multiply(turn, _about_z(math.radians(pose.theta)))
+    if not (pose.o_x or pose.o_y or pose.o_z):
+        return to_quaternion(Orientation(theta=pose.theta))  # a message that leaves the direction out
+    return to_quaternion(Orientation(pose.o_x, pose.o_y, pose.o_z, pose.theta))
 
 
 def _pose(place: tuple[float, float, float], turn: Quaternion) -> Pose:
-    x, y, z = _rotate(turn, (0.0, 0.0, 1.0))
-    direction = Pose(o_x=x, o_y=y, o_z=z)
-    w, qx, qy, qz = _quaternion(direction)
-    left = _multiply((w, -qx, -qy, -qz), turn)
-    theta = math.degrees(2 * math.atan2(left[3], left[0]))
-    return Pose(*place, x, y, z, math.remainder(theta, 360.0))
-
-
-def _about_z(angle: float) -> Quaternion:
-    return (math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2))
+    found = to_orientation(turn)
+    return Pose(*place, found.o_x, found.o_y, found.o_z, found.theta)
 
 
 def _multiply(a: Quaternion, b: Quaternion) -> Quaternion:
