@@ -1,0 +1,135 @@
+"""Nodes that are processes: from SIGTERM to SIGKILL, the whole group, with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from nursery_graph import Graph, Node, ProcessFailed, ProcessGroup, State, process_group, supervise
+
+pytestmark = pytest.mark.slow
+
+# Says its process id, and that of a child it starts; `deaf` ignores SIGTERM in both.
+SCRIPT = """
+import os, signal, subprocess, sys, time
+if sys.argv[1] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+code = "import time; print(flush=True); time.sleep(100)"
+child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(os.getpid(), child.pid, flush=True)
+if sys.argv[1] == "quits":
+    sys.exit(7)
+time.sleep(100)
+"""
+
+
+def command(kind: str) -> list[str]:
+    return [sys.executable, "-c", SCRIPT, kind]
+
+
+async def said(group: ProcessGroup) -> list[int]:
+    """The process ids that it printed."""
+    assert group.process.stdout is not None
+    line = b""
+    while not line.endswith(b"\n"):
+        line += await group.process.stdout.receive_some()
+    return [int(word) for word in line.split()]
+
+
+def runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != b"Z"
+
+
+async def test_a_polite_group_ends_on_sigterm() -> None:
+    with trio.fail_after(30):
+        async with process_group(command("polite"), grace=25, stdout=subprocess.PIPE) as group:
+            pids = await said(group)
+            assert all(runs(pid) for pid in pids)
+            begin = trio.current_time()
+        assert trio.current_time() - begin < 20
+    assert not any(runs(pid) for pid in pids)
+    assert group.process.returncode == -signal.SIGTERM
+
+
+async def test_a_deaf_group_is_killed_after_the_grace_even_when_cancelled() -> None:
+    pids: list[int] = []
+    begin = 0.0
+    with trio.fail_after(30), trio.CancelScope() as scope:
+        async with process_group(command("deaf"), grace=0.3, stdout=subprocess.PIPE) as group:
+            pids = await said(group)
+            begin = trio.current_time()
+            scope.cancel()
+    assert trio.current_time() - begin >= 0.3
+    assert len(pids) == 2
+    assert not any(runs(pid) for pid in pids)
+    assert group.process.returncode == -signal.SIGKILL
+
+
+async def test_what_a_process_leaves_behind_is_ended_too() -> None:
+    with trio.fail_after(30):
+        async with process_group(command("quits"), grace=25, stdout=subprocess.PIPE) as group:
+            pids = await said(group)
+            assert await group.wait() == 7
+            assert await group.wait() == 7
+            assert not runs(pids[0])
+            assert runs(pids[1])
+    assert not any(runs(pid) for pid in pids)
+
+
+async def test_a_process_as_a_node_ends_before_what_it_needs_and_crashes_like_any_node() -> None:
+    order: list[str] = []
+
+    async def bus(deps: object, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            order.append(f"bus ends, module runs: {any(map(runs, pids))}")
+
+    async def module(deps: object, *, task_status: trio.TaskStatus[list[int]]) -> None:
+        await supervise(command("deaf"), grace=0.2, ready=said, task_status=task_status, stdout=subprocess.PIPE)
+
+    pids: list[int] = []
+    graph = Graph()
+    graph.subscribe(lambda e: order.append(e.reason) if e.after is State.UNHEALTHY else None)
+    graph.apply([Node("bus", bus), Node("module", module, {"bus"})])
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(graph.run)
+            await graph.settled()
+            first = graph.value("module")
+            os.kill(first[0], signal.SIGKILL)
+            async for snapshot in graph.changes():
+                if snapshot["module"].runs == 2 and snapshot["module"].state is State.READY:
+                    break
+            pids = graph.value("module")
+            assert not any(map(runs, first))
+            assert all(map(runs, pids))
+            graph.stop()
+    assert "ended by signal 9" in order[0]
+    assert order[-1] == "bus ends, module runs: False"
+
+
+async def test_a_process_that_ends_before_it_is_ready_is_a_failure() -> None:
+    async def never(group: ProcessGroup) -> None:
+        await trio.sleep_forever()
+
+    with trio.fail_after(30), pytest.raises(ProcessFailed, match="with status 3"):
+        await supervise([sys.executable, "-c", "raise SystemExit(3)"], ready=never)
+
+
+async def test_a_command_that_does_not_exist_is_an_oserror() -> None:
+    with pytest.raises(FileNotFoundError):
+        async with process_group(["/nonexistent/command"]):
+            raise AssertionError("unreachable")
