@@ -64,7 +64,7 @@ class Engine:
             slot = self.slots[name]
             slot.wanted = None
             if slot.instance is None:
-                self._forget(slot)
+                self._forget(slot, "removed from the configuration")
             else:
                 self.stop(slot.instance, "removed from the configuration")
         for name in plan.added:
@@ -138,11 +138,11 @@ class Engine:
         self._move(slot, Event.AGAIN)
         self._consider(slot)
 
-    def _forget(self, slot: Slot) -> None:
+    def _forget(self, slot: Slot, reason: str) -> None:
         if slot.retry is not None:
             slot.retry.cancel()
         del self.slots[slot.name]
-        self._move(slot, Event.FORGET)
+        self._move(slot, Event.FORGET, reason)
 
     # --- the work list ---
 
@@ -402,7 +402,7 @@ class Engine:
             self.emptied.set()
         if slot.phase is Phase.STOPPING:
             if slot.wanted is None:
-                self._forget(slot)
+                self._forget(slot, slot.reason)
             elif instance.finished and not instance.superseded:
                 slot.settled = True
                 self._move(slot, Event.COMPLETE, "finished")

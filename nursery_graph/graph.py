@@ -79,7 +79,7 @@ class Graph:
         async with trio.open_nursery() as nursery:
             engine.open(nursery)
             nursery.start_soon(engine.timers.run)
-            engine.apply(self._early)
+            self.apply(self._early)
             self._early = ()
             task_status.started()
             try:
