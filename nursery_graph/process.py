@@ -38,7 +38,7 @@ class ProcessGroup:
     async def wait(self) -> int:
         """Return when the first process has ended: its status, or minus the signal that ended it."""
         await _ended(self.pid)
-        # Returns at once, it has ended. WNOWAIT: its id stays taken until the group is gone, so no signal hits a stranger.
+        # Returns at once, it has ended. WNOWAIT: the id stays taken until the group is gone: no signal hits a stranger.
         result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
         assert result is not None
         return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
