@@ -184,7 +184,15 @@ def seed_scheduler(seed: int) -> None:
     trio._core._run._r = random.Random(seed)
 
 
-def run_seeded(seed: int, main: Callable[[], Awaitable[Any]]) -> Any:
-    """Run `main` on a virtual clock that jumps as soon as all tasks wait, with the scheduler seeded."""
+def run_seeded(seed: int, main: Callable[[], Awaitable[None]], *, limit: float = 50_000) -> None:
+    """Run `main` on a virtual clock that jumps as soon as all tasks wait, with the scheduler seeded.
+
+    After `limit` virtual seconds it fails with TooSlowError, so that a deadlock is a failure and not a hang.
+    """
+
+    async def limited() -> None:
+        with trio.fail_after(limit):
+            await main()
+
     seed_scheduler(seed)
-    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    trio.run(limited, clock=trio.testing.MockClock(autojump_threshold=0))

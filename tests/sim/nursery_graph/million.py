@@ -193,7 +193,7 @@ def simulate(events: int, seed: int, size: int, world_events: int = 20_000) -> d
     while counts["events"] < events:
         budget = min(world_events, events - counts["events"])
         world = World(draw, draw.randrange(2, size + 1), budget, counts)
-        run_seeded(draw.randrange(2**32), world.live)
+        run_seeded(draw.randrange(2**32), world.live, limit=math.inf)
         counts["events"] += world.witness.events
         counts["runs"] += len(world.witness.begun)
         counts["worlds"] += 1

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nursery_graph import Graph, Node, NodeStatus, Overdue, Restart, Snapshot, State, Transition
@@ -382,7 +382,7 @@ def test_rule_7_policy_and_intensity(seed: int, kind: str, fails: bool, intensit
 # 8. apply touches only what changed and what depends on it; the last one counts.
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=150)
 @given(charts(WILD, runs=2), SEEDS, st.data())
 def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
     chart: Chart, seed: int, data: st.DataObject
