@@ -69,12 +69,14 @@ def build(file: IO[str], seed: int) -> list[Node]:
 
 
 def up(snapshot: Snapshot) -> bool:
-    """All are ready but the crashing one and what depends on it."""
+    """All are ready but the crashing one, which has crashed, and what depends on it."""
     shaky = {CRASHING}
     for status in snapshot.nodes.values():
         if status.requires & shaky:
             shaky.add(status.name)
-    return all(status.state is State.READY for name, status in snapshot.nodes.items() if name not in shaky)
+    return snapshot[CRASHING].runs > 1 and all(
+        status.state is State.READY for name, status in snapshot.nodes.items() if name not in shaky
+    )
 
 
 async def terminate_on_sigterm(scope: trio.CancelScope) -> None:
