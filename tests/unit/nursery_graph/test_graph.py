@@ -233,6 +233,21 @@ async def test_an_observer_may_change_the_graph(nursery: trio.Nursery) -> None:
     graph.stop()
 
 
+async def test_a_change_while_the_reader_was_away_is_not_lost(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    graph = Graph()
+    await nursery.start(graph.run)
+    changes = graph.changes()
+    assert (await anext(changes)).nodes == {}
+    graph.apply([Node("a", stay)])
+    await graph.settled()
+    with trio.fail_after(1):
+        assert await anext(changes) is graph.snapshot()
+    with trio.move_on_after(1) as nothing_new:
+        await anext(changes)
+    assert nothing_new.cancelled_caught
+    graph.stop()
+
+
 async def test_changes_end_with_the_graph(nursery: trio.Nursery) -> None:
     graph = Graph()
     graph.apply([Node("a", stay)])
