@@ -422,6 +422,7 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
             await trio.sleep(1000)  # the wild runs end
             for name in last:
                 graph.restart(name, "end of the wild days")
+            await trio.sleep(100)  # settled() does not wait for those that end too late; this does
             snapshot = await graph.settled()
             complete: set[str] = set()
             for name in chart.requires:
