@@ -9,6 +9,7 @@ from viam.rpc.dial import DialOptions
 
 
 async def main(address: str) -> None:
+    """Connect without TLS, turn, tell the position."""
     options = RobotClient.Options(dial_options=DialOptions(insecure=True, disable_webrtc=True))
     async with await RobotClient.at_address(address, options) as robot:
         motor = Motor.from_robot(robot, "left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -153,7 +154,9 @@ class _Listening:
             async with trio.open_nursery() as nursery:
                 await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
                 machine.addresses, machine.secure = addresses, tls is not None
-                machine.log.info("listening on", addresses=list(addresses), tls=tls is not None)
+                machine.log.info(
+                    "listening on", addresses=list(addresses), open=_page(addresses, tls is not None, loopback)
+                )
                 task_status.started(addresses)
         finally:
             machine.addresses = ()
@@ -172,6 +175,12 @@ def server_tls(network: Network, options: Options) -> ServerTls | None:
     from rpc.tls import ServerTls
 
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
+
+
+def _page(addresses: tuple[str, ...], secure: bool, loopback: bool) -> str:
+    """What to open in a browser."""
+    port = addresses[0].rpartition(":")[2]
+    return f"{'https' if secure else 'http'}://{'localhost' if loopback else socket.gethostname()}:{port}"
 
 
 def requests_limit() -> int:

@@ -12,7 +12,7 @@ from tests.e2e.sdk.machine import document
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of one plaintext machine with a fake of every component, shared by the tests that leave it as they found it."""
+    """Address of one machine with a fake of every component, shared by tests that leave it as they found it."""
     with Server(document(), tmp_path_factory.mktemp("machine")) as server:
         yield server.wait_running().address
 

@@ -1,4 +1,4 @@
-"""Real machine-server processes for tests: started on a free loopback port, told apart by their own logs, always ended."""
+"""Real machine-server processes for tests: on a free loopback port, with a log of their own, always ended."""
 
 from __future__ import annotations
 

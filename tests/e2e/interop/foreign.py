@@ -5,8 +5,6 @@
 JSON.
 """
 
-# ruff: noqa: T201 - printing is how it answers
-
 from __future__ import annotations
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The machine that the SDK tests talk to: one fake of every component API, wired together where wires make a difference."""
+"""The machine that the SDK tests talk to: one fake of every component API, wired where wires matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server and SDK with its default transport, both inside one network namespace: `python -m tests.e2e.sdk.native WAY FOLDER CA`."""
+"""Server and SDK with its default transport in a network namespace: `python -m tests.e2e.sdk.native WAY FOLDER CA`."""
 
 from __future__ import annotations
 

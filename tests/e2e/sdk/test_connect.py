@@ -1,7 +1,7 @@
 """Every way in which the official Python SDK connects to a self-hosted machine.
 
-The SDK's default transport carries a native helper that asks the network for names: those ways run in a network namespace
-that holds nothing but loopback.
+The SDK's default transport carries a native helper that asks the network for names: those ways run in a network
+namespace that holds nothing but loopback.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_a_plaintext_port_refuses_a_tls_client_fast(machine: str) -> None:
 
     async def main() -> None:
         async with asyncio.timeout(5):
-            with pytest.raises(Exception, match="(?i)insecure|ssl|tls|version|unavailable|connect"):
+            with pytest.raises(Exception, match=r"(?i)insecure|ssl|tls|version|unavailable|connect"):
                 await RobotClient.at_address(machine, over_tls())
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Every RPC of every component API, called through the SDK's generated stubs: answered, or refused for a reason that is listed here."""
+"""Every RPC of every component API through the SDK's generated stubs: answered, or refused for a reason listed here."""
 
 from __future__ import annotations
 
@@ -118,8 +118,7 @@ def test_every_rpc_is_answered(machine: str, api: str) -> None:
             try:
                 await call(getattr(stub, rpc.name), request)
             except GRPCError as error:
-                refused[f"{short}.{rpc.name}"] = error.status
-                assert error.message
+                refused[f"{short}.{rpc.name}"] = error.status if error.message else Status.UNKNOWN
         if hasattr(stub, "Stop"):
             await stub.Stop(GetMessageClass(service.methods_by_name["Stop"].input_type)(name=name))
 

@@ -144,3 +144,43 @@ def test_every_builtin_can_be_loaded() -> None:
     found = Registry()
     for api, model in found.pairs():
         assert str(found.find(API.parse(api), Model.parse(model)).API) == api
+
+
+THERMOMETER = "examples.drivers.thermometer:Thermometer"
+
+
+def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
+    asked: list[str] = []
+
+    def offers() -> list[str]:
+        asked.append("asked")
+        return [THERMOMETER]
+
+    found = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.builtin.fake.sensor:FakeSensor"}, offers=offers)
+    found.find(API.parse(SENSOR), Model.parse("fake"))
+    assert asked == []
+    cls = found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
+    assert cls.__name__ == "Thermometer"
+    with pytest.raises(UnknownModel):
+        found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometre"))
+    assert asked == ["asked"]
+
+
+@pytest.mark.parametrize(
+    ("offer", "words"),
+    [
+        ("no_such_package.driver:Driver", "install the package that provides 'no_such_package'"),
+        ("runtime.resource:Attributes", "not a Resource class"),
+        ("runtime.components.sensor:Sensor", "names no model"),
+    ],
+)
+def test_a_broken_offer_is_told_to_whoever_misses_a_model_and_stops_no_other(offer: str, words: str) -> None:
+    found = Registry({}, offers=lambda: [offer, THERMOMETER])
+    assert found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
+    with pytest.raises(UnknownModel, match=words):
+        found.find(API.parse(SENSOR), Model.parse("acme:demo:other"))
+
+
+def test_models_named_in_the_environment_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MACHINE_MODELS", f" {THERMOMETER} ,")
+    assert Registry({}).find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
