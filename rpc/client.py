@@ -98,6 +98,9 @@ class Channel:
         self.statistics = Statistics()
         self._connect = connect
         self._lock = trio.Lock()
+        self._failures = 0  # attempts to connect
+        self._failure = ""
+        self._shown: Sequence[tuple[str, str]] | None = None  # what the credentials gave last and no server has refused
         self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._nursery: trio.Nursery | None = None
         self._connection: ClientConnection | None = None
@@ -160,41 +163,53 @@ class Channel:
 
     async def credential_headers(self) -> Sequence[tuple[str, str]]:
         """What the credentials add to a call."""
-        return () if self._credentials is None else await self._credentials.headers(self)
+        if self._credentials is None:
+            return ()
+        self._shown = shown = await self._credentials.headers(self)
+        return shown
 
-    def failed(self, error: BaseException) -> None:
-        """Count a call that did not end well."""
-        self.statistics.failed_calls += 1
-        if self._credentials is not None and isinstance(error, GRPCError) and error.status is Status.UNAUTHENTICATED:
+    def rejected(self, shown: Sequence[tuple[str, str]] | None) -> bool:
+        """A call with these credentials was UNAUTHENTICATED. True if it had any, so that others may be let in.
+
+        The credentials hear of it once, however many calls under way were refused for it.
+        """
+        if self._credentials is None or shown is None:
+            return False
+        if shown == self._shown:
+            self._shown = None
             self._credentials.rejected()
+        return True
 
     async def connection(self) -> ClientConnection:
         """A connection that takes calls. GRPCError UNAVAILABLE if there is none to be had."""
         connection = self._connection
         if connection is not None and connection.usable:
             return connection
+        failures = self._failures
         async with self._lock:
             connection = self._connection
             if connection is not None and connection.usable:
                 return connection
             if self._nursery is None:
                 raise RuntimeError("the channel is not open: use it with `async with`")
-            with trio.move_on_after(self.limits.handshake_timeout):
-                connection = self._connection = await self._open(self._nursery)
-                return connection
-        raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: no answer")
+            if failures == self._failures:  # else the attempt this call has waited for was its own, too
+                self._failure = "no answer"
+                with trio.move_on_after(self.limits.handshake_timeout):
+                    try:
+                        connection = self._connection = await self._open(self._nursery)
+                        return connection
+                    except (OSError, trio.BrokenResourceError) as error:
+                        cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+                        self._failure = str(cause or error)
+                self._failures += 1
+        raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: {self._failure}")
 
     @property
     def _name(self) -> str:
         return self.target.path or self.target.authority
 
     async def _open(self, nursery: trio.Nursery) -> ClientConnection:
-        try:
-            stream = await self._dial()
-        except (OSError, trio.BrokenResourceError, ssl.SSLError) as error:
-            cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-            raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: {cause or error}") from error
-        connection = ClientConnection(stream, self.limits, self.statistics)
+        connection = ClientConnection(await self._dial(), self.limits, self.statistics)
         await nursery.start(connection.run, name=f"HTTP/2 connection to {self._name}")
         self.statistics.connections += 1
         return connection

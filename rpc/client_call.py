@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,9 @@ class ClientCall:
     Leaving the block normally raises GRPCError unless the status is OK; a response that is still being streamed is
     aborted, silently. Leaving it by an exception or by cancellation aborts the call. When `timeout` seconds have
     passed the block ends with DEADLINE_EXCEEDED.
+
+    A request of one message that is refused as UNAUTHENTICATED, before the response has begun, is sent once more with
+    new credentials: a token may have become void since it was given.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class ClientCall:
         self._metadata = codec.encode(metadata)
         self._timeout = timeout
         self._credentials = credentials
+        self._shown: Sequence[tuple[str, str]] | None = None  # credentials that the request went with
+        self._request = b""  # of a call with one, while it may have to be sent again
         self._scope = trio.CancelScope()
         self._response = Response()
         self._connection: ClientConnection | None = None
@@ -88,7 +94,9 @@ class ClientCall:
         if self._scope.cancelled_caught:
             last = GRPCError(Status.DEADLINE_EXCEEDED, "deadline exceeded")
         if last is not None:
-            self._channel.failed(last)
+            self._channel.statistics.failed_calls += 1
+            if _unauthenticated(last):
+                self._channel.rejected(self._shown)
             if last is not error:
                 raise last
         return False
@@ -103,7 +111,8 @@ class ClientCall:
             raise ProtocolError("a unary request needs a message")
         extra = self._metadata
         if self._credentials:
-            extra = [*extra, *await self._channel.credential_headers()]
+            self._shown = await self._channel.credential_headers()
+            extra = [*extra, *self._shown]
         connection = await self._channel.connection()
         block = self._channel.request_block(self._method)
         if self._scope.deadline != inf:
@@ -131,7 +140,17 @@ class ClientCall:
             await trio.lowlevel.checkpoint()
         self._sent = True
         data = message.SerializeToString()
-        await self._send(_pack_prefix(0, len(data)) + data, end=end or not self._cardinality.client_streaming)
+        data = _pack_prefix(0, len(data)) + data
+        if self._cardinality.client_streaming:
+            await self._send(data, end=end)
+            return
+        if self._shown is not None:
+            self._request = data
+        try:
+            await self._send(data, end=True)
+        except GRPCError as error:
+            if not await self._again(error):
+                raise
 
     async def end(self) -> None:
         """End the request; a unary one has ended with its message."""
@@ -153,6 +172,20 @@ class ClientCall:
                 raise failure from error
             raise
 
+    async def _again(self, error: GRPCError) -> bool:
+        """Send the request a second time if it was refused for its credentials; False if it was not, or was already."""
+        data, self._request = self._request, b""
+        if not data or not _unauthenticated(error) or not self._channel.rejected(self._shown):
+            return False
+        assert self._connection is not None
+        self._response.discard()
+        self._connection.forget(self._sid)
+        self._connection = None
+        self._response = Response()
+        await self.send_request()
+        await self._send(data, end=True)
+        return True
+
     # Receiving
 
     async def recv_initial_metadata(self) -> None:
@@ -162,12 +195,26 @@ class ClientCall:
         if self._head_read:
             raise ProtocolError("initial metadata was already received")
         self._head_read = True
-        head = await self._response.head()
+        head = await self._read_head()
+        self._request = b""
         if head is not None:
             self.initial_metadata = head
             return
         self.initial_metadata = codec.decode(())
         await self._read_trailers()
+
+    async def _read_head(self) -> codec.Metadata | None:
+        """The response's head; that of the second response if `_again` has sent the request once more."""
+        try:
+            head = await self._response.head()
+        except GRPCError as error:
+            if not await self._again(error):
+                raise
+            return await self._response.head()
+        failure = self._response.failure() if head is None else None
+        if failure is not None and await self._again(failure):
+            head = await self._response.head()
+        return head
 
     async def recv_message(self) -> Any:
         """The next reply, None at the end."""
@@ -221,3 +268,7 @@ class ClientCall:
         if not self._response.ended and (self._cardinality.server_streaming or not self._ended):
             return  # left in the middle
         await self.recv_trailing_metadata()
+
+
+def _unauthenticated(error: BaseException) -> bool:
+    return isinstance(error, GRPCError) and error.status is Status.UNAUTHENTICATED

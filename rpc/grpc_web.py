@@ -13,38 +13,9 @@ from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, MutableHeaders, Peer
 from rpc.http1_head import Head, HeadError
 from rpc.inbox import Budget
-from rpc.web import CONTENT_TYPES, Content, TextDecoder, cors, to_text, trailers_frame
+from rpc.web import Content, TextDecoder, call_headers, cors, to_text, trailers_frame
 
 SID: Final = 1  # HTTP/1.1 carries one call at a time
-
-# Fields that belong to HTTP/1.1 or to the browser and mean nothing to a call
-_NOT_METADATA: Final = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "accept-language",
-        "cache-control",
-        "connection",
-        "content-length",
-        "cookie",
-        "expect",
-        "host",
-        "keep-alive",
-        "origin",
-        "pragma",
-        "proxy-connection",
-        "referer",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-
-
-def content_of(head: Head) -> Content | None:
-    """Which of gRPC's protocols a request speaks; None if none of those served here."""
-    return CONTENT_TYPES.get(head.get("content-type").partition(";")[0].strip().lower())
 
 
 class Exchange(Protocol):
@@ -107,8 +78,7 @@ class WebCall:
         """Answer the request, with a call or without; returns when the response is queued."""
         head = self.head
         headers = [(":method", head.method), (":path", head.path)]
-        headers += [field for field in head.fields if field[0] not in _NOT_METADATA and field[0] != "content-type"]
-        headers.append(("content-type", self.content.value))
+        headers = call_headers(self.content, [*headers, *head.fields])
         decision = accept(self, SID, headers, self.core, web=True)
         if isinstance(decision, Refusal):
             self._refuse(decision)

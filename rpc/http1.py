@@ -17,10 +17,10 @@ import trio
 from rpc.asgi import ASGIApp, plain
 from rpc.call import ServerCore
 from rpc.carrier import Headers, Peer
-from rpc.grpc_web import WebCall, content_of
+from rpc.grpc_web import WebCall
 from rpc.http1_head import Head, HeadError, find_end, parse
 from rpc.http_limits import HttpLimits
-from rpc.web import Content, is_grpc, is_preflight, preflight
+from rpc.web import Content, content_of, is_grpc, is_preflight, preflight
 from rpc.wire import Outbox, Wire
 
 _log = logging.getLogger("rpc.http1")
@@ -110,7 +110,14 @@ class Http1Connection:
             return False
         self.wire.push_back(received)
         await serve_websocket(
-            app, self.wire, head, scheme=self.scheme, peer=self.peer, limits=self.limits, closing=self.closing
+            app,
+            self.wire,
+            head,
+            scheme=self.scheme,
+            peer=self.peer,
+            limits=self.limits,
+            farewell=self.core.limits.farewell,
+            closing=self.closing,
         )
         return True
 
@@ -125,7 +132,7 @@ class Http1Connection:
         elif head.method == "TRACE":
             raise HeadError(405, "requests are not echoed")
         elif is_grpc(head.get("content-type").strip().lower()):
-            content = content_of(head)
+            content = content_of(head.get("content-type"))
             if content is None or content is Content.GRPC:
                 raise HeadError(415, "over HTTP/1.1 this server speaks application/grpc-web+proto; gRPC needs HTTP/2")
             await WebCall(self, self.core, head, content).run()
@@ -156,7 +163,7 @@ class Http1Connection:
     async def _end_page(self, page: trio.CancelScope) -> None:
         """A page may stream for ever; at a shutdown it has a little time left."""
         await self.closing.wait()
-        page.deadline = trio.current_time() + self.limits.farewell
+        page.deadline = trio.current_time() + self.core.limits.farewell
 
     async def _read_head(self) -> tuple[bytes, bytes]:
         """The next request's head and what came with it; empty if there will be none."""

@@ -242,7 +242,8 @@ class Connection(Streams):
                 if value > 1:
                     raise ConnectionFault(PROTOCOL_ERROR, "settings", f"push {value}")
             elif key == frames.HEADER_TABLE_SIZE:
-                self.shrink_table = value < frames.DEFAULT_TABLE
+                # RFC 7541 4.2: the smallest size must be said, also if a larger one has followed since
+                self.shrink_table = self.shrink_table or value < frames.DEFAULT_TABLE
             elif key == frames.MAX_CONCURRENT_STREAMS:
                 self.change_max_streams(value)
         self.settled.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import trio
 from grpclib.exceptions import StreamTerminatedError
 
 from rpc.carrier import Headers, HttpExchange
-from rpc.errors import INTERNAL_ERROR
+from rpc.errors import ENHANCE_YOUR_CALM, INTERNAL_ERROR, StreamFault
 
 if TYPE_CHECKING:
     from rpc.http2_server import ServerConnection
@@ -41,22 +40,25 @@ class Exchange:
         self.path = fields[":path"]
         self.headers: Headers = [field for field in headers if field[0][0] != ":" and field[0] != "host"]
         self.peer = connection.peer
-        self._pieces: deque[tuple[bytes, int]] = deque()
+        self._body = bytearray()  # not a list of pieces: a peer may send single bytes
+        self._flow = 0  # what it cost of the window
         self._ended = False
         self._arrived = trio.Event()
-        self._scope: trio.CancelScope | None = None
+        self._scope = trio.CancelScope()
         self._gone = False
         self._responded = self._finished = False
 
     async def receive(self) -> bytes:
         """The next piece of the request's body, empty at its end."""
-        while not self._pieces:
+        while not self._body:
             if self._ended:
                 await trio.lowlevel.checkpoint()
                 return b""
             self._arrived = trio.Event()
             await self._arrived.wait()
-        data, flow = self._pieces.popleft()
+        data, self._body = bytes(self._body), bytearray()
+        flow, self._flow = self._flow, 0
+        self._connection.budget.used -= len(data)
         self._connection.consumed(self._sid, flow)
         return data
 
@@ -73,14 +75,23 @@ class Exchange:
         if not self._responded or self._finished:
             raise RuntimeError("the response has not begun or has already ended")
         self._finished = end
-        await self._connection.send_data(self._sid, data, end=end)
+        try:
+            await self._connection.send_data(self._sid, data, end=end)
+        except StreamTerminatedError:
+            self._scope.cancel()  # an error would make the application look as if it had failed
         await trio.lowlevel.checkpoint()
 
     # For the connection
 
     def feed(self, data: bytes, flow: int) -> None:
         """Bytes of the request."""
-        self._pieces.append((data, flow))
+        self._body += data
+        self._flow += flow
+        budget = self._connection.budget
+        budget.used += len(data)
+        if budget.used > budget.limit:
+            fault = StreamFault(ENHANCE_YOUR_CALM, "buffered bytes", "too many unread bytes on this connection")
+            self._connection.stream_fault(self._sid, fault)
         self._arrived.set()
 
     def end(self) -> None:
@@ -91,23 +102,23 @@ class Exchange:
     def cancel_by_peer(self) -> None:
         """The peer has left."""
         self._gone = True
-        if self._scope is not None:
-            self._scope.cancel()
+        self._scope.cancel()
+
+    def drain(self) -> None:
+        """The server shuts down: a response that may never end has a little time left."""
+        self._scope.deadline = trio.current_time() + self._connection.limits.farewell
 
     async def run(self) -> None:
         """Run the fallback. Raises nothing but cancellation from outside."""
         try:
-            with trio.CancelScope() as scope:
-                self._scope = scope
-                if self._gone:
-                    scope.cancel()
+            with self._scope:
                 await self._fallback(self)
-        except StreamTerminatedError:
-            pass
         except Exception:
             if not self._gone:
                 _log.exception("%s %s failed", self.method, self.path)
         finally:
+            self._connection.budget.used -= len(self._body)
+            self._body = bytearray()
             if not self._finished and not self._gone:
                 self._connection.reset(self._sid, INTERNAL_ERROR)
             self._connection.forget(self._sid)

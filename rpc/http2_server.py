@@ -17,7 +17,7 @@ from rpc.http2_connection import Connection
 from rpc.http2_exchange import Exchange
 from rpc.http2_headers import check_request, check_trailers, content_length
 from rpc.http2_web import WebCarrier
-from rpc.web import CONTENT_TYPES, Content, is_grpc, is_preflight, preflight
+from rpc.web import CONTENT_TYPES, Content, call_headers, content_of, is_grpc, is_preflight, preflight
 
 _RESPONSE: Final = hpack.encode([(":status", "200"), ("content-type", "application/grpc")])
 _STATUS: Final = tuple(hpack.encode_field("grpc-status", str(status.value)) for status in Status)
@@ -30,6 +30,7 @@ async def serve_http2(stream: trio.abc.Stream, core: ServerCore, *, preread: byt
     """
     connection = ServerConnection(stream, core, scheme=scheme)
     if not core.admit(connection):
+        connection.writer.put(frames.settings(()))  # RFC 9113 3.4: the first frame, whatever follows
         connection.close()
         await connection.shut()
         return
@@ -69,6 +70,13 @@ class ServerConnection(Connection):
         stream.local_closed = True
         self.put_headers(sid, block + hpack.encode(extra) if extra else block, end=True)
 
+    def drain(self) -> None:
+        """As Connection; pages, which may never end, have `limits.farewell`."""
+        super().drain()
+        for stream in self.streams.values():
+            if isinstance(stream.receiver, Exchange):
+                stream.receiver.drain()
+
     # Requests
 
     def on_headers(self, sid: int, block: bytes, end: bool) -> None:
@@ -100,7 +108,7 @@ class ServerConnection(Connection):
             return
         content = CONTENT_TYPES.get(fields.get("content-type", ""))
         if content is not Content.GRPC:
-            self._web_or_http(sid, content, headers, fields, expected, end)
+            self._web_or_http(sid, headers, fields, expected, end)
             return
         call = accept(self, sid, headers, self.core, fields=fields)
         if isinstance(call, Refusal):
@@ -121,18 +129,18 @@ class ServerConnection(Connection):
     def _web_or_http(
         self,
         sid: int,
-        content: Content | None,
         headers: Headers,
         fields: Mapping[str, str],
         expected: int | None,
         end: bool,
     ) -> None:
         assert self.nursery is not None
+        content = content_of(fields.get("content-type", ""))
         if is_preflight(fields[":method"], fields):
             self._answer(sid, [(":status", "204"), *preflight(fields)], end)
-        elif content is not None:
+        elif content in (Content.WEB, Content.WEB_TEXT):
             carrier = WebCarrier(self, content, fields)
-            call = accept(carrier, sid, headers, self.core, web=True, fields=fields)
+            call = accept(carrier, sid, call_headers(content, headers), self.core, web=True)
             if isinstance(call, Refusal):
                 self._answer(sid, carrier.refusal(call), end)
                 return
@@ -146,6 +154,8 @@ class ServerConnection(Connection):
         else:
             exchange = Exchange(self, sid, headers, fields, self.core.fallback)
             self._begin_call(sid, exchange, expected, end)
+            if self.draining:
+                exchange.drain()
             self.nursery.start_soon(exchange.run, name=f"{exchange.method} {exchange.path}")
 
     def _refuse(self, sid: int, refusal: Refusal, end: bool) -> None:

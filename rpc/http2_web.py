@@ -24,7 +24,7 @@ class WebCarrier:
     def __init__(self, connection: ServerConnection, content: Content, fields: Mapping[str, str]) -> None:
         self._connection = connection
         self._decoder = TextDecoder() if content is Content.WEB_TEXT else None
-        self._head = [(":status", "200"), ("content-type", fields["content-type"]), *cors(fields.get("origin"))]
+        self._head = [(":status", "200"), ("content-type", f"{content.value}+proto"), *cors(fields.get("origin"))]
         self.call: ServerCall | None = None
 
     # Carrier

@@ -27,8 +27,6 @@ class HttpLimits:
     drain: int = 64 * KIB  # of a body that nobody wanted is read so that the connection can be used again
     linger: float = 1.0  # for the peer to take the last answer before the connection is closed
 
-    farewell: float = 2.0  # left to a page or WebSocket at a shutdown, and to a WebSocket whose peer has gone
-
     # Connections
     max_per_address: int = 200  # at once from one peer address (one /64 for IPv6)
 

@@ -58,4 +58,5 @@ class Limits:
     keepalive_interval: float = 60.0  # PING after so long without a byte from the peer; inf: never
     keepalive_timeout: float = 20.0  # and close when nothing comes back; gRPC's default
     drain_timeout: float = 10.0  # calls that run at a shutdown may finish within this
+    farewell: float = 2.0  # at a shutdown, for pages and WebSockets; for a WebSocket whose peer has gone, too
     close_timeout: float = 2.0  # the last bytes of a connection that ends

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rpc.call import ServerCore
 
 _SHUTDOWN: Final = statuses.Outcome(Status.UNAVAILABLE, "the server is shutting down")
+_DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
 _log = logging.getLogger("rpc.call")
 _pack_prefix = struct.Struct(">BI").pack
 _TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
@@ -219,7 +220,7 @@ class ServerCall:
                 await self._handler.func(self)
             outcome = None
             if scope.cancelled_caught:
-                outcome = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
+                outcome = _DEADLINE
         except StreamTerminatedError:
             outcome = statuses.Outcome(Status.UNAVAILABLE, "a call this one depends on was terminated")
         except Exception as error:
@@ -240,8 +241,13 @@ class ServerCall:
                 self._sent_trailing = True
                 self._carrier.send_trailers(self.sid, 0, (), headers_sent=self._sent_initial)
                 return
-            _log.error("%s returned without a reply", self.method)
-            outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")
+            if trio.current_time() >= self._deadline_at:
+                outcome = _DEADLINE
+            elif trio.current_effective_deadline() == -inf:
+                outcome = _SHUTDOWN  # cancelled from outside: a handler that tidied up and returned has done no wrong
+            else:
+                _log.error("%s returned without a reply", self.method)
+                outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")
         self._send_trailers(outcome.status, outcome.message, outcome.details, None)
 
     def _send_trailers(

@@ -31,6 +31,43 @@ _EXPOSED: Final = (
 _MAX_AGE: Final = ("access-control-max-age", "7200")  # seconds; the longest that Chromium honours
 
 
+# Fields that belong to HTTP or to the browser and mean nothing to a call
+_NOT_METADATA: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "connection",
+        "content-length",
+        "content-type",
+        "cookie",
+        "expect",
+        "host",
+        "keep-alive",
+        "origin",
+        "pragma",
+        "proxy-connection",
+        "referer",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def content_of(content_type: str) -> Content | None:
+    """Which of gRPC's protocols a content type means, parameters aside; None if none of those served here."""
+    return CONTENT_TYPES.get(content_type.partition(";")[0].strip().lower())
+
+
+def call_headers(content: Content, headers: Headers) -> MutableHeaders:
+    """What a gRPC-Web call sees of its request's fields: its metadata, and the content type as `accept` knows it."""
+    kept = [field for field in headers if field[0] not in _NOT_METADATA]
+    return [*kept, ("content-type", content.value)]
+
+
 def is_grpc(content_type: str) -> bool:
     """True for every content type that means gRPC or gRPC-Web, known subtype or not."""
     return content_type.startswith("application/grpc")

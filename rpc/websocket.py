@@ -51,11 +51,19 @@ def is_upgrade(head: Head) -> bool:
 
 
 async def serve_websocket(
-    app: ASGIApp, wire: Wire, head: Head, *, scheme: str, peer: Peer, limits: HttpLimits, closing: trio.Event
+    app: ASGIApp,
+    wire: Wire,
+    head: Head,
+    *,
+    scheme: str,
+    peer: Peer,
+    limits: HttpLimits,
+    farewell: float,
+    closing: trio.Event,
 ) -> None:
     """Serve one WebSocket to its end; the request's head must be what `wire` gives next. The caller closes the wire.
 
-    When `closing` is set the peer is told to go (1001) and the application hears of it.
+    When `closing` is set the peer is told to go (1001) and the application hears of it; it has `farewell` seconds left.
     """
     scope = scope_of(
         "websocket",
@@ -72,7 +80,7 @@ async def serve_websocket(
             request = await wrap_server_stream(nursery, wire, max_message_size=limits.max_websocket_message)
         if not handshake.cancelled_caught:
             scope["subprotocols"] = list(request.proposed_subprotocols)
-            await _Socket(nursery, request, wire, limits, closing).run(app, scope)
+            await _Socket(nursery, request, wire, limits, farewell, closing).run(app, scope)
         nursery.cancel_scope.cancel()
 
 
@@ -80,12 +88,19 @@ class _Socket:
     """One WebSocket as the application sees it."""
 
     def __init__(
-        self, nursery: trio.Nursery, request: WebSocketRequest, wire: Wire, limits: HttpLimits, closing: trio.Event
+        self,
+        nursery: trio.Nursery,
+        request: WebSocketRequest,
+        wire: Wire,
+        limits: HttpLimits,
+        farewell: float,
+        closing: trio.Event,
     ) -> None:
         self.nursery = nursery
         self.request = request
         self.wire = wire
         self.limits = limits
+        self.farewell = farewell
         self.closing = closing
         self.connection: WebSocketConnection | None = None
         self.announced = False  # websocket.connect was given to the application
@@ -112,7 +127,7 @@ class _Socket:
             except Exception:
                 _log.exception("a WebSocket's handler failed", path=scope["path"])
                 code = FAILED
-        with trio.move_on_after(self.limits.farewell):
+        with trio.move_on_after(self.farewell):
             if self.connection is not None:
                 await self.connection.aclose(code)
             elif not self.answered:
@@ -162,7 +177,7 @@ class _Socket:
         if self.connection is None:
             await self._reject(403)
             return
-        with trio.move_on_after(self.limits.farewell):
+        with trio.move_on_after(self.farewell):
             await self.connection.aclose(message.get("code") or NORMAL, message.get("reason") or None)
 
     async def _deny(self, message: Message) -> None:
@@ -209,12 +224,12 @@ class _Socket:
 
     async def _end_with_peer(self, application: trio.CancelScope) -> None:
         await self.wire.gone.wait()
-        application.deadline = trio.current_time() + self.limits.farewell
+        application.deadline = trio.current_time() + self.farewell
 
     async def _end_with_server(self) -> None:
         await self.closing.wait()
         if self.connection is None:
             await self._reject(503)
             return
-        with trio.move_on_after(self.limits.farewell):
+        with trio.move_on_after(self.farewell):
             await self.connection.aclose(GOING_AWAY, "the server shuts down")

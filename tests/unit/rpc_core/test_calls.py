@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 import trio
-from grpclib.const import Cardinality, Status
+from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
@@ -331,32 +331,6 @@ async def test_authorize(autojump_clock: trio.testing.MockClock):
         await one.stub.Echo(Request(), metadata={"authorization": "Bearer good"})
         assert one.service.seen[0].identity.entity == "somebody"
         assert "claim" not in repr(one.service.seen[0].identity)
-
-
-async def test_credentials_of_a_channel(autojump_clock: trio.testing.MockClock):
-    class Token:
-        def __init__(self) -> None:
-            self.serial = 0
-            self.wanted = "1"
-
-        async def headers(self, channel: object) -> list[tuple[str, str]]:
-            return [("authorization", f"Bearer {self.serial}")]
-
-        def rejected(self) -> None:
-            self.serial += 1
-
-    def authorize(method: str, metadata: object) -> None:
-        if metadata.get("authorization") != "Bearer 1":  # type: ignore[attr-defined]
-            raise GRPCError(Status.UNAUTHENTICATED, "no")
-
-    async with rig(authorize=authorize) as one:
-        one.channel._credentials = Token()
-        assert (await refused(one.stub.Echo(Request()))).status is Status.UNAUTHENTICATED
-        await one.stub.Echo(Request())
-        bare = one.channel.request(PATH + "Echo", Cardinality.UNARY_UNARY, Request, Reply, credentials=False)
-        async with bare as stream:
-            await stream.send_message(Request(), end=True)
-            assert (await refused(stream.recv_message())).status is Status.UNAUTHENTICATED
 
 
 async def test_compressed_requests(autojump_clock: trio.testing.MockClock):

@@ -248,7 +248,7 @@ async def test_a_page_without_end_is_cut_off_at_a_shutdown(autojump_clock: trio.
         await trio.testing.wait_all_tasks_blocked()
         before = trio.current_time()
         await server.core.drain()
-        assert trio.current_time() - before <= server.limits.farewell + server.limits.linger + 0.1
+        assert trio.current_time() - before <= server.core.limits.farewell + server.limits.linger + 0.1
         assert not (await client.rest()).endswith(b"0\r\n\r\n")  # nobody may take it for whole
 
 
