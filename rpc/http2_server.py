@@ -94,7 +94,7 @@ class ServerConnection(Connection):
         self.last_sid = sid
         if not self.accepting:
             return
-        if len(self.streams) >= self.limits.max_streams:
+        if len(self.streams) >= self.limits.max_streams and self._full():
             self.refused("streams")
             self.writer.put(frames.rst_stream(sid, REFUSED_STREAM))
             self.on_glitch()
@@ -117,6 +117,15 @@ class ServerConnection(Connection):
         self._begin_call(sid, call, expected, end)
         assert self.nursery is not None
         self.nursery.start_soon(call.run, name=call.method)
+
+    def _full(self) -> bool:
+        """Whether one more stream is one too many.
+
+        A stream that the peer has reset is over for the peer, which may use its place at once. Its handler may still be
+        tidying up; resetting quickly gets a peer twice as many handlers, no more.
+        """
+        live = sum(not (stream.local_closed and stream.remote_closed) for stream in self.streams.values())
+        return live >= self.limits.max_streams or len(self.streams) >= 2 * self.limits.max_streams
 
     def _begin_call(self, sid: int, receiver: Receiver, expected: int | None, end: bool) -> Stream:
         stream = self.add(sid, receiver)

@@ -42,7 +42,7 @@ class Limits:
 
     # Streams
     max_streams: int = (
-        128  # calls at once on one connection, the cancelled ones that still clean up included; RFC 9113 says >= 100
+        128  # calls at once on one connection, and as many cancelled ones that still clean up; RFC 9113 says >= 100
     )
     reset_burst: int = 1000  # streams a peer may reset in a burst; nghttp2
     reset_rate: float = 33.0  # and in the long run; nghttp2

@@ -44,6 +44,7 @@ class H2Client:
         self.goaway: h2.events.ConnectionTerminated | None = None
         self.closed = False
         self.settings: dict[int, int] = {}
+        self.acknowledged = 0  # SETTINGS of ours
         self._data = b""
 
     async def start(self) -> None:
@@ -130,7 +131,10 @@ class H2Client:
         elif kind == 3:
             self.answers[sid].reset = int.from_bytes(payload, "big")
         elif kind == 6 and not frame[4] & 1:
-            await self.stream.send_all(b"\0\0\x08\6\1\0\0\0\0" + payload)
+            try:
+                await self.stream.send_all(b"\0\0\x08\6\1\0\0\0\0" + payload)
+            except trio.BrokenResourceError:
+                self.closed = True
 
     def _take(self, event: Any) -> None:
         match event:
@@ -149,5 +153,7 @@ class H2Client:
                     self.answers[sid].reset = int(code)
             case h2.events.ConnectionTerminated():
                 self.goaway = event
+            case h2.events.SettingsAcknowledged():
+                self.acknowledged += 1
             case h2.events.RemoteSettingsChanged(changed_settings=changed):
                 self.settings |= {int(key): change.new_value for key, change in changed.items()}
