@@ -61,8 +61,8 @@ class H2Client:
                 data = data[size:]
             if data:
                 await self.stream.send_all(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.closed = True
+        except trio.BrokenResourceError:
+            pass  # what the server has sent before it went can still be read
 
     def begin(self, fields: list[tuple[str, str]], *, end: bool = False, **priority: Any) -> int:
         sid = self.h2.get_next_available_stream_id()
@@ -118,7 +118,15 @@ class H2Client:
                     self._take(event)
             else:
                 await self._late(frame)
+        if self.acknowledges and self.goaway is None:
+            self._reopen()
         await self.flush()
+
+    def _reopen(self) -> None:
+        """Windows that our own SETTINGS have made negative: h2 leaves them so."""
+        for sid, answer in self.answers.items():
+            if not answer.over and (window := self.h2.remote_flow_control_window(sid)) <= 0:
+                self.h2.increment_flow_control_window(300 - window, sid)
 
     async def _late(self, frame: bytes) -> None:
         """After GOAWAY h2 reads nothing more, though RFC 9113 6.8 lets present streams go on."""
@@ -134,7 +142,7 @@ class H2Client:
             try:
                 await self.stream.send_all(b"\0\0\x08\6\1\0\0\0\0" + payload)
             except trio.BrokenResourceError:
-                self.closed = True
+                pass
 
     def _take(self, event: Any) -> None:
         match event:
