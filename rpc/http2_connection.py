@@ -57,6 +57,8 @@ class Connection(Streams):
                 except Exception:
                     _log.exception("reading from %s failed", self.peer.addr())
                     self.writer.put(frames.goaway(self.last_sid, INTERNAL_ERROR))
+                finally:
+                    self.writer.end()
                 self.closed = True
                 self.abandon_all()
                 nursery.cancel_scope.cancel()

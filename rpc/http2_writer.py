@@ -23,11 +23,13 @@ class Writer:
     __slots__ = (
         "_broken",
         "_chunks",
+        "_ending",
         "_fd",
         "_limits",
         "_on_lost",
         "_rest",
         "_room",
+        "_scope",
         "_stream",
         "_task",
         "acks",
@@ -45,6 +47,8 @@ class Writer:
         self._room = trio.lowlevel.ParkingLot()
         self._task: trio.lowlevel.Task | None = None  # the writer, while it has nothing to do
         self._broken = False
+        self._ending = False
+        self._scope = trio.CancelScope(shield=True)
         self.size = 0  # bytes that the kernel does not have yet
         self.acks = 0  # answers to PING and SETTINGS since the last write, counted by the connection
 
@@ -63,12 +67,30 @@ class Writer:
             await self._room.park()
 
     async def run(self) -> None:
-        """Write what is queued, until cancelled or the peer is lost."""
+        """Write what is queued, until `end` or the peer is lost.
+
+        Shielded: a write that is cancelled would break a TLS stream, and with it the last answers of a connection.
+        """
+        with self._scope:
+            await self._run()
+
+    def end(self) -> None:
+        """Let `run` return once nothing is queued, within `limits.close_timeout`."""
+        self._ending = True
+        self._scope.deadline = trio.current_time() + self._limits.close_timeout
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def _run(self) -> None:
         chunks = self._chunks
         while True:
             if not chunks:
+                if self._ending:
+                    return
                 self._task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
+                continue
             self._take()
             try:
                 await self._write()
@@ -121,7 +143,6 @@ class Writer:
             data = self._rest = memoryview(data)[n:] if n < len(data) else b""
 
     async def _write_stream(self) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()  # while `finish` can still write it all
         data, self._rest = self._rest, b""
         self._broken = True  # until it is through: a TLS record cut in half cannot be continued
         with memoryview(data) as view:

@@ -85,6 +85,11 @@ class H2Client:
                 if self.answers[sid].over or self.closed:
                     return
 
+    async def reset(self, sid: int, code: int) -> None:
+        self.h2.reset_stream(sid, code)
+        self.answers[sid].reset = code
+        await self.flush()
+
     async def ask(self, fields: list[tuple[str, str]], body: bytes | None = None) -> Answer:
         """A whole request and its response."""
         sid = self.begin(fields, end=body is None)

@@ -192,8 +192,7 @@ async def test_a_reset_cancels_the_call_and_nothing_else() -> None:
         sid = client.begin(web("hang"))
         await client.send(sid, messages("x"))
         await server.methods.hanging.wait()
-        client.h2.reset_stream(sid, errors.CANCEL)
-        await client.flush()
+        await client.reset(sid, errors.CANCEL)
         await server.methods.cancelled.wait()
         assert read(await client.ask(web("unary"), messages("on"))).values == ["on"]
         assert server.core.statistics.cancelled_calls == 1
@@ -257,8 +256,7 @@ async def test_a_reset_instead_of_the_trailers() -> None:
         await client.send(sid, messages("x" * (65535 - 19)))
         await client.until(lambda: len(client.answers[sid].body) == 65535)
         assert server.connection.streams
-        client.h2.reset_stream(sid, errors.CANCEL)
-        await client.flush()
+        await client.reset(sid, errors.CANCEL)
         await trio.testing.wait_all_tasks_blocked()
         assert server.connection.streams == {}
 
@@ -422,8 +420,7 @@ async def test_a_reader_that_goes_away_ends_the_page_quietly(
         await client.until(lambda: len(client.answers[sid].body) in (8, 65535))
         await trio.testing.wait_all_tasks_blocked()
         if how == "reset":
-            client.h2.reset_stream(sid, errors.CANCEL)
-            await client.flush()
+            await client.reset(sid, errors.CANCEL)
         else:
             await client.stream.aclose()
         with trio.fail_after(0.5):
