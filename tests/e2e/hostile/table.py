@@ -1,14 +1,13 @@
 """What hostile peers do to a port, and what they get: one table, run by test_hostile and written to the documentation.
 
-Rows of HTTP/2 are here. Rows of other protocols stand in files of their own, in the same form, and are joined in
-`rows`.
+Rows of HTTP/2 are here, those of HTTP/1.1 and TLS in http1_rows, in the same form; `document` joins them.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from importlib import util
+from typing import Literal
 
 from rpc import errors, frames, hpack
 from rpc.errors import code_name
@@ -61,8 +60,19 @@ class Answer:
 
     kind: str  # goaway | reset | grpc-status | :status | closed
     value: int = 0
+    instead: tuple[int, ...] = ()  # statuses that may come as well: it depends on how the bytes arrive
+    or_closed: bool = False  # the connection may also be closed without an answer
+
+    def allows(self, status: int | None) -> bool:
+        """Whether an HTTP status, None for a close without one, is this answer."""
+        if status is None:
+            return self.kind == "closed" or self.or_closed
+        return self.kind == ":status" and status in (self.value, *self.instead)
 
     def __str__(self) -> str:
+        if self.kind == ":status":
+            statuses = " or ".join(map(str, (self.value, *self.instead)))
+            return f":status {statuses}{' or closed' if self.or_closed else ''}"
         if self.kind in ("goaway", "reset"):
             return f"{'GOAWAY' if self.kind == 'goaway' else 'RST_STREAM'} {code_name(self.value)}"
         return self.kind if self.kind == "closed" else f"{self.kind} {self.value}"
@@ -81,6 +91,7 @@ class Row:
     reads: bool = True  # False: never reads, and is looked at by what the server counts
     repeat: int = 1  # times `data` is sent
     answers: tuple[str, ...] = field(default=("PING", "SETTINGS"))  # what the peer acknowledges
+    ends: Literal["waits", "half-closes", "resets"] = "waits"  # how the peer goes on after the bytes
 
 
 def goaway(code: int) -> Answer:
@@ -281,30 +292,29 @@ HTTP2: tuple[Row, ...] = (
 )
 
 
-def rows() -> tuple[Row, ...]:
-    """All rows: those above and those of `http1_rows`, as far as they have the same form."""
-    if util.find_spec("tests.e2e.hostile.http1_rows") is None:
-        return HTTP2
-    from tests.e2e.hostile import http1_rows
-
-    return HTTP2 + tuple(row for row in getattr(http1_rows, "ROWS", ()) if isinstance(row, Row))
-
-
 def document() -> str:
     """docs/reference/hostile-peers.md."""
+    from tests.e2e.hostile.http1_rows import ROWS
+
     lines = [
         "# Hostile peers",
         "",
-        "What the port answers to peers that break the rules or the bounds. This page is written from",
-        "`tests/e2e/hostile/table.py`; every row is run against a live server while another client keeps calling.",
-        "The bounds are fields of `rpc.limits.Limits`, the words of the last column keys of `Statistics.refusals`.",
-        "",
-        "| what the peer does | what it gets | bound | counted as |",
-        "|---|---|---|---|",
+        "What was tried against the port, and what it answered. This page is written from the tables in",
+        "`tests/e2e/hostile`: every row is run against a live server while a well-behaved client keeps calling, and is",
+        "served; memory stays bounded and no connection is left open. The bounds are fields of `rpc.limits.Limits` and",
+        "`rpc.http_limits.HttpLimits`, the words of the last column keys of `Statistics.refusals`.",
     ]
-    for row in HTTP2:
-        bound = f"`{row.bound}`" if row.bound else "RFC 9113" if row.reason else ""
-        lines.append(f"| {row.name} | {row.answer} | {bound} | {row.reason} |")
+    for title, table, rule in (("HTTP/2", HTTP2, "RFC 9113"), ("HTTP/1.1, TLS and other protocols", ROWS, "")):
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| what the peer does | what it gets | bound | counted as |",
+            "|---|---|---|---|",
+        ]
+        for row in table:
+            bound = f"`{row.bound}`" if row.bound else rule if row.reason else ""
+            lines.append(f"| {row.name} | {row.answer} | {bound} | {row.reason} |")
     return "\n".join(lines) + "\n"
 
 

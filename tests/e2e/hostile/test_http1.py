@@ -1,4 +1,4 @@
-"""Each row against one port; after each the port still serves, and nothing is left open."""
+"""Each row against one port, which goes on serving another client; nothing is left open."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import logging
 import re
 import socket
 import struct
+import tracemalloc
 
 import pytest
 import trio
 
 from rpc.http_limits import HttpLimits
 from rpc.limits import Limits
-from tests.e2e.hostile.http1_rows import ROWS, Row
+from tests.e2e.hostile.http1_rows import ROWS
+from tests.e2e.hostile.table import Row
 from tests.e2e.port.support import port
 
 pytestmark = pytest.mark.slow
 LIMITS = Limits(handshake_timeout=0.3)
+MEMORY = 8 << 20  # bytes that server, attacker and good client may have at once, over what they begin with
 HTTP = HttpLimits(head_timeout=0.3, body_grace=0.3, idle_timeout=0.3, linger=0.2)
 
 
@@ -38,14 +41,40 @@ async def attack(stream: trio.SocketStream, row: Row) -> bytes:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 async def test_row(row: Row, caplog: pytest.LogCaptureFixture) -> None:
-    async with port(limits=LIMITS, http=HTTP) as server:
+    served = 0
+
+    async def keep_asking() -> None:
+        nonlocal served
         async with await server.connect() as stream:
-            received = await attack(stream, row)
-        answered = received.startswith(b"HTTP/1.1 ")
-        assert (received.split()[1].decode() if answered else "") in row.statuses, received[:300]
-        assert len(re.findall(rb"HTTP/1\.1 \d", received)) <= 1
-        assert b"Traceback" not in received
-        assert (await server.raw(b"GET / HTTP/1.0\r\nhost: localhost\r\n\r\n")).startswith(b"HTTP/1.1 200")
-        while server.core.statistics.open_connections:
-            await trio.lowlevel.checkpoint()
+            while True:
+                await stream.send_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                received = b""
+                while not received.endswith(b"http 1.1 "):  # the body of the page
+                    received += (more := await stream.receive_some(1000))
+                    assert more, "the good client was cut off"
+                assert received.startswith(b"HTTP/1.1 200")
+                served += 1
+                await trio.sleep(0.005)  # a pace, not a synchronisation
+
+    async with port(limits=LIMITS, http=HTTP) as server, trio.open_nursery() as good:
+        await server.raw(b"GET / HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        good.start_soon(keep_asking)
+        tracemalloc.start()
+        try:
+            async with await server.connect() as stream:
+                received = await attack(stream, row)
+            before = served
+            while served < before + 3 or server.core.statistics.open_connections > 1:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        good.cancel_scope.cancel()
+    assert peak < MEMORY
+    answered = received.startswith(b"HTTP/1.1 ")
+    assert row.answer.allows(int(received.split()[1]) if answered else None), received[:300]
+    assert len(re.findall(rb"HTTP/1\.1 \d", received)) <= 1
+    assert b"Traceback" not in received
+    if row.reason:
+        assert row.reason in server.core.statistics.refusals
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
