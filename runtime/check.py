@@ -141,7 +141,8 @@ def _cycles(document: MachineDocument, edges: Mapping[str, set[str]], report: Re
 
 def _references(document: MachineDocument, directory: Directory, report: Report) -> None:
     """Names that other sections use; a machine runs without them, so these are warnings."""
-    used = [(f"jobs.{job.name}.resource", job.resource) for job in document.jobs]
+    jobs = zip(document.places("jobs"), document.jobs, strict=True)
+    used = [(join(path, "resource"), job.resource) for path, job in jobs]
     if document.maintenance is not None:
         used.append(("maintenance.sensor_name", document.maintenance.sensor_name))
     for path, name in used:
@@ -160,10 +161,10 @@ def _references(document: MachineDocument, directory: Directory, report: Report)
                 value=entry.frame.parent,
                 remedy=did_you_mean(entry.frame.parent, frames),
             )
-    for module in document.modules:
+    for path, module in zip(document.places("modules"), document.modules, strict=True):
         program = Path(module.executable_path).expanduser()
         if module.type != "registry" and "${" not in module.executable_path and not program.is_file():
-            report.warn(f"modules.{module.name}.executable_path", f"{str(program)!r} is not a file on this computer")
+            report.warn(join(path, "executable_path"), f"{str(program)!r} is not a file on this computer")
 
 
 def main_check(path: str | Path, json: bool = False) -> int:

@@ -74,6 +74,10 @@ class Directory:
             )
         return candidates[0]
 
+    def of_api(self, api: str) -> list[str]:
+        """Full names of all resources of an API."""
+        return [full for full, name in self._full.items() if str(name.api) == api]
+
     def _near(self, text: str) -> str:
         return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
 
@@ -125,6 +129,9 @@ def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings
     }
     uses = set()
     for text in attributes.uses():
+        if text.endswith("/*"):
+            uses.update(directory.of_api(text.removesuffix("/*")))
+            continue
         try:
             uses.add(directory.resolve(text, path))
         except ConfigError:

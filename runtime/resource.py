@@ -48,7 +48,10 @@ class Attributes(msgspec.Struct, kw_only=True, frozen=True):
         return ()
 
     def uses(self) -> Iterable[str]:
-        """Names of resources that are passed if present; this one restarts when they appear, change or vanish."""
+        """Names of resources that are passed if present; this one restarts when they appear, change or vanish.
+
+        `rdk:component:sensor/*` means every resource of that API in the document.
+        """
         return ()
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from runtime.inotify import Inotify
+from hal.linux.inotify import Inotify
 from schema.errors import ConfigError
 from schema.machine import Decoded, decode
 from schema.substitution import substitute
@@ -96,7 +96,7 @@ class FileSource:
             while True:
                 # Watches are set before the file is read, so that no change falls between the two.
                 directories, names = places(self.path)
-                failures = inotify.watch(directories)
+                failures = inotify.watch(directories, {above for path in directories for above in path.parents[:-1]})
                 reading = self.read()
                 if not _same(reading, last):
                     last = reading

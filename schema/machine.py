@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from schema.resources import (
     decode_resource,
     readable_name,
 )
-from schema.syntax import parse_json
+from schema.syntax import parse_json, repeated_keys
 from schema.tracing import Tracing
 
 __all__ = [
@@ -112,6 +113,12 @@ class MachineDocument:
         """Components and services together, as configured."""
         return self.components + self.services
 
+    def places(self, section: Section) -> tuple[str, ...]:
+        """Where each usable entry of a section stands: `modules.3`."""
+        broken = {entry.path for entry in self.broken}
+        free = (path for path in (join(section, index) for index in itertools.count()) if path not in broken)
+        return tuple(itertools.islice(free, len(getattr(self, section))))
+
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -159,7 +166,13 @@ def decode(data: bytes) -> Decoded:
         raw = parse_json(data)
     except ConfigError as error:
         return Decoded(None, (error,))
-    return decode_value(raw)
+    found = decode_value(raw)
+    remedy = "keep one: only the last counts"
+    repeated = [ConfigError(path, "this key stands more than once", remedy=remedy) for path in repeated_keys(data)]
+    # Which of two access rules was meant is not for us to guess.
+    vital = tuple(finding for finding in repeated if finding.path.partition(".")[0] in _VITAL)
+    warnings = (*(finding for finding in repeated if finding not in vital), *found.warnings)
+    return Decoded(None if vital else found.document, (*vital, *found.problems), warnings)
 
 
 def decode_value(raw: Any) -> Decoded:

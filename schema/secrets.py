@@ -12,11 +12,15 @@ MASK: Final = "***"
 _SECRET_WORDS: Final = frozenset(
     {
         "apikey",
+        "authorization",
+        "bearer",
         "credential",
         "credentials",
+        "passcode",
         "passphrase",
         "passwd",
         "password",
+        "passwords",
         "payload",
         "private",
         "psk",
@@ -27,9 +31,15 @@ _SECRET_WORDS: Final = frozenset(
         "tokens",
     }
 )
-_HARMLESS_KEYS: Final = frozenset({"maintenance_allowed_key", "public_key", "tls_key_file", "key_file", "id", "type"})
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_HARMLESS_KEYS: Final = frozenset(
+    {"maintenance_allowed_key", "public_key", "public_keys", "tls_key_file", "key_file", "id", "type"}
+)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)[^/\s\"']+(?=@)")
+
+
+_ASSIGNED = re.compile(r"(?P<key>[A-Za-z][\w.-]*)=(?P<value>[^\s&\"']+)")
+_BEARER = re.compile(r"\b(?P<before>(?:Bearer|Basic) +)[^\s\"',]+")
 
 
 def is_secret(key: str) -> bool:
@@ -37,7 +47,10 @@ def is_secret(key: str) -> bool:
     if key.lower() in _HARMLESS_KEYS:
         return False
     words = [word.lower() for word in _WORDS.findall(key)]
-    return bool(words) and (words[-1] == "key" or not _SECRET_WORDS.isdisjoint(words))
+    if not words:
+        return False
+    # A lone `keys` lists the ids of keys, or public ones.
+    return words[-1] == "key" or words[1:][-1:] == ["keys"] or not _SECRET_WORDS.isdisjoint(words)
 
 
 def is_secret_path(path: Sequence[str]) -> bool:
@@ -54,8 +67,10 @@ def is_secret_path(path: Sequence[str]) -> bool:
 
 
 def mask_text(text: str) -> str:
-    """`text` with the password of every URL in it replaced."""
-    return _URL_PASSWORD.sub(lambda match: f"{match['before']}{MASK}", text)
+    """`text` with what can be told to be secret replaced: passwords of URLs, `api_key=...`, `Bearer ...`."""
+    text = _URL_PASSWORD.sub(lambda match: f"{match['before']}{MASK}", text)
+    text = _BEARER.sub(lambda match: f"{match['before']}{MASK}", text)
+    return _ASSIGNED.sub(lambda match: f"{match['key']}={MASK}" if is_secret(match["key"]) else match[0], text)
 
 
 def masked(value: Any, path: Sequence[str] = ()) -> Any:

@@ -78,7 +78,7 @@ def fill(
         services=tuple(
             replace(e, attributes=filler.any(e.attributes, join(e.path, "attributes"))) for e in document.services
         ),
-        modules=tuple(filler.module(module) for module in document.modules),
+        modules=tuple(map(filler.module, document.modules, document.places("modules"))),
     )
     return filled, tuple(report.warnings)
 
@@ -89,8 +89,7 @@ class _Filler:
         self._find_package = find_package
         self._report = report
 
-    def module(self, module: Module) -> Module:
-        path = join("modules", module.name)
+    def module(self, module: Module, path: str) -> Module:
         return msgspec.structs.replace(
             module,
             executable_path=self.any(module.executable_path, join(path, "executable_path")),

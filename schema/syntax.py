@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from schema.errors import ConfigError
+from schema.report import join
 
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _BOM: Final = b"\xef\xbb\xbf"
 _CONTEXT: Final = 60  # characters of the line shown on each side of the mistake
 _TOKEN = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote))[^\\]|\\.)*(?P<end>(?P=quote)|\\?$)|(?<=:)\s*[^\s,{}\[\]"']+""")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
 _PLAIN = re.compile(r"\s*(?:-?[\d.eE+-]+|true|false|null|True|False|None|NaN|Infinity|undefined)\Z")
 
 
@@ -46,11 +53,52 @@ def parse_json(data: bytes) -> Any:
     except RecursionError:
         raise ConfigError("", "the document is nested too deeply", remedy="remove needless lists and objects") from None
     match = _BYTE.search(message)
+    lone = _lone_surrogate(data)
+    if lone is not None and (match is None or "surrogate" in message):
+        reason = "half of a surrogate pair stands alone"
+        raise _at(data, lone, reason, "write both halves, or the character itself")
     if match is None:
         raise _at(data, len(data.rstrip()), "the document ends too early", "close every { [ and quotation mark")
     position = min(int(match[1]), len(data))
     reason = message[: match.start()].removeprefix("JSON is malformed: ")
     raise _at(data, position, reason, _guess(data, position, reason))
+
+
+def repeated_keys(data: bytes) -> tuple[str, ...]:
+    """Paths of the keys that stand more than once in one object of `data`, which is JSON; the last one counts."""
+
+    def members(pairs: list[tuple[str, Any]]) -> _Object:
+        made = _Object(pairs)
+        if len(made) < len(pairs):
+            keys = [key for key, _ in pairs]
+            made.repeated = tuple(key for key in made if keys.count(key) > 1)
+            found.append(made)
+        return made
+
+    found: list[_Object] = []
+    try:
+        value = json.loads(data, object_pairs_hook=members, parse_int=str, parse_float=str)
+        return tuple(_repeated(value, "")) if found else ()
+    except RecursionError:
+        return ()
+
+
+class _Object(dict[str, Any]):
+    repeated: tuple[str, ...] = ()
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Object):
+        yield from (join(path, key) for key in value.repeated)
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _repeated(item, join(path, key))
+
+
+def _lone_surrogate(data: bytes) -> int | None:
+    """Where an escape is half of a pair and its other half does not follow."""
+    match = next((match for match in _ESCAPE.finditer(data) if match["lone"]), None)
+    return None if match is None else match.start()
 
 
 def _guess(data: bytes, position: int, reason: str) -> str:

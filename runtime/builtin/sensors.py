@@ -9,6 +9,8 @@ from typing import ClassVar
 import trio
 
 from runtime.builtin.together import together
+from runtime.components.movement_sensor import MovementSensor
+from runtime.components.power_sensor import PowerSensor
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
 from runtime.services.sensors import SensorReadings, Sensors
@@ -19,15 +21,15 @@ from schema.names import ResourceName
 class AllSensorsConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the sensors service."""
 
-    sensors: tuple[str, ...] = ()  # names of sensors; one that is not there now is left out
+    sensors: tuple[str, ...] = ()  # names of sensors; none means all. One that is not there now is left out
 
     def uses(self) -> Sequence[str]:
-        """The named sensors, each if it is there."""
-        return self.sensors
+        """The named sensors, each if it is there; without names all."""
+        return self.sensors or [f"{base.API}/*" for base in (Sensor, MovementSensor, PowerSensor)]
 
 
 class AllSensors(Sensors):
-    """Reads sensors concurrently. Its sensors are those named in `sensors` and those it depends on."""
+    """Reads sensors concurrently. Its sensors are those named in `sensors`, else all, and those it depends on."""
 
     Config: ClassVar[type[Attributes]] = AllSensorsConfig
 

@@ -121,6 +121,8 @@ class FakeArm(OnBench, Arm):
         options = options or MoveOptions()
         if options.max_tcp_speed is not None:
             raise Unsupported(f"{self.name} cannot limit the speed of its tool", remedy="limit the joints' speeds")
+        if options.max_acc_degs_per_sec2 is not None or options.max_acc_degs_per_sec2_joints:
+            raise Unsupported(f"{self.name} has no mass, so nothing limits its acceleration", remedy="limit the speeds")
         common = min(SPEED, options.max_vel_degs_per_sec or SPEED)
         count = len(self._chain.joints)
         speeds = one_each("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)

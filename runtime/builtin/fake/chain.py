@@ -80,28 +80,29 @@ def _error(now: Transform, goal: Transform) -> tuple[Vector, Vector]:
 
 
 def attempts(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
-    """Try to reach `goal` from `start`, then from seeded other places; yield joint values, or None for a failure.
+    """Try to reach `goal` from `start`, then from seeded other places; yield None after each step, or joint values.
 
-    Each item costs some milliseconds, so a caller can let others run in between. The first success is the last item.
+    A step costs a fraction of a millisecond, so a caller can let others run in between. A success is the last item.
     """
     dice = random.Random(repr(goal))
     guess = list(start)
     for _ in range(_ATTEMPTS):
-        found = _descend(chain, goal, guess)
-        yield found
-        if found is not None:
-            return
+        for found in _descend(chain, goal, guess):
+            yield found
+            if found is not None:
+                return
         guess = [dice.uniform(max(joint.low, -180.0), min(joint.high, 180.0)) for joint in chain.joints]
 
 
-def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> list[float] | None:
+def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
     """Damped least squares, with joints held within their limits."""
     values = list(start)
     for _ in range(_STEPS):
         now, axes = _walk(chain, values)
         way, turn = _error(now, goal)
         if length(way) < CLOSE_MM and length(turn) < CLOSE_RAD:
-            return values
+            yield values
+            return
         rows = []  # one per joint: what a unit of it does to the error
         for joint, axis, point in axes:
             unit = scale(axis, 1 / length(axis))
@@ -122,7 +123,7 @@ def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> list[floa
             else:
                 step = math.degrees(max(-_LONGEST, min(_LONGEST, step)))
             values[index] = max(joint.low, min(joint.high, values[index] + step))
-    return None
+        yield None
 
 
 def _solve(matrix: list[list[float]], vector: list[float]) -> list[float]:

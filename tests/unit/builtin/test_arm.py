@@ -26,6 +26,7 @@ from runtime.builtin.fake.spatial import (
 from runtime.builtin.fake.sva import dump, load
 from runtime.components.arm import MoveOptions, TrajectoryPoint
 from runtime.components.kinematics import KinematicsFormat
+from runtime.resource import Unsupported
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Pose
 from tests.unit.builtin.support import Bench
@@ -211,3 +212,34 @@ async def test_a_file_gives_another_arm(bench: Bench, autojump_clock: MockClock,
     await arm.move_to_joint_positions([0, 20])
     end = await arm.get_end_position()
     assert (end.x, end.y, end.z) == pytest.approx((120, 0, 0), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options", [MoveOptions(max_acc_degs_per_sec2=1.0), MoveOptions(max_acc_degs_per_sec2_joints=[1.0] * 6)]
+)
+async def test_a_ceiling_of_acceleration_is_refused_before_anything_moves(
+    bench: Bench, autojump_clock: MockClock, options: MoveOptions
+) -> None:
+    arm = await bench.add("arm")
+    before = await arm.get_joint_positions()
+    with pytest.raises(Unsupported, match="acceleration"):
+        await arm.move_through_joint_positions([[0.0] * 6], options)
+    assert await arm.get_joint_positions() == before
+
+
+async def test_others_run_between_the_steps_of_a_hopeless_search(bench: Bench, autojump_clock: MockClock) -> None:
+    arm = await bench.add("arm")
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        with pytest.raises(MachineError, match="out of reach"):
+            await arm.move_to_position(Pose(9000, 0, 0, 0, 0, 1, 0))
+        nursery.cancel_scope.cancel()
+    assert turns > 500

@@ -184,3 +184,14 @@ def test_a_broken_offer_is_told_to_whoever_misses_a_model_and_stops_no_other(off
 def test_models_named_in_the_environment_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MACHINE_MODELS", f" {THERMOMETER} ,")
     assert Registry({}).find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
+
+
+def test_using_a_whole_api_means_all_of_its_resources_but_oneself() -> None:
+    result = planned(
+        {"name": "m", "attributes": {"optional": f"{MOTOR}/*"}},
+        {"name": "n"},
+        {"name": "s", "api": SENSOR},
+        {"name": "broken", "depends_on": ["broken"]},
+    )
+    assert result.wanted[f"{MOTOR}/m"].uses == {f"{MOTOR}/n", f"{MOTOR}/broken"}
+    assert planned({"name": "m", "attributes": {"optional": "rdk:component:arm/*"}}).wanted[f"{MOTOR}/m"].uses == set()

@@ -97,7 +97,7 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"jobs": [{"name": "j", "schedule": "1s", "resource": "pi", "method": "M"}], "components": []},
-            "W jobs.j.resource: no resource 'pi' is configured: configure it or correct the name",
+            "W jobs.0.resource: no resource 'pi' is configured: configure it or correct the name",
         ),
         (
             {"maintenance": {"sensor_name": "rdk:component:sensor/s", "maintenance_allowed_key": "k"}},
@@ -110,7 +110,7 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"modules": [{"name": "m", "executable_path": "/does/not/exist"}]},
-            "W modules.m.executable_path: '/does/not/exist' is not a file on this computer",
+            "W modules.0.executable_path: '/does/not/exist' is not a file on this computer",
         ),
     ],
 )

@@ -103,6 +103,18 @@ async def test_directory_replaced_by_rename(path: Path) -> None:
         assert await text(readings) == "2"
 
 
+async def test_a_directory_far_above_replaced_by_rename(tmp_path: Path) -> None:
+    for top, content in (("top", "1"), ("other", "2")):
+        (tmp_path / top / "a" / "b").mkdir(parents=True)
+        (tmp_path / top / "a" / "b" / "machine.json").write_text(content)
+    async with following(tmp_path / "top" / "a" / "b" / "machine.json") as readings:
+        assert await text(readings) == "1"
+        (tmp_path / "top").rename(tmp_path / "old")
+        assert await text(readings) == "-"
+        (tmp_path / "other").rename(tmp_path / "top")
+        assert await text(readings) == "2"
+
+
 async def test_symlink_swapped_as_kubernetes_does(tmp_path: Path) -> None:
     def version(name: str, content: str) -> Path:
         directory = tmp_path / name

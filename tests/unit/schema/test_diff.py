@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.diff import HIDDEN, Difference, difference
-from schema.machine import MachineDocument, decode_value
+from schema.machine import MachineDocument, decode, decode_value
 
 
 def document(**parts: Any) -> MachineDocument:
@@ -165,3 +165,40 @@ def test_what_is_added_is_in_the_new_document_and_what_is_changed_in_both(
     assert {path for path in found.removed if path.startswith("components.")} == names[0] - names[1]
     assert {c.path for c in found.changed if c.path.startswith("components.")} <= names[0] & names[1]
     assert all(change.lines for change in found.changed)
+
+
+SECRET = "hunter2hunter2"
+planted = st.sampled_from([SECRET, [SECRET], {"deep": [SECRET]}, f"x {SECRET}"])
+holders = st.recursive(
+    st.dictionaries(st.sampled_from(["secret", "api_key", "MY_TOKEN", "wifiPassword", "key2"]), planted, min_size=1)
+    | st.builds("ftp://me:{}@host/x".format, st.just(SECRET))
+    | st.builds("https://host/?api_key={}".format, st.just(SECRET)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def with_secrets(tree: Any) -> dict[str, Any]:
+    names = {"name": "x", "api": "rdk:component:motor", "model": "fake"}
+    return {
+        "components": [
+            {**names, "attributes": {"tree": tree}, "service_configs": [{"type": "t", "attributes": {"t": tree}}]}
+        ],
+        "modules": [{"name": "m", "executable_path": "/m", "env": {"MY_TOKEN": SECRET, "URL": f"http://a:{SECRET}@b"}}],
+        "jobs": [{"name": "j", "schedule": "1s", "resource": "x", "method": "M", "command": {"t": tree}}],
+        "agent": {"tree": tree},
+        "triggers": [tree, {"notifications": [tree]}],
+    }
+
+
+@given(holders, holders)
+def test_no_planted_secret_is_in_a_difference(one: Any, other: Any) -> None:
+    documents = [decode(json.dumps(part).encode()).document for part in (with_secrets(one), with_secrets(other), {})]
+    changed = {"modules": [{"name": "m", "executable_path": "/m", "env": {"MY_TOKEN": "x", "URL": "y"}}]}
+    documents.append(decode(json.dumps(changed).encode()).document)
+    for before in documents:
+        for after in documents:
+            assert before is not None
+            assert after is not None
+            assert SECRET not in str(difference(before, after))
+        assert SECRET not in repr(before)

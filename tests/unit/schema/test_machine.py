@@ -299,3 +299,30 @@ def test_a_document_must_be_an_object(value: Any) -> None:
     found = decode_value(value)
     assert found.document is None
     assert "where an object is needed" in str(found.problems[0])
+
+
+def test_a_repeated_key_is_a_warning() -> None:
+    found = decode(b'{"debug": false, "agent": {"x": 1, "x": 2}, "debug": true}')
+    assert found.document is not None
+    assert found.document.debug
+    assert [str(warning) for warning in found.warnings] == [
+        f"{path}: this key stands more than once: keep one: only the last counts" for path in ("debug", "agent.x")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"auth": {"handlers": []}, "auth": {}}', b'{"network": {"fqdn": "a", "fqdn": "b"}}']
+)
+def test_a_repeated_key_where_access_is_decided_leaves_no_document(text: bytes) -> None:
+    found = decode(text)
+    assert found.document is None
+    assert len(found.problems) == 1
+
+
+def test_places_count_the_broken_entries() -> None:
+    ok = {"executable_path": "/m", "type": "local"}
+    modules = [{"name": "a", **ok, "executable_path": "/a"}, {}, {"name": "b", **ok, "executable_path": "/b"}, 1]
+    document = decode(json.dumps({"modules": modules}).encode()).document
+    assert document is not None
+    assert document.places("modules") == ("modules.0", "modules.2")
+    assert document.places("jobs") == ()

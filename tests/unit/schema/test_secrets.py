@@ -16,7 +16,8 @@ from schema.secrets import MASK, is_secret, is_secret_path, mask_text, masked
     [
         "secret", "api_key", "apiKey", "API_KEY", "key", "password", "wifiPassword", "hotspot_password", "psk",
         "payload", "token", "access-token", "client_secret", "MY_SERVICE_TOKEN", "private", "private_key",
-        "passphrase", "credentials", "location_secrets", "apikey",
+        "passphrase", "credentials", "location_secrets", "apikey", "api_keys", "apiKey2", "key_1", "passwords",
+        "Authorization",
     ],
 )  # fmt: skip
 def test_secret_keys(key: str) -> None:
@@ -28,7 +29,7 @@ def test_secret_keys(key: str) -> None:
     [
         "name", "maintenance_allowed_key", "key_id", "keys", "keyboard", "monkey", "public_key",
         "tls_key_file", "tls_cert_file", "author", "pskov", "tokenizer", "", "_", "123", "id", "board",
-        "secretary",
+        "secretary", "public_keys",
     ],
 )  # fmt: skip
 def test_harmless_keys(key: str) -> None:
@@ -56,6 +57,9 @@ def test_everything_under_a_secret_key_is_masked_but_emptiness_and_booleans() ->
         ("http://host:80/x@y", "http://host:80/x@y"),
         ("me:pw@host", "me:pw@host"),
         ("mqtt://:pw@host", "mqtt://:***@host"),
+        ("https://host/hook?room=1&token=pw&x=2", "https://host/hook?room=1&token=***&x=2"),
+        ("--api-key=pw --level=3", "--api-key=*** --level=3"),
+        ("authorization: Bearer pw", "authorization: Bearer ***"),
     ],
 )
 def test_passwords_in_urls(text: str, safe: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.errors import ConfigError
-from schema.syntax import JSONSyntaxError, parse_json
+from schema.syntax import JSONSyntaxError, parse_json, repeated_keys
 
 
 def error(text: str | bytes) -> ConfigError:
@@ -119,3 +119,40 @@ def test_any_bytes_give_a_value_or_an_error_with_its_place(data: bytes) -> None:
     line, caret = problem.excerpt.split("\n")
     assert re.fullmatch(r" *\^", caret)
     assert len(caret) <= len(line) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        (r'{"a": "\ud800"}', 8),
+        (r'{"a": "\udc00"}', 8),
+        (r'{"a": "\ud83dx"}', 8),
+        (r'["\ud83d\ude00", "\\\\", "\ud83d\u0041"]', 27),
+    ],
+)
+def test_half_of_a_surrogate_pair(text: str, column: int) -> None:
+    found = error(text)
+    assert isinstance(found, JSONSyntaxError)
+    assert "surrogate pair stands alone" in found.reason
+    assert found.column == column
+
+
+def test_a_whole_surrogate_pair_and_an_escaped_backslash_are_fine() -> None:
+    assert parse_json(rb'["\ud83d\ude00", "\\ud800"]') == ["\U0001f600", "\\ud800"]
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("{}", ()),
+        ('{"a": 1, "b": 1}', ()),
+        ('{"a": 1, "a": 1}', ("a",)),
+        ('{"a": 1, "a": 1, "a": 1}', ("a",)),
+        (r'{"a": 1, "\u0061": 1}', ("a",)),
+        ('[{"x": {"b": 1, "c": {}, "b": 2, "c": 3}}, {"d": [], "d": 1}]', ("0.x.b", "0.x.c", "1.d")),
+        ('{"a": {"b": 1, "b": 2}, "a": {"c": 1}}', ("a",)),
+        ("1" * 5000, ()),
+    ],
+)
+def test_repeated_keys(text: str, paths: tuple[str, ...]) -> None:
+    assert repeated_keys(text.encode()) == paths

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,9 @@ _OVERFLOW: Final = 0x4000
 ENTRIES: Final = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
 """Everything that can change what a path means or what it holds."""
 
+ITSELF: Final = DELETE_SELF | MOVE_SELF
+"""What can happen to the watched path itself."""
+
 _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _BUFFER: Final = 64 * 1024
 
@@ -41,13 +44,17 @@ class Inotify:
         self._fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._paths: dict[int, Path] = {}
 
-    def watch(self, paths: set[Path]) -> list[tuple[Path, OSError]]:
-        """Watch exactly these from now on; return those that cannot be watched, and why. A missing one is left out."""
+    def watch(self, paths: set[Path], way: Set[Path] = frozenset()) -> list[tuple[Path, OSError]]:
+        """Watch exactly these from now on; return those that cannot be watched, and why. A missing one is left out.
+
+        Of the directories on the `way` only their own moving or vanishing is noticed, not what happens in them.
+        """
         failures = []
         wanted: dict[int, Path] = {}
-        for path in sorted(paths):
+        for path in sorted(paths | way):
+            mask = ENTRIES if path in paths else ITSELF
             try:
-                wanted[_checked(_libc.inotify_add_watch(self._fd, os.fsencode(path), ENTRIES))] = path
+                wanted[_checked(_libc.inotify_add_watch(self._fd, os.fsencode(path), mask))] = path
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -61,7 +68,8 @@ class Inotify:
         """Return after something happened to one of `names` or to a watched path itself; other notices are skipped."""
         while True:
             await trio.lowlevel.wait_readable(self._fd)
-            if any(path is None or path in names for path in self._read()):
+            notices = list(self._read())  # all of them: the kernel does not repeat any
+            if any(path is None or path in names for path in notices):
                 return
 
     def _read(self) -> Iterator[Path | None]:
@@ -93,7 +101,7 @@ def _checked(result: int) -> int:
         number = ctypes.get_errno()
         hint = {
             errno.ENOSPC: "too many watches: raise fs.inotify.max_user_watches",
-            errno.EMFILE: "too many users of inotify: raise fs.inotify.max_user_instances",
+            errno.EMFILE: "too many open files or users of inotify: raise `ulimit -n` or fs.inotify.max_user_instances",
         }.get(number, os.strerror(number))
         raise OSError(number, hint)
     return result
