@@ -112,11 +112,13 @@ released = threading.Event()  # never set: the thread ends by its own limit
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored
+    status = 0
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         try:
             trio.run(main, out, int(sys.argv[2]), float(sys.argv[3]))
-        except* KeyboardInterrupt:
+        except* KeyboardInterrupt:  # alone or in a group, as it happens to arrive
             write(out, "interrupted")
-            sys.exit(130)
+            status = 130
         finally:
             write(out, "left")
+    sys.exit(status)
