@@ -103,7 +103,7 @@ async def _stop_when_asked(machine: Machine) -> None:
 
 
 async def _announce(machine: Machine) -> None:
-    """Tell the parent when the port is open; end the process if it cannot be opened at the start."""
+    """Tell the parent when the port is open and when all is tried; end the process if the port cannot be opened."""
     async for snapshot in machine.graph.changes():
         node = snapshot.nodes.get(RPC)
         if node is not None and node.state is State.READY:
@@ -113,11 +113,15 @@ async def _announce(machine: Machine) -> None:
             machine.request_stop(reason_of(node))
             return
     descriptor = machine.options.ready_fd
-    if descriptor is not None:
-        try:
-            os.write(descriptor, "".join(f"{address}\n" for address in machine.addresses).encode())
-        except OSError:
-            machine.log.warning("MACHINE_READY_FD could not be written: its reader is gone")
+    if descriptor is None:
+        return
+    try:
+        os.write(descriptor, "".join(f"{address}\n" for address in machine.addresses).encode())
+        await machine.running.wait()
+        os.write(descriptor, b"running\n")
+    except OSError:
+        machine.log.info("MACHINE_READY_FD is not read any more")
+    finally:
         os.close(descriptor)
 
 

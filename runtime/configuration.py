@@ -213,6 +213,7 @@ class Configuration:
             machine.reconfiguring = False
             if machine.state is MachineState.INITIALIZING:
                 machine.state = MachineState.RUNNING
+                machine.running.set()
                 machine.log.info("running", version=version(), ready=len(machine.hosts), configured=len(machine.wanted))
 
     def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:

@@ -61,6 +61,7 @@ class Machine:
         self.secure = False
         self.maintenance = Decision(False, "not asked yet")  # as last decided, at most RETRY_INTERVAL ago
         self.reconfiguring = True  # a document is being applied
+        self.running = trio.Event()  # everything that was configured at the start was tried once
         self.stopping = trio.Event()  # somebody asked for an orderly stop
         self.stop_reason = ""
         self.failed = False  # it stops because it could not start

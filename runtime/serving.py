@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -100,7 +99,7 @@ class Serving:
         self.router = MachineRouter(ApiRouter(self.dispatch, bases=BASES, services=SERVICES), self.gate)
 
     def node(self, document: MachineDocument) -> Node:
-        """The node that listens as `document` wants; equal versions mean the same address and certificate."""
+        """The node that listens as `document` wants; equal versions mean the same address and files."""
         network, options = document.network, self.machine.options
         return Node(
             NODE,
@@ -158,6 +157,10 @@ class _Listening:
                     "listening on", addresses=list(addresses), open=_page(addresses, tls is not None, loopback)
                 )
                 task_status.started(addresses)
+                if tls is not None:
+                    from runtime.renewal import renew
+
+                    nursery.start_soon(renew, tls, machine.log)
         finally:
             machine.addresses = ()
 
@@ -190,14 +193,9 @@ def requests_limit() -> int:
 
 
 def _version(network: Network, options: Options) -> Hashable:
-    """Everything that needs new sockets or another TLS context."""
-    secure = not (options.no_tls or network.no_tls) and network.tls_cert_file
-    files = [_digest(Path(name)) for name in (network.tls_cert_file, network.tls_key_file)] if secure else []
-    return (network.bind_address or DEFAULT_BIND_ADDRESS, *files)
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        return f"{path}: {error.strerror}"
+    """Everything that needs new sockets; what the files of a certificate hold is followed by the node itself."""
+    secure = bool(network.tls_cert_file) and not (options.no_tls or network.no_tls)
+    return (
+        network.bind_address or DEFAULT_BIND_ADDRESS,
+        *((network.tls_cert_file, network.tls_key_file) if secure else ()),
+    )

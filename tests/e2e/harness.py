@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,6 +39,7 @@ class Server:
         self._arguments = arguments
         self._env = env or {}
         self.process: subprocess.Popen[bytes] | None = None
+        self._said = b""
 
     def write(self, document: dict[str, Any]) -> None:
         """Replace the configuration file atomically."""
@@ -56,15 +58,15 @@ class Server:
                 env={**os.environ, "MACHINE_READY_FD": str(writing), **self._env},
             )
         os.close(writing)
+        self._ready = os.fdopen(reading, "rb", buffering=0)
         try:
-            with os.fdopen(reading, "rb") as ready:
-                if not select.select([ready], [], [], START_LIMIT_S)[0]:
-                    raise AssertionError(f"not ready within {START_LIMIT_S} s:\n{self.log()}")
-                lines = ready.read().decode().split()
-            if not lines:
+            self._read_ready("addresses", lambda said: said.endswith(b"\n"))
+            if not self._said:
                 raise AssertionError(f"machine-server ended before its port was open:\n{self.log()}")
+            lines = [line for line in self._said.decode().split() if line != "running"]
             self.address = next((line for line in lines if line.startswith(("127.", "localhost"))), lines[0])
         except BaseException:
+            self._ready.close()
             self.stop()
             raise
         return self
@@ -72,16 +74,28 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        finally:
+            self._ready.close()
 
     def wait_running(self) -> Self:
-        """Return once every resource was tried for the first time: the server says so in its log."""
-        deadline = time.monotonic() + START_LIMIT_S
-        while "\trunning\t" not in self.log():
-            if time.monotonic() > deadline or (self.process and self.process.poll() is not None):
-                raise AssertionError(f"not running within {START_LIMIT_S} s:\n{self.log()}")
-            time.sleep(0.01)  # wait: a file has no event that every file system gives
+        """Return once every resource was tried for the first time: the server says so on MACHINE_READY_FD."""
+        self._read_ready("running", lambda said: said.endswith(b"running\n"))
+        if not self._said.endswith(b"running\n"):
+            raise AssertionError(f"machine-server ended before it was running:\n{self.log()}")
         return self
+
+    def _read_ready(self, what: str, enough: Callable[[bytes], bool]) -> None:
+        """Read MACHINE_READY_FD until it has said enough, or its end."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not enough(self._said):
+            if not select.select([self._ready], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"not {what} within {START_LIMIT_S} s:\n{self.log()}")
+            data = self._ready.read(4096)
+            if not data:
+                return
+            self._said += data
 
     @property
     def port(self) -> int:

@@ -62,10 +62,17 @@ class Server:
 
 
 @asynccontextmanager
-async def server(folder: Path, document: Mapping[str, Any], *options: str, program: str = "") -> AsyncIterator[Server]:
+async def server(
+    folder: Path,
+    document: Mapping[str, Any],
+    *options: str,
+    program: str = "",
+    running: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Server]:
     """Start machine-server, wait until its port is open, kill it at the end if it still runs.
 
-    `program` is run instead of the usual entry point.
+    `program` is run instead of the usual entry point; `running` waits until everything was tried once.
     """
     config, log = folder / "machine.json", folder / "server.log"
     config.write_text(json.dumps({"network": {"bind_address": "localhost:0"}, **document}))
@@ -84,16 +91,21 @@ async def server(folder: Path, document: Mapping[str, Any], *options: str, progr
                 stdout=output,
                 stderr=output,
                 pass_fds=[write],
-                env={**os.environ, "MACHINE_READY_FD": str(write)},
+                env={**os.environ, "MACHINE_READY_FD": str(write), **(env or {})},
             )
     finally:
         os.close(write)
     try:
         async with trio.lowlevel.FdStream(read) as ready:
+            text = ""
             with trio.fail_after(START_LIMIT):
-                text = b"".join([part async for part in ready]).decode()
-        assert text, log.read_text()
-        yield Server(process, config, log, text.split()[0])
+                async for part in ready:
+                    text += part.decode()
+                    if not running or text.endswith("running\n"):
+                        break
+            assert text, log.read_text()
+            assert not running or text.endswith("running\n"), log.read_text()
+            yield Server(process, config, log, text.split()[0])
     finally:
         if process.poll() is None:
             process.kill()
