@@ -46,6 +46,7 @@ def test_tls_without_credentials(tmp_path: Path, certificate: dict[str, str]) ->
         assert asyncio.run(names(server.address, over_tls())) >= 20
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_tls_with_an_api_key(tmp_path: Path, certificate: dict[str, str]) -> None:
     with Server(document(network=tls_section(certificate), auth=AUTH), tmp_path) as server:
         server.wait_running()
@@ -64,6 +65,7 @@ def status_of(error: BaseException | None) -> Status | None:
     return error.status if isinstance(error, GRPCError) else None
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_a_plaintext_port_refuses_a_tls_client_fast(machine: str) -> None:
     """The SDK's probe is synchronous: without an answer at once it would hang for 20 s."""
 
