@@ -1,0 +1,94 @@
+"""What a driver of a real process sees: the order of an orderly stop, and how soon a dead client is noticed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from runtime.host import REST_LIMIT
+from runtime.options import EXIT_OK
+from tests.e2e.server.process import server
+
+MOTOR = "rdk:component:motor"
+RESOURCES = 200
+WINDOW = 0.5  # seconds
+LATE = 0.1  # seconds beyond the window within which the driver's stop must have been called
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": MOTOR, "model": "test:server:recorder", "attributes": attributes}
+
+
+def environment(events: Path) -> dict[str, str]:
+    return {"MACHINE_MODELS": "tests.e2e.server.drivers:Recorder", "TEST_EVENTS": str(events)}
+
+
+def recorded(events: Path) -> dict[tuple[str, str], float]:
+    """The first time of each event, by event and name."""
+    found: dict[tuple[str, str], float] = {}
+    for line in events.read_text().splitlines():
+        when, event, name = line.split()
+        found.setdefault((event, name), float(when))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_two_hundred_resources_stop_in_order_whatever_they_do(number: int, tmp_path: Path) -> None:
+    rng = random.Random(number)
+    needs = {n: sorted(rng.sample(range(n), k=min(n, rng.randrange(4)))) for n in range(RESOURCES)}
+    tricks = {50: "hang", 100: "crash", 150: "stubborn"}
+    entries = [motor(f"m{n}", needs=[f"m{d}" for d in needs[n]], trick=tricks.get(n, "")) for n in needs]
+    events = tmp_path / "events"
+    async with server(tmp_path, {"components": entries}, running=True, env=environment(events)) as process:
+        began = time.monotonic()
+        assert await process.stop(number) == EXIT_OK
+        assert time.monotonic() - began < REST_LIMIT + 10  # the one that hangs costs its limit, no other anything
+    seen = recorded(events)
+    for n, dependencies in needs.items():
+        assert seen["stop", f"m{n}"] <= seen["end", f"m{n}"], n
+        for dependency in dependencies:
+            assert seen["start", f"m{dependency}"] < seen["start", f"m{n}"]
+            assert seen["end", f"m{n}"] < seen["stop", f"m{dependency}"], (n, dependency)
+
+
+CLIENT = """
+import sys, trio
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+async def main():
+    async with Channel(sys.argv[1]) as channel:
+        session = await ApiClient(channel).call("viam.robot.v1.RobotService", "", "start_session")
+        client = ApiClient(channel, metadata={"viam-sid": session["id"]})
+        await client.call("rdk:component:motor", "m", "set_power", power_pct=0.5)
+        print("moving", flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+async def test_a_killed_clients_motor_is_stopped_within_the_window(nursery: trio.Nursery, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": f"{WINDOW * 1000:.0f}ms"}}
+    document = {"components": [motor("m")], "network": network}
+    async with server(tmp_path, document, running=True, env=environment(events)) as process:
+        client = await trio.lowlevel.open_process(
+            [sys.executable, "-c", CLIENT, process.address], stdout=subprocess.PIPE
+        )
+        assert client.stdout is not None
+        with trio.fail_after(20):
+            assert await client.stdout.receive_some() == b"moving\n"
+            client.kill()
+            await client.wait()
+            while ("stop", "m") not in (seen := recorded(events)):  # noqa: ASYNC110 - the file of another process
+                await trio.sleep(0.02)
+        await client.stdout.aclose()
+        silence = seen["stop", "m"] - seen["power", "m"]  # the command was its last sign of life
+        assert WINDOW - 0.02 < silence < WINDOW + LATE

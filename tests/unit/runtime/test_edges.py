@@ -1,0 +1,143 @@
+"""The thin parts at the edge: forwarded logs, keys without TLS, the file of all models, options."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from structlog.testing import capture_logs
+
+from hal.sim import World
+from nursery_graph import Graph
+from rpc.auth import credentials_of
+from rpc.carrier import Peer
+from runtime import cli
+from runtime.authentication import MachineAuthenticator
+from runtime.dump import dump_resources
+from runtime.machine import Machine
+from runtime.options import EXIT_USAGE, Options
+from runtime.registry import Registry
+from runtime.robot.logs import forward
+from runtime.robot.messages import LogEntry
+from telemetry.ring import LogRing
+
+
+@pytest.mark.parametrize(
+    ("field", "key", "value"),
+    [
+        ({"Key": "pin", "String": "11", "Integer": 0}, "pin", "11"),
+        ({"Key": "pin", "String": "", "Integer": 7}, "pin", 7),
+        ({"Key": "pin", "Interface": [1]}, "pin", [1]),
+        ({"Key": "pin"}, "pin", ""),
+        ({"plain": 3}, "plain", 3),
+        ({"event": "sly"}, "field_event", "sly"),
+        ({"Key": "level", "String": "error"}, "field_level", "error"),
+    ],
+)
+def test_fields_of_forwarded_logs(field: dict[str, Any], key: str, value: object) -> None:
+    with capture_logs() as logs:
+        forward([LogEntry(level="warn", message="hello", logger_name="mod", fields=[field])])
+    (entry,) = logs
+    assert (entry["event"], entry["log_level"], entry[key]) == ("hello", "warning", value)
+
+
+def test_forwarded_logs_keep_stack_and_old_time_and_survive_any_level() -> None:
+    old = datetime.now(UTC) - timedelta(seconds=30)
+    with capture_logs() as logs:
+        forward([LogEntry(level="LOUD", message="a", time=old, stack="main.go:1"), LogEntry(time=datetime.now(UTC))])
+    assert (logs[0]["log_level"], logs[0]["log_ts"], logs[0]["stack"]) == ("info", old.isoformat(), "main.go:1")
+    assert "log_ts" not in logs[1]
+    assert "stack" not in logs[1]
+
+
+@pytest.mark.parametrize(
+    ("local", "secure", "allowed", "accepted"),
+    [
+        (False, False, False, False),
+        (True, False, False, True),
+        (False, True, False, True),
+        (False, False, True, True),
+    ],
+)
+async def test_keys_travel_over_the_network_only_under_tls(
+    local: bool, secure: bool, allowed: bool, accepted: bool
+) -> None:
+    options = Options(config=Path("m.json"), allow_insecure_creds=allowed)
+    machine = Machine(options, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=World())
+    machine.secure = secure
+    found, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
+    assert not problems
+    authenticator = MachineAuthenticator(machine)
+    authenticator.configure(found)
+    peer = Peer(("127.0.0.1" if local else "192.0.2.7", 4711))
+    if accepted:
+        assert authenticator.authenticate("id", "api-key", "a secret word", peer=peer)
+        return
+    with pytest.raises(GRPCError, match="-allow-insecure-creds") as caught:
+        authenticator.authenticate("id", "api-key", "a secret word", peer=peer)
+    assert caught.value.status is Status.UNAUTHENTICATED
+    assert "a secret word" not in str(caught.value)
+
+
+def test_the_file_of_models_is_private_even_if_it_was_not(tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    path.write_text("x" * 1_000_000)
+    path.chmod(0o644)
+    dump_resources(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    entries = json.loads(path.read_text())
+    assert "\n\t{" in path.read_text()
+    assert [(one["api"], one["model"]) for one in entries] == Registry().pairs()
+    assert any("attribute_schema" in one for one in entries)
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["debug"], "debug", True),
+        (["debug=true"], "debug", True),
+        (["debug=false"], "debug", False),
+        (["ftdc=false"], "ftdc", False),
+        (["webrtc"], "webrtc", True),
+        (["config=a.json"], "config", Path("a.json")),
+        (["config", "a.json"], "config", Path("a.json")),
+        (["log-file=x"], "log_file", Path("x")),
+        ([], "debug", False),
+        ([], "ftdc", True),
+    ],
+)
+def test_options_in_one_dash_or_two(dashes: str, words: list[str], name: str, value: object) -> None:
+    arguments = [f"{dashes}{words[0]}", *words[1:]] if words else []
+    assert cli.command.make_context("machine-server", arguments).params[name] == value
+
+
+@pytest.mark.parametrize("arguments", [["-de"], ["-confg=x"], ["--debu"], ["stray"], ["-debug=2.5"], ["-config"]])
+def test_what_is_no_option_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == EXIT_USAGE
+    assert "Error" in capsys.readouterr().err
+
+
+def test_an_unknown_option_in_two_dashes_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--confg=x"])
+    assert "config" in capsys.readouterr().err.partition("No such option")[2]
+
+
+@pytest.mark.parametrize("value", ["seven", "-1", "987654"])
+def test_a_ready_descriptor_that_is_not_open_is_refused(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MACHINE_READY_FD", value)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["-config", str(tmp_path / "m.json")])
+    assert caught.value.code == EXIT_USAGE
+    assert "not an open descriptor" in capsys.readouterr().err
