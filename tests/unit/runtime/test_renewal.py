@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import structlog
@@ -30,9 +31,9 @@ class Told(LogCapture):
         super().__init__()
         self.more = trio.Event()
 
-    def __call__(self, logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    def __call__(self, logger: object, method_name: str, event_dict: structlog.typing.EventDict) -> NoReturn:
         self.more.set()
-        return super().__call__(logger, method, event)  # type: ignore[return-value]
+        super().__call__(logger, method_name, event_dict)
 
     async def until(self, done: Callable[[], bool]) -> None:
         with trio.fail_after(10):
