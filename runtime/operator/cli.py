@@ -192,3 +192,7 @@ def check(config: Path, as_json: bool) -> None:
     from runtime.check import main_check
 
     raise click.exceptions.Exit(main_check(config, as_json))
+
+
+if __name__ == "__main__":
+    main()

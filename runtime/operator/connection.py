@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROBOT: Final = "viam.robot.v1.RobotService"
 
 EXIT_UNREACHABLE: Final = 3  # 1 and 2 are click's: failed (here: the machine says no), wrong usage
+LOST: Final = "the connection was lost"  # rpc's words; a TLS server hangs up on plain text
 EXIT_INTERRUPTED: Final = 130  # as shells count Ctrl-C
 
 
@@ -131,13 +132,22 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
         try:
             yield ApiClient(channel)
         except MachineError as error:
-            if error.kind is ErrorKind.UNAVAILABLE and not channel.statistics.connections:
+            if error.kind is not ErrorKind.UNAVAILABLE:
+                raise
+            if not channel.statistics.connections:
                 raise Unreachable(unreachable(connection, error.message)) from None
+            if not _secure(connection) and error.message == LOST:
+                remedy = "if it speaks TLS, give --tls, or --ca FILE to trust its certificate too"
+                raise MachineError(error.message, kind=error.kind, remedy=remedy) from None
             raise
 
 
+def _secure(connection: Connection) -> bool:
+    return bool(connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://"))
+
+
 def _tls(connection: Connection) -> ssl.SSLContext | None:
-    if not (connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://")):
+    if not _secure(connection):
         return None
     from rpc.tls import client_context
 
@@ -159,6 +169,8 @@ def failure(error: MachineError, connection: Connection) -> click.ClickException
 def unreachable(connection: Connection, reason: str) -> str:
     """Why nothing answered, with what to do about it."""
     address, text = connection.address, reason.lower()
+    if "wrong_version_number" in text:
+        return f"{address} does not speak TLS: leave out --tls, --insecure, --ca and https:// ({reason})"
     if "certificate" in text or "ssl" in text or "tls" in text:
         advice = "give --ca FILE to trust its certificate, or --insecure to accept any"
         return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"

@@ -1,0 +1,75 @@
+"""`machine` over TLS, and what it says when only one side speaks it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.e2e.harness import Server
+
+
+def machine(server: Server, *words: str) -> subprocess.CompletedProcess[str]:
+    """`machine status`, run as a module."""
+    program = [sys.executable, "-m", "runtime.operator.cli", "status", "--address", server.address]
+    return subprocess.run([*program, *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem, other.pem (of an authority that nobody asked), chain.pem and key.pem."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    trustme.CA().cert_pem.write_to_path(folder / "other.pem")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    (folder / "chain.pem").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def secure(folder: Path) -> Iterator[Server]:
+    network = {"tls_cert_file": str(folder / "chain.pem"), "tls_key_file": str(folder / "key.pem")}
+    with Server({"network": network}, folder) as server:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_certificate_is_trusted_by_its_authority_or_by_nobody(secure: Server, folder: Path) -> None:
+    trusted = machine(secure, "--ca", str(folder / "ca.pem"))
+    assert (trusted.returncode, "is running" in trusted.stdout) == (0, True), trusted.stderr
+    anyone = machine(secure, "--insecure")
+    assert (anyone.returncode, "is running" in anyone.stdout) == (0, True), anyone.stderr
+    for words in (("--tls",), ("--ca", str(folder / "other.pem"))):
+        refused = machine(secure, *words)
+        assert refused.returncode == 3
+        assert "give --ca FILE to trust its certificate" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_file_that_is_no_certificate_is_named(secure: Server, folder: Path) -> None:
+    refused = machine(secure, "--ca", str(folder / "key.pem"))
+    assert refused.returncode == 1
+    assert f"{folder / 'key.pem'} cannot be read" in refused.stderr
+    assert "PRIVATE KEY" not in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_server_with_tls_asked_without_it_names_the_option(secure: Server) -> None:
+    refused = machine(secure)
+    assert refused.returncode == 1
+    assert "if it speaks TLS, give --tls" in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--tls", "--insecure"])
+def test_a_server_without_tls_asked_with_it_says_so(option: str, tmp_path: Path) -> None:
+    with Server({}, tmp_path) as server:
+        refused = machine(server, option)
+    assert refused.returncode == 3
+    assert "does not speak TLS: leave out --tls" in refused.stderr
