@@ -31,6 +31,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 PUBLIC: Final = ("/", "/healthz", "/restart_status")
+PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # an SVG may hold code
 """Paths that `rpc.guard` should let pass without a token: what supervisors ask. `/` gives them a line of text only."""
 
 
@@ -230,8 +231,8 @@ class Pages:
     async def image(self, request: Request) -> Response:
         """`GET /resources/<name>/image`: the newest image of a camera."""
         picture = await self._source.picture(request.path_params["name"])
-        if not picture.mime_type.startswith("image/"):
-            raise MachineError(f"the camera sent {picture.mime_type}, which is no image", kind=ErrorKind.UNSUPPORTED)
+        if picture.mime_type not in PICTURES:
+            raise MachineError(f"the camera sent {picture.mime_type}, which is not shown", kind=ErrorKind.UNSUPPORTED)
         return Response(picture.data, media_type=picture.mime_type)
 
     async def healthz(self, _: Request) -> Response:

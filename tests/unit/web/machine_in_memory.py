@@ -141,6 +141,7 @@ class MachineInMemory:
         self.calls: list[tuple[str, str, Mapping[str, str]]] = []
         self.cancelled: list[str] = []
         self.stops = 0
+        self.picture_type = "image/png"
         self.failure: Exception | None = None
         self.results: dict[str, object] = {"get_position": 1.25}
         self._waiting: set[trio.Event] = set()
@@ -227,7 +228,7 @@ class MachineInMemory:
             raise MachineError(f"{name} is no camera", kind=ErrorKind.UNSUPPORTED)
         data = io.BytesIO()
         Image.linear_gradient("L").resize((320, 200)).save(data, "PNG")
-        return Picture(data.getvalue(), "image/png")
+        return Picture(data.getvalue(), self.picture_type)
 
     async def stop_all(self) -> None:
         self.stops += 1

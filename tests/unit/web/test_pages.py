@@ -175,6 +175,14 @@ async def test_sensor_and_camera_pages_have_their_live_parts() -> None:
     assert (await browser.get(f"/resources/{MOTOR}/image", JSON)).status == 501
 
 
+@pytest.mark.parametrize("kind", ["image/svg+xml", "text/html", "", "image/png; charset=x"])
+async def test_what_a_camera_sends_is_shown_only_if_it_is_a_plain_picture(kind: str) -> None:
+    machine = MachineInMemory()
+    machine.picture_type = kind
+    browser, _, _ = site(machine)
+    assert (await browser.get(f"/resources/{CAMERA}/image", JSON)).status == 501
+
+
 async def test_a_simple_name_is_enough_if_it_is_the_only_one() -> None:
     browser, _, _ = site()
     assert "rdk:component:motor" in (await browser.get("/resources/left")).text
