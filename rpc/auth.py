@@ -11,7 +11,8 @@ import hmac
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from grpclib.const import Status
@@ -20,8 +21,10 @@ from grpclib.exceptions import GRPCError
 from rpc.addresses import group_of
 from rpc.attempts import Attempts
 from rpc.carrier import Identity, Peer
-from rpc.tokens import Claims, Signer, TokenError
-from schema.errors import ConfigError
+from schema.errors import ConfigError, MachineError
+
+if TYPE_CHECKING:
+    from rpc.tokens import Claims, Signer
 
 AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 API_KEY: Final = "api-key"
@@ -54,11 +57,11 @@ class Authenticator:
         attempts: Attempts | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        self._signer = signer or Signer()
+        self._given = signer
+        self._dummy = ""  # what the key of an unknown entity is compared with, so that it takes as long as a known one
         self._audience = tuple(audience)
         self._attempts = attempts or Attempts()
         self._clock = clock
-        self._dummy = self._signer.fingerprint(secrets.token_hex(16))
         self._revoked: set[str] = set()
         self._cache: dict[str, Identity] = {}
         self._fingerprints: dict[tuple[str, str], frozenset[str]] = {}
@@ -72,6 +75,8 @@ class Authenticator:
                 raise ValueError(f"a credential of type {item.type} has no entity or no payload")
             where = (item.type, item.entity)
             table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, item.payload)}
+        if table and not self._dummy:
+            self._dummy = self._signer.fingerprint(secrets.token_hex(16))
         self._fingerprints = table
         self._cache.clear()
 
@@ -132,7 +137,7 @@ class Authenticator:
             return identity
         try:
             claims = self._signer.verify(token)
-        except TokenError:
+        except MachineError:
             return None
         if not self._valid(claims):
             return None
@@ -154,6 +159,13 @@ class Authenticator:
         self._revoked.add(jti)
         self._cache = {token: who for token, who in self._cache.items() if who.claims.get("jti") != jti}
 
+    @cached_property
+    def _signer(self) -> Signer:
+        """Made with the first key: an open server, which pages ask too, does without 6 MiB of cryptography."""
+        from rpc.tokens import Signer
+
+        return self._given or Signer()
+
     def _valid(self, claims: Claims) -> bool:
         if claims.jti in self._revoked:
             return False
@@ -164,7 +176,7 @@ class Authenticator:
         return self._signer.fingerprint(type, entity, payload)
 
     def __repr__(self) -> str:
-        return f"Authenticator({len(self._fingerprints)} credentials, {self._signer!r})"
+        return f"Authenticator({len(self._fingerprints)} credentials)"
 
 
 def bearer(authorization: str) -> str:

@@ -146,9 +146,10 @@ class _MachineCall:
             raise dispatch.exhausted("")
         self._entry = dispatch.enter(request, "", None)
         request.reply_metadata[OPERATION_KEY] = self._entry.operation.id
+        found = dispatch.services[service](request, self._entry.operation)
         dispatch.machine_wide += self._counted
         self._entry.__enter__()
-        return dispatch.services[service](request, self._entry.operation)
+        return found
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
