@@ -45,7 +45,6 @@ NOT_BUILT: Final = {
     "disable_mdns": "multicast DNS is not built yet: the machine is not announced anyway",
     "output_telemetry": "metrics and spans are not built yet: none are printed",
     "shareddir": "there are no static web assets outside the program: the folder is not read",
-    "untrusted_env": "this version starts no processes and has no shell service: there is nothing to disable",
     "webprofile": "the profiler in the HTTP server is not built yet: use -cpuprofile",
 }
 """What an option is answered with whose feature does not exist yet: one line, when it is given."""

@@ -170,7 +170,7 @@ class Configuration:
         if self._waiting is not None:
             machine.note_config(pending="")
             return  # overtaken: the newer one is next
-        wanted = plan(document, machine.registry)
+        wanted = plan(document, machine.registry, trusted=not machine.options.untrusted_env)
         for warning in wanted.warnings:
             machine.log.warning("in the configuration", problem=str(warning))
         machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())

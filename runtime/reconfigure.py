@@ -82,8 +82,11 @@ class Directory:
         return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
 
 
-def plan(document: MachineDocument, classes: Classes) -> Plan:
-    """What should exist, whatever exists now. Never raises for a bad entry."""
+def plan(document: MachineDocument, classes: Classes, *, trusted: bool = True) -> Plan:
+    """What should exist, whatever exists now. Never raises for a bad entry.
+
+    Unless the environment is `trusted`, models that run programs of the configuration are refused.
+    """
     entries = document.resources
     broken = _broken(document)
     directory = Directory([*(entry.name for entry in entries), *(wanted.name for wanted in broken.values())])
@@ -91,7 +94,7 @@ def plan(document: MachineDocument, classes: Classes) -> Plan:
     wanted = dict(broken)
     for entry in entries:
         try:
-            wanted[str(entry.name)] = _want(entry, classes, directory, warnings)
+            wanted[str(entry.name)] = _want(entry, classes, directory, warnings, trusted)
         except MachineError as error:
             fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, document)
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
@@ -115,10 +118,19 @@ def _broken(document: MachineDocument) -> dict[str, Wanted]:
     }
 
 
-def _want(entry: ResourceEntry, classes: Classes, directory: Directory, warnings: list[ConfigError]) -> Wanted:
+def _want(
+    entry: ResourceEntry, classes: Classes, directory: Directory, warnings: list[ConfigError], trusted: bool
+) -> Wanted:
     cls = classes.find(entry.name.api, entry.model)
     if entry.name.api != cls.API:
         raise ConfigError(entry.path, f"{entry.model} implements {cls.API}, not {entry.name.api}")
+    if cls.NEEDS_TRUST and not trusted:
+        raise ConfigError(
+            entry.path,
+            f"{entry.model} runs programs of the configuration, which -untrusted-env refuses",
+            value=str(entry.model),
+            remedy="start machine-server without -untrusted-env, or remove the resource",
+        )
     path = f"{entry.path}.attributes"
     attributes, found = decode(cls.Config, entry.attributes, path=path)
     warnings.extend(found)

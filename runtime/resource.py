@@ -79,6 +79,7 @@ class Resource:
 
     API: ClassVar[API]
     Config: ClassVar[type[Attributes]] = Attributes
+    NEEDS_TRUST: ClassVar[bool] = False  # runs programs that the configuration names; refused with -untrusted-env
     MODEL: ClassVar[Model | None] = None  # set by `model`; built-ins are named in a table instead
 
     def __init__(self, context: Context) -> None:

@@ -46,6 +46,7 @@ class CommandSensorConfig(Attributes, kw_only=True, frozen=True):
 class CommandSensor(Sensor):
     """Each reading runs the program once. When the call ends for any reason, the program and its children are gone."""
 
+    NEEDS_TRUST: ClassVar[bool] = True
     Config: ClassVar[type[Attributes]] = CommandSensorConfig
 
     def __init__(self, context: Context) -> None:

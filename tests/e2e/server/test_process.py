@@ -181,8 +181,8 @@ trio.run(main)
 
 
 async def test_options_whose_feature_is_not_built_say_so_once(tmp_path: Path) -> None:
-    async with server(tmp_path, {}, "-webrtc", "-ftdc", "-disable-mdns=true", "-untrusted-env") as running:
-        for option in ("-webrtc", "-ftdc", "-disable-mdns", "-untrusted-env"):
+    async with server(tmp_path, {}, "-webrtc", "-ftdc", "-disable-mdns=true") as running:
+        for option in ("-webrtc", "-ftdc", "-disable-mdns"):
             assert running.log().count(f"{option}: ") == 1
 
 

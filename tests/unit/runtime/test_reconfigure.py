@@ -195,3 +195,16 @@ def test_using_a_whole_api_means_all_of_its_resources_but_oneself() -> None:
     )
     assert result.wanted[f"{MOTOR}/m"].uses == {f"{MOTOR}/n", f"{MOTOR}/broken"}
     assert planned({"name": "m", "attributes": {"optional": "rdk:component:arm/*"}}).wanted[f"{MOTOR}/m"].uses == set()
+
+
+def test_an_untrusted_environment_refuses_models_that_run_programs() -> None:
+    entries = [
+        {"name": "uptime", "api": SENSOR, "model": "command", "attributes": {"argv": ["uptime"]}},
+        {"name": "pc", "api": SENSOR, "model": "host"},
+    ]
+    document = decode(json.dumps({"components": entries}).encode()).document
+    assert document is not None
+    refused = plan(document, Registry(), trusted=False).wanted
+    assert "-untrusted-env" in str(refused[f"{SENSOR}/uptime"].fault)
+    assert refused[f"{SENSOR}/pc"].fault is None
+    assert plan(document, Registry()).wanted[f"{SENSOR}/uptime"].fault is None
