@@ -60,3 +60,35 @@ class Recorder(Motor):
 
     async def is_moving(self) -> bool:
         return False
+
+
+@model("test:server:linked")
+class Linked(Recorder):
+    """Notes a violation when it, or what it depends on, is used after it has ended."""
+
+    def note(self, event: str) -> None:
+        """Only violations: a thousand changes would make a large file."""
+        if event == "violation":
+            super().note(event)
+
+    ended = False
+
+    async def run(self, *, task_status: Started) -> None:
+        self.check()
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.check()
+            self.ended = True
+
+    def check(self) -> None:
+        """Everything that is used here must live."""
+        if self.ended or any(isinstance(other, Linked) and other.ended for other in self.dependencies.values()):
+            self.note("violation")
+
+    async def is_moving(self) -> bool:
+        self.check()
+        await trio.lowlevel.checkpoint()
+        self.check()
+        return False

@@ -1,8 +1,14 @@
-"""Reconfiguration over real sockets: untouched resources answer every call, and the process does not grow."""
+"""Reconfiguration over real sockets: untouched resources answer every call, nothing is used after its end, and the
+process does not grow.
+
+`MACHINE_LOAD_CHANGES=1000 pytest tests/e2e/server/test_load.py` makes more changes; 1,000 take about a minute.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,59 +19,99 @@ from tests.e2e.server.process import Server, server
 
 MOTOR = "rdk:component:motor"
 ROBOT = "viam.robot.v1.RobotService"
-CHANGES = 60
-GROWTH = 12 * 2**20  # bytes; allocator noise is some MiB, a leaked driver per change would be seen by its descriptors
+MODEL = "test:server:linked"
+CHANGES = int(os.environ.get("MACHINE_LOAD_CHANGES", "100"))
+WARM = CHANGES // 4  # changes before the first look at memory: allocators have seen every kind of change by then
+GROWTH = 12 * 2**20  # bytes; allocator noise is some MiB, a driver leaked per change would be seen by its descriptors
+
+Entries = dict[str, dict[str, Any]]
 
 
-def entry(name: str, model: str = "fake") -> dict[str, Any]:
-    return {"name": name, "api": MOTOR, "model": model}
+def entry(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": MOTOR, "model": MODEL, "attributes": attributes}
 
 
-def document(names: list[str], revision: int) -> dict[str, Any]:
-    broken = [entry("broken", "nothing")] if revision % 2 else []
-    entries = [entry("fixed"), *(entry(name) for name in names), *broken]
-    return {"network": {"bind_address": "localhost:0"}, "components": entries, "revision": str(revision)}
+class Changes:
+    """A document that changes at random: its entries by name, some of which need others."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.entries: Entries = {}
+        self.done: Counter[str] = Counter()
+        self.made = 0
+
+    def step(self) -> None:
+        names = sorted(self.entries)
+        kinds = ["add"] if len(names) < 3 else ["add", "remove", "change", "rename", "break", "mend"]
+        kind = self.rng.choice(kinds if len(names) < 9 else kinds[1:])
+        name = self.rng.choice(names) if names else ""
+        if kind == "add":
+            self.made += 1
+            self.entries[f"m{self.made}"] = entry(f"m{self.made}", needs=self.rng.sample(names, k=min(2, len(names))))
+        elif kind == "remove":
+            del self.entries[name]
+        elif kind == "change":
+            self.entries[name]["attributes"]["trick"] = f"none-{self.rng.random()}"
+        elif kind == "rename":
+            self.made += 1
+            self.entries[f"r{self.made}"] = {**self.entries.pop(name), "name": f"r{self.made}"}
+        elif kind == "break":
+            self.entries[name]["attributes"]["needs"] = self.rng.choice(["no list", ["nobody"], [name]])
+        else:
+            self.entries[name]["attributes"]["needs"] = []
+        self.done[kind] += 1
+
+    def document(self, revision: int) -> dict[str, Any]:
+        entries = [entry("fixed"), entry("near", needs=["fixed"]), *self.entries.values()]
+        return {"network": {"bind_address": "localhost:0"}, "components": entries, "revision": str(revision)}
 
 
 async def in_force(client: Any, revision: int) -> None:
     while (await client.call(ROBOT, "", "get_machine_status"))["config"]["revision"] != str(revision):  # noqa: ASYNC110
-        await trio.sleep(0.01)  # the other process tells of no event
+        await trio.sleep(0.005)  # the other process tells of no event
 
 
-async def call_fixed(running: Server, answered: list[int]) -> None:
+async def call_untouched(running: Server, name: str, answered: Counter[str]) -> None:
     async with running.client() as client:
         while True:
-            await client.call(MOTOR, "fixed", "is_moving")
-            answered[0] += 1
+            await client.call(MOTOR, name, "is_moving")
+            answered[name] += 1
 
 
-async def call_others(running: Server) -> None:
+async def call_others(running: Server, changes: Changes) -> None:
     rng = random.Random(3)
     async with running.client() as client:
         while True:
             try:
-                await client.call(MOTOR, f"m{rng.randrange(6)}", "get_properties")
+                await client.call(MOTOR, rng.choice([*changes.entries, "gone"]), "is_moving")
             except MachineError as error:
                 if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE):
                     raise
 
 
 async def test_changes_while_clients_call(tmp_path: Path) -> None:
-    rng = random.Random(5)
-    answered = [0]
-    async with server(tmp_path, document([], 0)) as running, running.client() as client:
+    changes, answered, events = Changes(5), Counter[str](), tmp_path / "events"
+    env = {"MACHINE_MODELS": "tests.e2e.server.drivers:Linked", "TEST_EVENTS": str(events)}
+    async with server(tmp_path, changes.document(0), env=env) as running, running.client() as client:
+        await in_force(client, 0)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(call_fixed, running, answered)
-            nursery.start_soon(call_others, running)
-            with trio.fail_after(60):
+            for name in ("fixed", "near"):
+                nursery.start_soon(call_untouched, running, name, answered)
+            nursery.start_soon(call_others, running, changes)
+            descriptors = memory = 0
+            with trio.fail_after(30 + CHANGES):
                 for revision in range(1, CHANGES + 1):
-                    running.write(document(rng.sample([f"m{n}" for n in range(6)], k=rng.randrange(6)), revision))
+                    changes.step()
+                    running.write(changes.document(revision))
                     await in_force(client, revision)
-                    if revision == CHANGES // 3:
+                    if revision == WARM:
                         descriptors, memory = running.descriptors(), running.memory()
             assert running.descriptors() == descriptors
             assert running.memory() < memory + GROWTH
             nursery.cancel_scope.cancel()
-        assert answered[0] > CHANGES
+        print(dict(changes.done), dict(answered), running.memory() - memory)
+        assert len(changes.done) == 6
+        assert min(answered.values()) > CHANGES
         assert await running.stop() == 0
         assert "Traceback" not in running.log()
+    assert not events.exists(), "a driver was used after it, or what it needs, had ended"
