@@ -68,7 +68,8 @@ class Engine:
             else:
                 self.stop(slot.instance, "removed from the configuration")
         for name in plan.added:
-            if name in self.slots:  # removed a moment ago, and still ending
+            if name in self.slots:  # removed a moment ago, and still ending: what ends is not this one
+                self._renew(self.slots[name])
                 self.slots[name].wanted = desired[name]
             else:
                 slot = self.slots[name] = Slot(name, desired[name], self.slots)

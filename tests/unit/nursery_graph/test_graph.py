@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from nursery_graph import Graph, Node, Snapshot, State, current_node
+from nursery_graph import Graph, Node, Restart, Snapshot, State, current_node
 from nursery_graph.testing import Script, Witness
 
 
@@ -316,3 +316,37 @@ def test_impossible_nodes_are_refused(values: dict[str, Any], error: type[Except
 def test_an_impossible_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="shutdown_timeout"):
         Graph(shutdown_timeout=0)
+
+
+async def test_a_finished_node_that_was_removed_starts_when_it_comes_back(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Also if it comes back while its dependents still end: what has finished is not what was added."""
+    begun: list[str] = []
+
+    async def job(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[None]) -> None:
+        begun.append("job")
+        task_status.started()
+        if len(begun) > 1:
+            await trio.sleep_forever()
+        await trio.sleep(1)
+
+    async def slow(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(5)
+
+    graph = Graph()
+    nodes = [Node("job", job, restart=Restart("transient")), Node("user", slow, requires={"job"})]
+    graph.apply(nodes)
+    await nursery.start(graph.run)
+    await trio.sleep(2)  # the job has finished, its user is still ending
+    graph.apply([])
+    graph.apply(nodes)
+    snapshot = await graph.settled()
+    assert begun == ["job", "job"]
+    assert {name: status.state for name, status in snapshot.nodes.items()} == {"job": State.READY, "user": State.READY}
+    graph.stop()
