@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import ssl
 
     from rpc.api.client import ApiClient
-    from rpc.client import Channel
     from schema.errors import MachineError
 
 ROBOT: Final = "viam.robot.v1.RobotService"
@@ -56,46 +55,6 @@ class Unreachable(click.ClickException):
     exit_code = EXIT_UNREACHABLE
 
 
-class ApiKey:
-    """Exchanges an API key for a token when the first call needs one, and again when the token is no longer taken."""
-
-    def __init__(self, key_id: str, key: str) -> None:
-        self._key_id = key_id
-        self._key = key
-        self._token = ""
-
-    async def headers(self, channel: Channel) -> Sequence[tuple[str, str]]:
-        """The field that lets a call in. Raises GRPCError if the server does not take the key."""
-        if not self._token:
-            from grpclib.const import Cardinality
-
-            from rpc.api import messages
-
-            auth = messages.auth()
-            request = auth.AuthenticateRequest(
-                entity=self._key_id, credentials=auth.Credentials(type="api-key", payload=self._key)
-            )
-            call = channel.request(
-                "/proto.rpc.v1.AuthService/Authenticate",
-                Cardinality.UNARY_UNARY,
-                auth.AuthenticateRequest,
-                auth.AuthenticateResponse,
-                credentials=False,
-            )
-            async with call as stream:
-                await stream.send_message(request, end=True)
-                reply = await stream.recv_message()
-            self._token = reply.access_token if reply is not None else ""
-        return (("authorization", f"Bearer {self._token}"),)
-
-    def rejected(self) -> None:
-        """Ask for a new token with the next call."""
-        self._token = ""
-
-    def __repr__(self) -> str:
-        return f"ApiKey({self._key_id!r})"
-
-
 def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
     """Connect, run the command to its end, and turn what goes wrong into click's exceptions. Ctrl-C ends it quietly."""
     import trio
@@ -121,6 +80,7 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
     """A client over one channel that lives as long as the context; raises MachineError or Unreachable."""
     from rpc.api.client import ApiClient
     from rpc.client import Channel
+    from rpc.credentials import ApiKey
     from schema.errors import ErrorKind, MachineError
 
     credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
