@@ -11,16 +11,19 @@ from typing import Final
 
 import trio
 
+from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
 from runtime.activity import note_transition
 from runtime.configuration import Configuration
+from runtime.hardware import open_hardware
 from runtime.machine import Machine, reason_of
 from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
 from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
 from runtime.source import FileSource, Reading, decode_text
+from schema.errors import MachineError
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
 
@@ -41,10 +44,15 @@ def main(options: Options, warnings: Sequence[str] = ()) -> int:
         sinks: list[Sink] = [FileSink(options.log_file) if options.log_file else ConsoleSink()]
     except OSError as error:
         return _cannot_start([f"-log-file {options.log_file}: {error.strerror}"])
+    world = World()
+    try:
+        hardware = open_hardware(options.hardware, world)
+    except MachineError as error:
+        return _cannot_start([f"-hardware {options.hardware}: {error}"])
     logs = configure(sinks)
     logs.apply(decoded.document, debug=options.debug)
     try:
-        return trio.run(_serve, options, source, logs, warnings)
+        return trio.run(_serve, options, world, hardware, source, logs, warnings)
     finally:
         faulthandler.cancel_dump_traceback_later()
         logs.close()
@@ -59,9 +67,11 @@ def _reason(reading: Reading) -> str:
     return reading.problem.reason if reading.problem is not None else "cannot be read"
 
 
-async def _serve(options: Options, source: FileSource, logs: Logs, warnings: Sequence[str]) -> int:
+async def _serve(
+    options: Options, world: World, hardware: Hardware, source: FileSource, logs: Logs, warnings: Sequence[str]
+) -> int:
     graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
-    machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=World())
+    machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=world, hardware=hardware)
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
     for warning in warnings:

@@ -74,6 +74,14 @@ NOT_BUILT: Final = {
 @_value("shareddir", _PATH, "DIRECTORY", "Accepted for compatibility; there are no static assets outside the program.")
 @_switch("untrusted-env", "Refuse processes and shell access.")
 @_switch("webprofile", "Include a profiler in the HTTP server.")
+@click.option(
+    "-hardware",
+    "--hardware",
+    envvar="MACHINE_HARDWARE",
+    default="linux",
+    metavar="FAMILY",
+    help="What drivers run on: linux, gpiozero, sim (a simulated bench), or module:function of a bench.  [default: linux]",
+)
 @_switch("webrtc", "Prefer WebRTC to direct connections.", default=True)
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
@@ -111,6 +119,7 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
         allow_insecure_creds=options["allow_insecure_creds"],
         reveal_sensitive_config_diffs=options["reveal_sensitive_config_diffs"],
         untrusted_env=options["untrusted_env"],
+        hardware=options["hardware"],
         ready_fd=_ready_fd(),
     )
     profile = options["cpuprofile"]

@@ -14,6 +14,7 @@ from typing import Any, Final
 import structlog
 import trio
 
+from hal.ports.hardware import Hardware
 from hal.sim import World
 from runtime.reconfigure import Wanted
 from runtime.resource import Actuator, Context, Resource
@@ -67,6 +68,7 @@ class ResourceHost:
         wanted: Wanted,
         *,
         world: World,
+        hardware: Hardware,
         log: structlog.stdlib.BoundLogger,
         changed: Callable[[ResourceHost, bool], None] = lambda host, is_open: None,
     ) -> None:
@@ -79,6 +81,7 @@ class ResourceHost:
         self.resource: Resource = _NOTHING  # set by run
         self._wanted = wanted
         self._world = world
+        self._hardware = hardware
         self._log = log
         self._changed = changed
 
@@ -131,6 +134,7 @@ class ResourceHost:
             attributes=wanted.attributes,
             dependencies={host.name: host.resource for host in deps.values() if isinstance(host, ResourceHost)},
             world=self._world,
+            hardware=self._hardware,
             log=self._log,
         )
         return wanted.cls(context)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 import trio
 
+from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, NodeStatus
 from runtime.host import ResourceHost
@@ -38,16 +39,26 @@ INTERNAL: Final = "internal/"  # node names of the server's own parts
 class Machine:
     """One machine-server.
 
-    `graph` runs everything; `registry` finds drivers; `world` is the simulated bench; `log_ring` keeps the newest log
+    `graph` runs everything; `registry` finds drivers; `world` is the simulated bench; `hardware` is what drivers open; `log_ring` keeps the newest log
     entries; `operations` and `sessions` are those of all clients. `document` is the configuration in force.
     """
 
-    def __init__(self, options: Options, *, registry: Registry, graph: Graph, log_ring: LogRing, world: World) -> None:
+    def __init__(
+        self,
+        options: Options,
+        *,
+        registry: Registry,
+        graph: Graph,
+        log_ring: LogRing,
+        world: World,
+        hardware: Hardware,
+    ) -> None:
         self.options = options
         self.registry = registry
         self.graph = graph
         self.log_ring = log_ring
         self.world = world
+        self.hardware = hardware
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("rdk")
         self.operations = Operations()
         self.sessions = Sessions(self._client_vanished)

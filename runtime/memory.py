@@ -13,7 +13,9 @@ from typing import Any
 
 import trio
 
+from hal.ports.hardware import Hardware
 from hal.sim import World
+from hal.sim.hardware import SimHardware
 from nursery_graph import Graph, Node
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
@@ -67,15 +69,19 @@ class MemoryServing(Serving):
 class MemoryMachine:
     """One machine; make it with `open_machine`."""
 
-    def __init__(self, document: Mapping[str, Any], registry: Registry | None, jitter: float) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], registry: Registry | None, jitter: float, hardware: Hardware | None
+    ) -> None:
         self.source = MemorySource(json.dumps(document).encode())
+        world = hardware.world if isinstance(hardware, SimHardware) else World()
         self.graph = Graph(jitter=lambda: jitter)
         self.machine = Machine(
             Options(config=Path("memory.json")),
             registry=registry or Registry(),
             graph=self.graph,
             log_ring=LogRing(),
-            world=World(),
+            world=world,
+            hardware=hardware or SimHardware(world),
         )
         self.serving = MemoryServing(self.machine)
         self.configuration = Configuration(
@@ -93,10 +99,14 @@ class MemoryMachine:
 
 @asynccontextmanager
 async def open_machine(
-    document: Mapping[str, Any], *, registry: Registry | None = None, jitter: float = 0.5
+    document: Mapping[str, Any],
+    *,
+    registry: Registry | None = None,
+    jitter: float = 0.5,
+    hardware: Hardware | None = None,
 ) -> AsyncIterator[MemoryMachine]:
-    """Run a machine in memory and stop it in order at the end."""
-    memory = MemoryMachine(document, registry, jitter)
+    """Run a machine in memory, on the simulated family unless `hardware` is given, and stop it in order at the end."""
+    memory = MemoryMachine(document, registry, jitter, hardware)
     memory.graph.apply([memory.configuration.node()])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_when_asked, memory)

@@ -61,7 +61,7 @@ async def _live(
     machine: Machine, wanted: Wanted, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]
 ) -> None:
     log = structlog.get_logger(f"{LOGGER}.{wanted.name}")
-    host = ResourceHost(wanted, world=machine.world, log=log, changed=machine.host_changed)
+    host = ResourceHost(wanted, world=machine.world, hardware=machine.hardware, log=log, changed=machine.host_changed)
     await host.run(deps, task_status=task_status)
 
 

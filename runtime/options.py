@@ -24,4 +24,5 @@ class Options:
     reveal_sensitive_config_diffs: bool = False
     untrusted_env: bool = False
     web_profile: bool = False
+    hardware: str = "linux"  # family of hardware, see runtime.hardware
     ready_fd: int | None = None  # descriptor told when the RPC port is open: MACHINE_READY_FD

@@ -9,6 +9,7 @@ alive, and no method call is running any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ import msgspec
 import structlog
 import trio
 
+from hal.ports.hardware import Hardware
 from hal.sim import World
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Geometry
@@ -63,6 +65,7 @@ class Context:
     attributes: Any  # an instance of the class's Config
     dependencies: Mapping[ResourceName, Resource]
     world: World  # the simulated bench of this machine, for models that live on it
+    hardware: Hardware  # what this machine's drivers open: pins, buses, ports
     log: structlog.stdlib.BoundLogger
 
 
@@ -87,6 +90,7 @@ class Resource:
         self.attributes = context.attributes
         self.dependencies = context.dependencies
         self.world = context.world
+        self.hardware = context.hardware
         self.log = context.log
 
     async def run(self, *, task_status: Started) -> None:
@@ -104,6 +108,10 @@ class Resource:
             kind=ErrorKind.PRECONDITION,
             remedy=f"configure a {base.API.subtype} with that name",
         )
+
+    def reserve(self, *things: str) -> AbstractContextManager[None]:
+        """Have `things` (a pin by `Board.identify`, a bus's address) alone; HalError (busy) names who has one already."""
+        return self.hardware.reservations.hold(str(self.name), *things)
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Anything the API has no method for; the driver documents its commands."""

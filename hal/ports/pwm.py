@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class PwmChannel:
+    """A channel of a hardware PWM chip: the chip by name (`pwmchip0`) or by its device's name, and the channel."""
+
+    chip: str
+    channel: int
+
+    def __str__(self) -> str:
+        return f"{self.chip} channel {self.channel}"
 
 
 class PwmOutput(Protocol):

@@ -44,6 +44,10 @@ class Board(Component):
 
     API: ClassVar[API] = API("rdk", "component", "board")
 
+    def identify(self, pin: str) -> str:
+        """What `pin` is called in reservations: the same for every name of one pin. Not part of the wire's API."""
+        return f"pin {pin} of {self.name}"
+
     async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
         """Drive a pin high or low."""
         raise NotImplementedError

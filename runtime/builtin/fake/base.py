@@ -91,7 +91,9 @@ class FakeBase(OnBench, Base):
 
     async def _own_wheel(self, nursery: trio.Nursery, side: str) -> Motor:
         name = ResourceName(Motor.API, f"{self.name.short}-{side}")
-        wheel = FakeMotor(Context(name, FakeMotorConfig(max_rpm=OWN_WHEEL_RPM), {}, self.world, self.log))
+        wheel = FakeMotor(
+            Context(name, FakeMotorConfig(max_rpm=OWN_WHEEL_RPM), {}, self.world, self.hardware, self.log)
+        )
         await nursery.start(wheel.run)
         return wheel
 

@@ -9,6 +9,7 @@ import structlog
 import trio
 
 from hal.sim import World
+from hal.sim.hardware import SimHardware
 from runtime.registry import Registry
 from runtime.resource import Context, Resource
 from schema.attributes import decode
@@ -22,6 +23,7 @@ class Bench:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.world = World(seed=7)
+        self.hardware = SimHardware(self.world)
         self.resources: dict[ResourceName, Resource] = {}
         self._nursery = nursery
         self._scopes: dict[Resource, tuple[trio.CancelScope, trio.Event]] = {}
@@ -42,7 +44,7 @@ class Bench:
         assert not warnings
         wanted = {*config.requires(), *config.uses(), *depends_on}
         found = {n: r for n, r in self.resources.items() if n.name in wanted or str(n) in wanted}
-        resource = cls(Context(full, config, found, self.world, structlog.get_logger("test")))
+        resource = cls(Context(full, config, found, self.world, self.hardware, structlog.get_logger("test")))
         scope, gone = trio.CancelScope(), trio.Event()
 
         async def live(*, task_status: trio.TaskStatus[None]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from hal.sim import World
+from hal.sim.hardware import SimHardware
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.router import ApiRouter
@@ -30,7 +31,7 @@ def thermometer(**attributes):
     spec.loader.exec_module(module)
     cls = module.Thermometer
     config = msgspec.convert(attributes, cls.Config)
-    return cls(Context(NAME, config, {}, World(), structlog.stdlib.get_logger("test")))
+    return cls(Context(NAME, config, {}, World(), SimHardware(World()), structlog.stdlib.get_logger("test")))
 
 
 class Target:

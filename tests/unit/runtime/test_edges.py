@@ -14,6 +14,7 @@ from grpclib.exceptions import GRPCError
 from structlog.testing import capture_logs
 
 from hal.sim import World
+from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
 from rpc.auth import credentials_of
 from rpc.carrier import Peer
@@ -69,7 +70,10 @@ async def test_keys_travel_over_the_network_only_under_tls(
     local: bool, secure: bool, allowed: bool, accepted: bool
 ) -> None:
     options = Options(config=Path("m.json"), allow_insecure_creds=allowed)
-    machine = Machine(options, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=World())
+    world = World()
+    machine = Machine(
+        options, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=world, hardware=SimHardware(world)
+    )
     machine.secure = secure
     found, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
     assert not problems

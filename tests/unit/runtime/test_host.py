@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from hal.sim import World
+from hal.sim.hardware import SimHardware
 from runtime.host import CALLS_LIMIT, REST_LIMIT, ResourceHost
 from runtime.reconfigure import Wanted
 from runtime.resource import Actuator, Component, Context, Extra, Started
@@ -79,6 +80,7 @@ def host_of() -> ResourceHost:
     return ResourceHost(
         wanted,
         world=World(),
+        hardware=SimHardware(World()),
         log=structlog.get_logger("test"),
         changed=lambda host, is_open: EVENTS.append("open" if is_open else "closed"),
     )

@@ -1,0 +1,1 @@
+"""Boards as data: which pin of which header is which line of which chip."""

@@ -1,0 +1,63 @@
+"""What is known about a board: its pins and buses. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hal.ports.digital import Line
+from hal.ports.pwm import PwmChannel
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPin:
+    """One pin: its names, the number on the header first, and what is behind it; no line means power or ground."""
+
+    names: tuple[str, ...]
+    line: Line | None = None
+    pwm: PwmChannel | None = None
+    note: str = ""  # other uses: "I2C1 SDA", "3.3 V", "ground"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardDefinition:
+    """One board. `i2c`, `spi` and `serial` name its buses as printed on it and give their paths."""
+
+    name: str  # raspberry-pi-4
+    title: str  # Raspberry Pi 4 Model B
+    compatible: tuple[str, ...] = ()  # of the device tree
+    pins: tuple[BoardPin, ...] = ()
+    i2c: Mapping[str, str] = field(default_factory=dict)
+    spi: Mapping[str, str] = field(default_factory=dict)
+    serial: Mapping[str, str] = field(default_factory=dict)
+
+    def pin(self, name: str) -> BoardPin:
+        """The pin with that name (case does not matter), which has a line.
+
+        MachineError otherwise: NOT_FOUND with the nearest right ones, INVALID for power and ground.
+        """
+        wanted = name.strip().lower()
+        for pin in self.pins:
+            if wanted in (known.lower() for known in pin.names):
+                if pin.line is None:
+                    raise MachineError(
+                        f"pin {name} of {self.title} is {pin.note or 'not a line'}",
+                        kind=ErrorKind.INVALID,
+                        remedy=f"use {self._near(name)}",
+                    )
+                return pin
+        raise MachineError(
+            f"{self.title} has no pin {name!r}", kind=ErrorKind.NOT_FOUND, remedy=f"did you mean {self._near(name)}?"
+        )
+
+    def _near(self, name: str) -> str:
+        usable = [pin for pin in self.pins if pin.line is not None]
+        if name.strip().isdigit():
+            number = int(name)
+            numbered = [pin for pin in usable if pin.names[0].isdigit()]
+            near = sorted(numbered, key=lambda pin: abs(int(pin.names[0]) - number))[:3]
+            return " or ".join(" = ".join(pin.names) for pin in near)
+        names = {known.lower(): known for pin in usable for known in pin.names}
+        return " or ".join(names[match] for match in difflib.get_close_matches(name.lower(), names, 3, 0.0))
