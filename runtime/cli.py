@@ -80,7 +80,7 @@ NOT_BUILT: Final = {
     envvar="MACHINE_HARDWARE",
     default="linux",
     metavar="FAMILY",
-    help="What drivers run on: linux, gpiozero, sim (a simulated bench), or module:function of a bench.  [default: linux]",
+    help="What drivers run on: linux, gpiozero, sim, or module:function of a simulated bench.  [default: linux]",
 )
 @_switch("webrtc", "Prefer WebRTC to direct connections.", default=True)
 @click.pass_context

@@ -39,8 +39,9 @@ INTERNAL: Final = "internal/"  # node names of the server's own parts
 class Machine:
     """One machine-server.
 
-    `graph` runs everything; `registry` finds drivers; `world` is the simulated bench; `hardware` is what drivers open; `log_ring` keeps the newest log
-    entries; `operations` and `sessions` are those of all clients. `document` is the configuration in force.
+    `graph` runs everything; `registry` finds drivers; `world` is the simulated bench; `hardware` is what drivers open;
+    `log_ring` keeps the newest log entries; `operations` and `sessions` are those of all clients. `document` is the
+    configuration in force.
     """
 
     def __init__(

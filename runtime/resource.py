@@ -110,7 +110,7 @@ class Resource:
         )
 
     def reserve(self, *things: str) -> AbstractContextManager[None]:
-        """Have `things` (a pin by `Board.identify`, a bus's address) alone; HalError (busy) names who has one already."""
+        """Have `things` (a pin by `Board.identify`, an address) alone; HalError (busy) names who has one already."""
         return self.hardware.reservations.hold(str(self.name), *things)
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,9 +4,9 @@ A bus is shared by everybody who opened it. Transactions on one bus are carried 
 which they were asked for. A transaction that is cancelled before it began never begins; one that has begun is finished
 by the bus, its result is dropped, and the caller goes on at once.
 
-Errors are HalError: no acknowledge (nobody answers at the address), bus (stuck, arbitration lost, garbled), timeout, gone
-(the adapter was unplugged), busy (a kernel driver owns the address), permission, unsupported (the adapter cannot do that
-transaction). After `gone` the bus opens the adapter anew at the next transaction, if it is there again.
+Errors are HalError: no acknowledge (nobody answers at the address), bus (stuck, arbitration lost, garbled), timeout,
+gone (the adapter was unplugged), busy (a kernel driver owns the address), permission, unsupported (the adapter cannot
+do that transaction). After `gone` the bus opens the adapter anew at the next transaction, if it is there again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SPI: full-duplex transfers with a device behind one chip select.
 
-A device belongs to whoever opened it. Transfers on one bus are carried out one after the other. Cancellation as for I2C:
-a transfer that has begun is finished and its result dropped. Errors are HalError.
+A device belongs to whoever opened it. Transfers on one bus are carried out one after the other. Cancellation as for
+I2C: a transfer that has begun is finished and its result dropped. Errors are HalError.
 """
 
 from __future__ import annotations

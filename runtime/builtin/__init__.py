@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from runtime.builtin import board, chips, devices, discovery, gpio
+
 _COMPONENTS: Final = {
     "arm": "FakeArm",
     "audio_in": "FakeAudioIn",
@@ -39,5 +41,10 @@ BUILTIN: Final[dict[tuple[str, str], str]] = {
     ("rdk:component:sensor", "rdk:builtin:command"): "runtime.builtin.command:CommandSensor",
     ("rdk:component:sensor", "rdk:builtin:host"): "runtime.builtin.host:HostSensor",
     ("rdk:component:sensor", "rdk:builtin:serial_line"): "runtime.builtin.serial_line:SerialLine",
+    **board.MODELS,
+    **gpio.MODELS,
+    **chips.MODELS,
+    **devices.MODELS,
+    **discovery.MODELS,
 }
 """`(API, model)` -> `module:class`."""

@@ -92,7 +92,7 @@ UNSUPPORTED = {
 def methods(base: type[Resource]) -> list[str]:
     """The API's own methods and those that every resource of its kind has."""
     own = {name for cls in base.__mro__ for name in vars(cls) if callable(getattr(base, name)) and name[0] != "_"}
-    return sorted(own - {"run", "dependency", "Config", "API"})
+    return sorted(own - {"run", "dependency", "reserve", "identify", "Config", "API"})
 
 
 def base_of(cls: type[Resource]) -> type[Resource]:

@@ -1,0 +1,8 @@
+"""Discovery of what is connected to this computer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MODELS: Final[dict[tuple[str, str], str]] = {}
+"""`(API, model)` -> `module:class`."""
