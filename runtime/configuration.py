@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 import trio
 
 from nursery_graph import Node, Restart
+from runtime.hotplug import NODE as HOTPLUG
+from runtime.hotplug import Hotplug
 from runtime.machine import INTERNAL, Machine
 from runtime.maintenance import ANSWER_LIMIT, RETRY_INTERVAL, Answer, Decision, NoAnswer, NoWindow, decide
 from runtime.nodes import resource_nodes
@@ -52,6 +54,7 @@ class Configuration:
         self._environment = environment
         self._seen: bytes | None = None
         self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
+        self._hotplug = Hotplug(machine)
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._applied = False  # a document is in force
@@ -197,6 +200,7 @@ class Configuration:
         return [
             Node(LOGS, lambda deps, *, task_status: self._logs.run(task_status=task_status)),
             Node(SESSIONS, lambda deps, *, task_status: machine.sessions.run(task_status=task_status)),
+            Node(HOTPLUG, self._hotplug.run, restart=Restart(intensity=1_000_000, max_delay=10.0)),
             self._serving.node(document),
             self.node(),
         ]
