@@ -1,0 +1,1 @@
+"""Chips as their data sheets describe them: registers, conversions and procedures over a port. No resources."""

@@ -1,0 +1,62 @@
+"""TMP102, temperature sensor (Texas Instruments SBOS397H, December 2018)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from hal.chips.chip import Chip
+
+ADDRESSES: Final = range(0x48, 0x4C)  # table "Address Pin and Slave Addresses"
+
+TEMPERATURE: Final = 0x00  # pointer addresses, section "Pointer Register"
+CONFIGURATION: Final = 0x01
+
+RESET: Final = 0x60A0  # section "Configuration Register": power-up value
+FIXED: Final = 0x600F  # converter resolution reads 11, the last four bits read 0
+FIXED_VALUE: Final = 0x6000
+READ_ONLY: Final = 0x8020  # one-shot/ready and alert: not settings
+SETTINGS: Final = 0x60D0  # continuous, 8 conversions a second (CR 11), extended mode (EM 1): up to 150 °C
+
+STEP: Final = 0.0625  # °C of one count, section "Temperature Register"
+FIRST_VALUE: Final = 0.125 + 0.035  # s: the period at 8 Hz and the longest conversion, "Electrical Characteristics"
+
+
+def celsius(raw: int) -> float:
+    """Degrees Celsius of a temperature register; bit 0 says whether it has 13 bits (extended mode) or 12.
+
+    Tables "12-Bit Temperature Data Format" and "13-Bit Temperature Data Format".
+    """
+    bits = 13 if raw & 1 else 12
+    count = raw >> (16 - bits)
+    return (count - (1 << bits) if count >> (bits - 1) else count) * STEP
+
+
+class Tmp102(Chip):
+    """It has no identity register; the bits that always read the same tell as much as there is."""
+
+    title = "TMP102"
+
+    async def identify(self) -> None:
+        """The fixed bits of the configuration."""
+        value = await self.registers.read_int(CONFIGURATION, 2)
+        if value & FIXED != FIXED_VALUE:
+            raise self.stranger(f"its configuration reads 0x{value:04x}")
+
+    async def configure(self) -> None:
+        """Convert all the time; returns after the first conversion with these settings."""
+        await self.registers.write_int(CONFIGURATION, SETTINGS, 2)
+        value = await self.registers.read_int(CONFIGURATION, 2)
+        if (value ^ SETTINGS) & ~READ_ONLY & 0xFFFF:
+            raise self.forgetful("the configuration", SETTINGS, value)
+        await trio.sleep(FIRST_VALUE)
+
+    async def configured(self) -> bool:
+        """Power-up leaves another rate and normal mode."""
+        value = await self.registers.read_int(CONFIGURATION, 2)
+        return (value ^ SETTINGS) & ~READ_ONLY & 0xFFFF == 0
+
+    async def temperature(self) -> float:
+        """Degrees Celsius, -55 to 150, in steps of 0.0625."""
+        return celsius(await self.registers.read_int(TEMPERATURE, 2))

@@ -1,0 +1,91 @@
+"""What the models of chips on an I2C bus share: an address, a start that knows the chip, one user at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Generic, TypeVar
+
+import trio
+
+from hal.chips.chip import Chip
+from hal.ports.i2c import FIRST_ADDRESS, LAST_ADDRESS
+from hal.registers import Registers
+from runtime.resource import Attributes, Context, Resource, Started
+
+RELEASE_LIMIT: Final = 2.0  # seconds that a chip with outputs has to take them back when its driver stops
+
+ChipT = TypeVar("ChipT", bound=Chip)
+
+
+def parse_address(value: int | str) -> int:
+    """A 7-bit address written as a number or as text (`0x48`); ValueError names what is wrong with it."""
+    if isinstance(value, str):
+        try:
+            value = int(value, 0)
+        except ValueError:
+            raise ValueError(f'i2c_address {value!r} is not a number: write it like "0x48"') from None
+    if not FIRST_ADDRESS <= value <= LAST_ADDRESS:
+        raise ValueError(f"i2c_address 0x{value:02x} is not between 0x{FIRST_ADDRESS:02x} and 0x{LAST_ADDRESS:02x}")
+    return value
+
+
+class I2cAttributes(Attributes, kw_only=True, frozen=True):
+    """What every chip on an I2C bus is told. Each model repeats the fields with its own default."""
+
+    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
+    i2c_address: int | str  # 7-bit address, a number or text like "0x48"
+
+    def __post_init__(self) -> None:
+        parse_address(self.i2c_address)
+
+    def address(self) -> int:
+        """The address as a number."""
+        return parse_address(self.i2c_address)
+
+
+class I2cDevice(Resource, Generic[ChipT]):
+    """Base of the models. `chip_of` says which chip; calls use it inside `async with self.chip()`."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._one = trio.Lock()
+
+    def chip_of(self, registers: Registers) -> ChipT:
+        """The chip with this model's settings."""
+        raise NotImplementedError
+
+    def addresses(self) -> tuple[int, ...]:
+        """Every address it answers at."""
+        return (self.attributes.address(),)
+
+    async def begin(self, chip: ChipT) -> None:
+        """After the chip was configured for the first time and before the model is ready."""
+
+    async def release(self, chip: ChipT) -> None:
+        """Before the model is gone: take outputs back. Shielded, and bounded by RELEASE_LIMIT."""
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready when the chip is known and configured; fails with HalError (gone) when the adapter is unplugged."""
+        config: I2cAttributes = self.attributes
+        async with self.hardware.i2c(config.i2c_bus) as bus:
+            with self.reserve(*(f"{bus.name} address 0x{address:02x}" for address in self.addresses())):
+                self._chip = chip = self.chip_of(Registers(bus, config.address()))
+                await chip.identify()
+                try:
+                    await chip.configure()
+                    await self.begin(chip)
+                    task_status.started()
+                    await bus.lost()
+                finally:
+                    with trio.move_on_after(RELEASE_LIMIT, shield=True):
+                        await self.release(chip)
+
+    @asynccontextmanager
+    async def chip(self) -> AsyncIterator[ChipT]:
+        """The chip, alone, with its settings: configured again if it was without power."""
+        async with self._one:
+            if not await self._chip.configured():
+                self.log.warning("the chip has lost its settings, as after a power failure; configuring it again")
+                await self._chip.configure()
+            yield self._chip
