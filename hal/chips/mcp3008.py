@@ -1,0 +1,77 @@
+"""MCP3004, MCP3008 and MCP3208: analog-to-digital converters on SPI.
+
+Microchip DS21295D (MCP3004/3008, 10 bits) and DS21298E (MCP3204/3208, 12 bits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hal.errors import Fault, HalError
+from hal.ports.spi import SpiDevice, SpiSettings
+
+SETTINGS: Final = SpiSettings(max_hz=1_000_000, mode=0)
+"""Mode 0 or 3 (section 6.1). 1 MHz is within what either takes at 2.7 V: 1.35 MHz (DS21295D, section 1.0) and 1 MHz
+(DS21298E, section 1.0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Channels and bits of one chip."""
+
+    title: str
+    channels: int
+    bits: int
+
+    @property
+    def counts(self) -> int:
+        """How many values there are; the last one is one step below the reference."""
+        return 1 << self.bits
+
+    def volts(self, count: int, reference: float) -> float:
+        """Volts of `count` (DS21295D, equation 4-2; DS21298E, equation 4-2): count * reference / counts."""
+        return count * reference / self.counts
+
+
+MODELS: Final = {
+    "mcp3004": Model("MCP3004", 4, 10),
+    "mcp3008": Model("MCP3008", 8, 10),
+    "mcp3204": Model("MCP3204", 4, 12),
+    "mcp3208": Model("MCP3208", 8, 12),
+}
+
+
+def request(channel: int, bits: int, *, differential: bool = False) -> bytes:
+    """Three bytes that ask for `channel`, placed so that the last bit of the answer is the last bit of the transfer.
+
+    Start bit, single-ended (1) or differential (0), three bits of channel: DS21295D, figure 6-1, and DS21298E,
+    figure 6-1. Differential channels are pairs: 0 is CH0 minus CH1, 1 is CH1 minus CH0 (table 5-2).
+    """
+    command = 0b10000 | (0 if differential else 0b1000) | channel
+    # After the command come a sample bit, a null bit and the value.
+    return (command << (bits + 2)).to_bytes(3, "big")
+
+
+def count_of(answer: bytes, bits: int) -> int | None:
+    """The value of an answer to `request`; None if the null bit before it is not 0: nobody drives the line."""
+    value = int.from_bytes(answer, "big")
+    return None if value >> bits & 1 else value & ((1 << bits) - 1)
+
+
+async def read_channel(device: SpiDevice, channel: int, model: Model, *, differential: bool = False) -> int:
+    """One conversion of `channel`, in counts from 0. HalError of the bus; no acknowledge if no chip drives the line.
+
+    ValueError if the chip has no such channel.
+    """
+    if not 0 <= channel < model.channels:
+        raise ValueError(f"a {model.title} has the channels 0 to {model.channels - 1}, not {channel}")
+    answer = (await device.transfer(request(channel, model.bits, differential=differential)))[0]
+    count = count_of(answer, model.bits)
+    if count is None:
+        raise HalError(
+            f"no {model.title} answers on channel {channel}: the answer is {answer.hex(' ')}",
+            Fault.NO_ACKNOWLEDGE,
+            remedy="check wiring, power and chip select",
+        )
+    return count
