@@ -44,6 +44,15 @@ class Inotify:
         self._fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._paths: dict[int, Path] = {}
 
+    def fileno(self) -> int:
+        """The descriptor, for those who wait for it together with another; -1 when closed."""
+        return self._fd
+
+    def drain(self) -> None:
+        """Forget the notices at hand."""
+        for _ in self._read():
+            pass
+
     def watch(self, paths: set[Path], way: Set[Path] = frozenset()) -> list[tuple[Path, OSError]]:
         """Watch exactly these from now on; return those that cannot be watched, and why. A missing one is left out.
 

@@ -1,0 +1,153 @@
+"""Edges of a requested line: one descriptor, any number of listeners, no task and no thread.
+
+Whoever of the waiting listeners comes first waits for the descriptor and gives what it reads to all. The kernel keeps
+the newest events when nobody reads; gaps in its numbering say how many older ones are lost.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from hal.errors import HalError
+from hal.linux.clock import trio_offset
+from hal.linux.inotify import Inotify
+from hal.ports.digital import Edge
+
+EDGE_BUFFER: Final = 4096  # edges kept for a slow listener
+KERNEL_BUFFER: Final = 1024  # edges kept by the kernel, the most that it gives (linux/gpio.h: 16 for each of 64 lines)
+DEV: Final = Path("/dev")
+
+KernelEdge = Any
+"""gpiod's EdgeEvent, of which `timestamp_ns` and `line_seqno` are used."""
+
+
+class Listener:
+    """The edges for one listener, since it began to listen."""
+
+    def __init__(self, source: EdgeSource) -> None:
+        self._source = source
+        self.since = time.monotonic_ns()
+        self.queue: deque[Edge] = deque()
+        self.dropped = 0
+
+    def put(self, edge: Edge) -> None:
+        """Keep an edge; the oldest one goes if there are too many."""
+        if len(self.queue) >= EDGE_BUFFER:
+            self.queue.popleft()
+            self.dropped += 1
+        self.queue.append(edge)
+
+    def __aiter__(self) -> Listener:
+        return self
+
+    async def __anext__(self) -> Edge:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while not self.queue:
+            await self._source.fill(self)
+        edge = self.queue.popleft()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return edge
+
+
+class EdgeSource:
+    """The descriptor of a request whose edges somebody listens to.
+
+    `read` returns at least one event of a readable descriptor or raises OSError; `rising` tells its direction;
+    `probe` raises OSError if the chip is gone. Kernels before 6.6 do not tell that on the descriptor, so the folder
+    of the chip's device is watched, too.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        read: Callable[[], Sequence[KernelEdge]],
+        rising: Callable[[KernelEdge], bool],
+        probe: Callable[[], object],
+        what: str,
+        folder: Path = DEV,
+    ) -> None:
+        self._fd = fd
+        self._read = read
+        self._rising = rising
+        self._probe = probe
+        self._what = what
+        self._folder = folder
+        self._listeners: list[Listener] = []
+        self._turn = trio.Lock()
+        self._seen = 0  # the kernel's number of the last event, from 1 on since the request
+        self._offset = 0.0
+        self._inotify: Inotify | None = None
+        self._both: select.epoll | None = None
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    @contextmanager
+    def listener(self) -> Iterator[Listener]:
+        """Give edges to one more listener, from now on."""
+        listener = Listener(self)
+        if not self._listeners:
+            self._open()
+        self._listeners.append(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.remove(listener)
+            if not self._listeners:
+                self.close()
+
+    def _open(self) -> None:
+        self._offset = trio_offset()
+        self._inotify = Inotify()
+        self._inotify.watch({self._folder})
+        self._both = select.epoll()
+        self._both.register(self._fd, select.EPOLLIN)
+        self._both.register(self._inotify.fileno(), select.EPOLLIN)
+
+    def close(self) -> None:
+        """Wait no more; whoever does gets trio.ClosedResourceError. May be called again."""
+        both, self._both = self._both, None
+        if both is not None:
+            trio.lowlevel.notify_closing(both.fileno())
+            both.close()
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+
+    async def fill(self, listener: Listener) -> None:
+        """Wait until `listener` has an edge, or the descriptor had something for somebody."""
+        async with self._turn:
+            if listener.queue:
+                return
+            if self._both is None or self._inotify is None:
+                raise trio.ClosedResourceError(f"{self._what} is closed")
+            await trio.lowlevel.wait_readable(self._both.fileno())
+            ready = {fd for fd, _ in self._both.poll(0)}
+            try:
+                if self._fd in ready:
+                    self._distribute(self._read())
+                else:
+                    self._inotify.drain()
+                    self._probe()
+            except OSError as error:
+                raise HalError.of(error, self._what) from error
+
+    def _distribute(self, events: Sequence[KernelEdge]) -> None:
+        for event in events:
+            lost = max(0, event.line_seqno - self._seen - 1)
+            self._seen = event.line_seqno
+            edge = Edge(self._rising(event), event.timestamp_ns / 1e9 + self._offset)
+            for listener in self._listeners:
+                listener.dropped += lost
+                if event.timestamp_ns >= listener.since:
+                    listener.put(edge)

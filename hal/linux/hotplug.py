@@ -1,0 +1,96 @@
+"""Devices coming and going, as the kernel tells on a netlink socket.
+
+Where udev runs, its own group is heard: its messages come after its rules, so the device's node has its final owner,
+mode and links. Elsewhere the kernel's. Only root may send to these groups; who else does is not believed.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from hal.errors import HalError
+from hal.linux.uevent import LOST, parse_kernel, parse_udev
+from hal.ports.hotplug import HotplugEvent, HotplugEvents
+
+# From linux/netlink.h, and sd-device's device-monitor.c for udev's group
+_NETLINK_KOBJECT_UEVENT: Final = 15
+_KERNEL: Final = 1
+_UDEV: Final = 2
+
+_SO_RCVBUFFORCE: Final = 33  # asm-generic/socket.h
+_BUFFER: Final = 1024 * 1024  # bytes of the socket: a hub with everything on it
+_LONGEST: Final = 64 * 1024  # bytes of a message: the kernel's are at most 2 KiB of properties, udev's a few KiB
+_CREDENTIALS: Final = struct.Struct("iII")  # struct ucred: process, user, group
+
+UDEV_CONTROL: Final = Path("/run/udev/control")
+"""Where it is, udev runs."""
+
+
+@asynccontextmanager
+async def listen() -> AsyncIterator[HotplugEvents]:
+    """Listen until left. HalError where the system has no such socket or does not allow it."""
+    udev = UDEV_CONTROL.exists()  # noqa: ASYNC240 - answers at once
+    with trio.socket.from_stdlib_socket(_open(_UDEV if udev else _KERNEL)) as sock:
+        yield _Events(sock, udev)
+
+
+def _open(group: int) -> socket.socket:
+    try:
+        sock = socket.socket(
+            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, _NETLINK_KOBJECT_UEVENT
+        )
+    except OSError as error:
+        raise HalError.of(error, "events of devices") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+        except PermissionError:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        sock.bind((0, group))
+    except OSError as error:
+        sock.close()
+        raise HalError.of(error, "events of devices") from error
+    return sock
+
+
+class _Events:
+    def __init__(self, sock: trio.socket.SocketType, udev: bool) -> None:
+        self._sock = sock
+        self._udev = udev
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> HotplugEvent:
+        while True:
+            try:
+                data, ancillary, flags, (port, _) = await self._sock.recvmsg(
+                    _LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)
+                )
+            except OSError as error:
+                if error.errno == errno.ENOBUFS:
+                    return LOST
+                raise HalError.of(error, "events of devices") from error
+            if flags & socket.MSG_TRUNC or not self._trusted(port, ancillary):
+                continue
+            event = parse_udev(data) if self._udev else parse_kernel(data)
+            if event is not None:
+                return event
+
+    def _trusted(self, port: int, ancillary: list[tuple[int, int, bytes]]) -> bool:
+        """The kernel itself is port 0 and cannot be imitated; udev is root."""
+        if not self._udev:
+            return port == 0
+        return any(
+            level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and _CREDENTIALS.unpack(data)[1] == 0
+            for level, kind, data in ancillary
+        )

@@ -1,0 +1,103 @@
+"""Timers of the kernel: deadlines to the nanosecond, on a descriptor.
+
+Trio sleeps in epoll, which counts whole milliseconds (epoll_wait(2)); a timerfd (timerfd_create(2)) wakes it in time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from hal.linux.clock import trio_offset
+from hal.ports.ticks import Ticks
+
+_ABSOLUTE: Final = 1  # TFD_TIMER_ABSTIME of sys/timerfd.h
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _Setting(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("value", _Timespec))
+
+
+def _timespec(seconds: float) -> _Timespec:
+    return _Timespec(*divmod(max(1, round(seconds * 1e9)), 1_000_000_000))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+class Timer:
+    """One timer of the monotonic clock. One task waits at a time. `close` releases the descriptor."""
+
+    def __init__(self) -> None:
+        self._fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
+        self._offset = trio_offset()
+
+    def arm(self, deadline: float, interval: float = 0.0) -> None:
+        """Expire at `deadline`, of Trio's clock in seconds, at once if it has passed; then every `interval` seconds.
+
+        What was armed before is forgotten. May be called while another task waits.
+        """
+        self._set(_Setting(_timespec(interval) if interval else _Timespec(), _timespec(deadline - self._offset)))
+
+    def disarm(self) -> None:
+        """Do not expire."""
+        self._set(_Setting())
+
+    def _set(self, setting: _Setting) -> None:
+        _checked(_libc.timerfd_settime(self._fd, _ABSOLUTE, ctypes.byref(setting), None))
+
+    async def expired(self) -> int:
+        """Wait until it expires, or has expired since the last time; how often it has."""
+        while True:
+            await trio.lowlevel.wait_readable(self._fd)
+            try:
+                return int.from_bytes(os.read(self._fd, 8), sys.byteorder)
+            except BlockingIOError:  # armed anew meanwhile
+                continue
+
+    def close(self) -> None:
+        """Release the descriptor; a waiting task gets trio.ClosedResourceError. May be called again."""
+        if self._fd >= 0:
+            trio.lowlevel.notify_closing(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class _Ticks:
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+
+    def __aiter__(self) -> _Ticks:
+        return self
+
+    async def __anext__(self) -> int:
+        return await self._timer.expired()
+
+
+@asynccontextmanager
+async def ticks(period: float) -> AsyncIterator[Ticks]:
+    """A beat of `period` seconds, the first one period after entering. ValueError if it is not above 0."""
+    if not period > 0:
+        raise ValueError(f"a period of {period:g} s is impossible: use more than 0")
+    timer = Timer()
+    try:
+        timer.arm(trio.current_time() + period, period)
+        yield _Ticks(timer)
+    finally:
+        timer.close()
