@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from hal.boards.definition import BoardDefinition
+from hal.ports.controls import Controls, ControlsIdentity
 from hal.ports.digital import DigitalInput, DigitalOutput, InputSettings, Line, OutputSettings
 from hal.ports.hotplug import HotplugEvents
 from hal.ports.i2c import I2cBus
 from hal.ports.pwm import PwmChannel, PwmOutput
-from hal.ports.serial import SerialSettings
+from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.ports.spi import SpiDevice, SpiSettings
 from hal.ports.ticks import Ticks
 from hal.ports.usb import UsbDevice, UsbIdentity
+from hal.ports.video import Video, VideoSettings
 from hal.reservations import Reservations
 
 if TYPE_CHECKING:
@@ -77,17 +79,29 @@ class LinuxHardware:
             self._spi = SpiBuses()
         return self._spi.open(bus, select, settings)
 
-    def serial(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
+    def serial(self, port: str | SerialIdentity, settings: SerialSettings) -> trio.abc.Stream:
         """A terminal."""
         from hal.linux.serial import open_serial
 
-        return open_serial(path, settings)
+        return open_serial(port, settings)
 
     def usb(self, identity: UsbIdentity) -> AbstractAsyncContextManager[UsbDevice]:
         """A device by libusb."""
         from hal.linux.usb import open_usb
 
         return open_usb(identity)
+
+    def video(self, camera: str, settings: VideoSettings) -> AbstractAsyncContextManager[Video]:
+        """A capture device of Video4Linux."""
+        from hal.linux.video import open_video
+
+        return open_video(camera, settings)
+
+    def controls(self, identity: ControlsIdentity, *, grab: bool = False) -> AbstractAsyncContextManager[Controls]:
+        """A device of the input subsystem."""
+        from hal.linux.controls import open_controls
+
+        return open_controls(identity, grab=grab)
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         """Events of udev, or of the kernel where no udev runs."""

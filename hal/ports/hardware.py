@@ -12,14 +12,16 @@ from typing import Protocol
 import trio
 
 from hal.boards.definition import BoardDefinition
+from hal.ports.controls import Controls, ControlsIdentity
 from hal.ports.digital import DigitalInput, DigitalOutput, InputSettings, Line, OutputSettings
 from hal.ports.hotplug import HotplugEvents
 from hal.ports.i2c import I2cBus
 from hal.ports.pwm import PwmChannel, PwmOutput
-from hal.ports.serial import SerialSettings
+from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.ports.spi import SpiDevice, SpiSettings
 from hal.ports.ticks import Ticks
 from hal.ports.usb import UsbDevice, UsbIdentity
+from hal.ports.video import Video, VideoSettings
 from hal.reservations import Reservations
 
 
@@ -52,11 +54,17 @@ class Hardware(Protocol):
     def spi(self, bus: str, select: int, settings: SpiSettings) -> AbstractAsyncContextManager[SpiDevice]:
         """Take the device at chip select `select` of a bus, named by number (`0`) or path (/dev/spidev0.0)."""
 
-    def serial(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
-        """Open a serial port, exclusively; the caller closes it."""
+    def serial(self, port: str | SerialIdentity, settings: SerialSettings) -> trio.abc.Stream:
+        """Open the serial port with that path or identity, exclusively; the caller closes it."""
 
     def usb(self, identity: UsbIdentity) -> AbstractAsyncContextManager[UsbDevice]:
         """Take the device that fits `identity`; HalError if none does or several do, with what is there."""
+
+    def video(self, camera: str, settings: VideoSettings) -> AbstractAsyncContextManager[Video]:
+        """Take a camera, named by path (stable under /dev/v4l/by-id) or by its own name; empty for the first one."""
+
+    def controls(self, identity: ControlsIdentity, *, grab: bool = False) -> AbstractAsyncContextManager[Controls]:
+        """Take a gamepad or the like; with `grab` nobody else on this computer hears it."""
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         """Listen to devices coming and going."""

@@ -40,7 +40,6 @@ BUILTIN: Final[dict[tuple[str, str], str]] = {
     ("rdk:component:camera", "rdk:builtin:image_file"): "runtime.builtin.image_file:ImageFile",
     ("rdk:component:sensor", "rdk:builtin:command"): "runtime.builtin.command:CommandSensor",
     ("rdk:component:sensor", "rdk:builtin:host"): "runtime.builtin.host:HostSensor",
-    ("rdk:component:sensor", "rdk:builtin:serial_line"): "runtime.builtin.serial_line:SerialLine",
     **board.MODELS,
     **gpio.MODELS,
     **chips.MODELS,

@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-MODELS: Final[dict[tuple[str, str], str]] = {}
+MODELS: Final[dict[tuple[str, str], str]] = {
+    ("rdk:component:sensor", "rdk:builtin:serial_line"): "runtime.builtin.devices.serial_line:SerialLine",
+    ("rdk:component:generic", "rdk:builtin:serial_port"): "runtime.builtin.devices.serial_port:SerialPort",
+}
 """`(API, model)` -> `module:class`."""

@@ -1,4 +1,4 @@
-"""Models of the host: its own facts, programs, image files, serial lines. Real files, processes and ptys, real time."""
+"""Models of the host: its own facts, programs, image files. Real files and processes, real time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
-from hal.errors import Fault, HalError
-from hal.sim.serial import serial_line
-from runtime.builtin.serial_line import LONGEST_LINE, Lines
 from runtime.resource import Unsupported
 from schema.errors import ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
@@ -206,81 +202,3 @@ async def test_a_point_cloud_comes_from_its_file(bench: Bench, tmp_path: Path) -
     assert (await camera.get_images()).images == []
     with pytest.raises(MachineError, match="not supported"):
         await camera.get_point_cloud("image/png")
-
-
-async def test_the_last_complete_line_is_the_reading(bench: Bench) -> None:
-    with serial_line() as line:
-        sensor = await bench.add("sensor", "it", {"path": line.path, "baud": 9600}, model="serial_line")
-        with pytest.raises(MachineError, match="no complete line") as caught:
-            await sensor.get_readings()
-        assert caught.value.kind is ErrorKind.UNAVAILABLE
-        await line.far.send_all(b'{"old": 1}\n{"t": 21')
-        await line.far.send_all(b'.5}\r\n{"part":')
-        while (await sensor.get_status())["lines"] < 2:
-            await wait_all_tasks_blocked()
-        readings = await sensor.get_readings()
-        assert readings.pop("age_s") < 10
-        assert readings == {"t": 21.5}
-        await line.far.send_all(b"garbage\n")
-        while (await sensor.get_status())["lines"] < 3:
-            await wait_all_tasks_blocked()
-        with pytest.raises(MachineError, match="not JSON"):
-            await sensor.get_readings()
-        await bench.remove(sensor)
-
-
-async def test_an_old_line_is_an_error_if_configured(bench: Bench) -> None:
-    with serial_line() as line:
-        attributes = {"path": line.path, "parser": "csv", "columns": ["a", "b"], "max_age_s": 60.0}
-        sensor = await bench.add("sensor", "it", attributes, model="serial_line")
-        await line.far.send_all(b"1,2\n")
-        while not (await sensor.get_status())["lines"]:
-            await wait_all_tasks_blocked()
-        assert (await sensor.get_readings())["b"] == 2
-        sensor._arrived -= 61
-        with pytest.raises(MachineError, match="old"):
-            await sensor.get_readings()
-        await bench.remove(sensor)
-
-
-async def test_a_vanished_device_ends_the_sensor_and_a_new_start_finds_it_again() -> None:
-    async def unplug() -> None:
-        async with trio.open_nursery() as nursery:
-            await Bench(nursery).add("sensor", "it", {"path": line.path}, model="serial_line")
-            await wait_all_tasks_blocked()
-            line.far.close()
-
-    with serial_line() as line:
-        with trio.fail_after(10), pytest.raises(BaseExceptionGroup) as caught:
-            await unplug()
-        (error,) = caught.value.exceptions
-        assert isinstance(error, HalError)
-        assert error.fault is Fault.GONE
-    with serial_line() as line:
-        async with trio.open_nursery() as nursery:
-            sensor = await Bench(nursery).add(
-                "sensor", "it", {"path": line.path, "parser": "number"}, model="serial_line"
-            )
-            await line.far.send_all(b"5\n")
-            while not (await sensor.get_status())["lines"]:
-                await wait_all_tasks_blocked()
-            assert (await sensor.get_readings())["value"] == 5
-            nursery.cancel_scope.cancel()
-
-
-def test_lines_are_split_whatever_the_pieces() -> None:
-    data = b"one\r\n\r\n\ntwo\nthree"
-    for size in range(1, len(data)):
-        lines = Lines()
-        for at in range(0, len(data), size):
-            lines.feed(data[at : at + size])
-        assert (lines.count, lines.last, lines.dropped) == (2, b"two", 0)
-
-
-def test_an_endless_line_is_dropped_and_the_next_one_kept() -> None:
-    lines = Lines()
-    for _ in range(3):
-        lines.feed(b"x" * LONGEST_LINE)
-    assert not lines.feed(b"tail\n")
-    assert lines.feed(b"good\n")
-    assert (lines.count, lines.last, lines.dropped) == (1, b"good", 1)
