@@ -1,14 +1,18 @@
-"""The simulated family, assembled: the same ports over the world of one bench."""
+"""The simulated family, assembled: the same ports over the world of one bench, and what can be done to it from outside.
+
+Lines, buses and selects exist as soon as they are named; a serial port or a USB device once it was plugged in.
+"""
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractAsyncContextManager
-from typing import NoReturn
+from typing import Final
 
 import trio
 
 from hal.boards.definition import BoardDefinition
-from hal.errors import Fault, HalError
+from hal.errors import Fault
 from hal.ports.digital import DigitalInput, DigitalOutput, InputSettings, Line, OutputSettings
 from hal.ports.hotplug import HotplugEvents
 from hal.ports.i2c import I2cBus
@@ -18,58 +22,131 @@ from hal.ports.spi import SpiDevice, SpiSettings
 from hal.ports.ticks import Ticks
 from hal.ports.usb import UsbDevice, UsbIdentity
 from hal.reservations import Reservations
+from hal.sim.faults import Faults, system_error
+from hal.sim.hotplug import Hotplug
+from hal.sim.i2c import SimI2cBus
+from hal.sim.lines import Lines
+from hal.sim.owners import Owners
+from hal.sim.serial_port import SimSerialPort
+from hal.sim.spi import SimSpiBus
+from hal.sim.target import UsbTarget
+from hal.sim.ticks import ticks
+from hal.sim.usb import SimUsbDevice, fitting
+from hal.sim.wiring import Pin
 from hal.sim.world import World
+
+DEFAULT_BOARD: Final = "raspberry-pi-4"
+_NUMBERED: Final = re.compile(r"(?:/dev/)?(?:i2c-|spidev)?(\d+)(?:\.\d+)?")
 
 
 class SimHardware:
-    """Everything of a simulated computer. `world` is the bench it stands on."""
+    """Everything of a simulated computer. `world` is the bench it stands on; `lines` are its GPIO and PWM."""
 
     family = "sim"
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.reservations = Reservations()
+        self.lines = Lines(world.wiring, world.now, world.faults, Owners())
+        self._boards: dict[str, BoardDefinition] = {}  # that drivers asked for
+        self._events = Hotplug()
+        self._owners = Owners()
+        self._i2c: dict[str, SimI2cBus] = {}
+        self._spi: dict[str, SimSpiBus] = {}
+        self._serial: list[SimSerialPort] = []
+        self._usb: list[SimUsbDevice] = []
+
+    @property
+    def faults(self) -> Faults:
+        """Those of the bench."""
+        return self.world.faults
+
+    # ---- what a bench is built of
+
+    def pin(self, line: Line | PwmChannel) -> Pin:
+        """The pin of the world behind a line or a PWM channel: `world.wiring` drives it and wires it."""
+        return self.lines.pin(line)
+
+    def bus(self, name: str) -> SimI2cBus:
+        """The I2C bus that drivers open as `i2c(name)`: attach chips to it, stall it, unplug it."""
+        number = _number(name)
+        if number not in self._i2c:
+            self._i2c[number] = SimI2cBus(number, self.faults, self._events)
+        return self._i2c[number]
+
+    def spi_bus(self, name: str) -> SimSpiBus:
+        """The SPI bus that drivers open as `spi(name, select, ...)`."""
+        number = _number(name)
+        if number not in self._spi:
+            self._spi[number] = SimSpiBus(number, self.faults, self._events, self._owners)
+        return self._spi[number]
+
+    def plug_serial(self, path: str, by_id: str = "", *, in_memory: bool = False) -> SimSerialPort:
+        """Plug in a new serial port at `path`, and at /dev/serial/by-id/`by_id`; `in_memory` for the virtual clock."""
+        port = SimSerialPort(path, by_id, in_memory=in_memory, faults=self.faults, hotplug=self._events)
+        port.plug()
+        self._serial.append(port)
+        return port
+
+    def plug_usb(self, identity: UsbIdentity, target: UsbTarget) -> SimUsbDevice:
+        """Plug in a new USB device; `identity.port` is its socket."""
+        device = SimUsbDevice(identity, target, faults=self.faults, hotplug=self._events, owners=self._owners)
+        device.plug()
+        self._usb.append(device)
+        return device
+
+    # ---- what drivers open
 
     def board(self, name: str = "") -> BoardDefinition:
         """The board called `name`; a Raspberry Pi 4 without a name."""
-        _missing("boards")
+        from hal.boards.detect import find_board
+
+        board = find_board(name or DEFAULT_BOARD)
+        self._boards[board.name] = board
+        return board
 
     def digital_input(self, line: Line, settings: InputSettings) -> AbstractAsyncContextManager[DigitalInput]:
         """A pin of the world."""
-        _missing("digital lines")
+        return self.lines.digital_input(line, settings)
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
         """A pin of the world."""
-        _missing("digital lines")
+        return self.lines.digital_output(line, settings)
 
     def pwm(self, target: PwmChannel | Line) -> AbstractAsyncContextManager[PwmOutput]:
-        """A pin of the world."""
-        _missing("PWM")
+        """A pin of the world; a channel comes out on the lines that the boards in use have for it."""
+        pins = [pin for board in self._boards.values() for pin in board.pins]
+        return self.lines.pwm(target, tuple(pin.line for pin in pins if pin.pwm == target and pin.line is not None))
 
     def i2c(self, bus: str) -> AbstractAsyncContextManager[I2cBus]:
         """A bus of the world."""
-        _missing("I2C")
+        return self.bus(bus).opened()
 
     def spi(self, bus: str, select: int, settings: SpiSettings) -> AbstractAsyncContextManager[SpiDevice]:
         """A device of the world."""
-        _missing("SPI")
+        return self.spi_bus(bus).opened(select, settings)
 
     def serial(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
         """A port of the world."""
-        _missing("serial ports")
+        for port in self._serial:
+            if port.plugged and path in (port.path, port.by_id):
+                return port.open(path, settings)
+        raise system_error(path, Fault.GONE, number=2)
 
     def usb(self, identity: UsbIdentity) -> AbstractAsyncContextManager[UsbDevice]:
         """A device of the world."""
-        _missing("USB")
+        return fitting(self._usb, identity).opened()
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         """What is plugged and unplugged in the world."""
-        _missing("hot-plug")
+        return self._events.listening()
 
     def ticks(self, period: float) -> AbstractAsyncContextManager[Ticks]:
-        """A beat of the world's clock."""
-        _missing("ticks")
+        """A beat of Trio's clock, virtual or real."""
+        return ticks(period)
 
 
-def _missing(what: str) -> NoReturn:
-    raise HalError(f"the simulated family has no {what} yet", Fault.UNSUPPORTED)
+def _number(name: str) -> str:
+    """A bus by what all its names have in common; a name without a number is itself."""
+    match = _NUMBERED.fullmatch(name)
+    return match[1] if match else name

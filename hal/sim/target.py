@@ -32,3 +32,20 @@ class SpiTarget(Protocol):
 
     def transfer(self, data: bytes) -> bytes:
         """All that is clocked while chip select is held; what comes back is exactly as long."""
+
+
+class Stall(Exception):
+    """Raised by a USB device that refuses a request; who asked gets HalError (bus: broken pipe), as from the kernel."""
+
+
+class UsbTarget(Protocol):
+    """A USB device. Data to the host at bulk and interrupt endpoints is given with `SimUsbDevice.push`."""
+
+    def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
+        """At most `length` bytes to the host. `Stall` to refuse."""
+
+    def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes) -> None:
+        """A request with `data` from the host. `Stall` to refuse."""
+
+    def write(self, endpoint: int, data: bytes) -> None:
+        """Data from the host at a bulk or interrupt endpoint. `Stall` to refuse."""

@@ -1,6 +1,7 @@
 """Pins and the wires between them.
 
-Each pin may drive a signal; wired pins carry the signal of whoever drove last. Whoever depends on a pin watches it and
+Each pin may drive a signal; wired pins carry the signal of whoever drove last. A net that nobody drives has the level
+of its pull resistor, or low; a short circuit wins over everybody. Whoever depends on a pin watches it and
 is told before and after its signal changes, so nothing has to be polled and nothing runs while nothing changes.
 """
 
@@ -9,16 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hal.sim.shaft import Watcher
-from hal.sim.signal import LOW, Signal
+from hal.sim.signal import HIGH, LOW, Constant, Signal
 
 
 @dataclass(eq=False, slots=True)
 class Pin:
-    """A pin of a board: what it drives, if it is an output, and who watches it."""
+    """A pin of a board: what it drives, if it is an output, and who watches it.
+
+    `pull` is the level of its resistor, if it has one; `short` what it is shorted to.
+    """
 
     board: str
     name: str
     drive: Signal | None = None
+    pull: Constant | None = None
+    short: Constant | None = None
     turn: int = 0  # the order in which pins were driven
     watchers: list[Watcher] = field(default_factory=list)
     wires: set[Pin] = field(default_factory=set)
@@ -52,9 +58,20 @@ class Wiring:
         return found
 
     def signal(self, pin: Pin) -> Signal:
-        """What `pin` carries: the signal of the last to drive its net; low if nobody does."""
-        driver = max((p for p in self.net(pin) if p.drive is not None), key=lambda p: p.turn, default=None)
-        return LOW if driver is None or driver.drive is None else driver.drive
+        """What `pin` carries: a short circuit, else the signal of the last to drive its net, else its pull, else low.
+
+        A pull-up wins over a pull-down.
+        """
+        last: Pin | None = None
+        pull = LOW
+        for other in self.net(pin):
+            if other.short is not None:
+                return other.short
+            if other.drive is not None and (last is None or other.turn > last.turn):
+                last = other
+            if other.pull is HIGH:
+                pull = HIGH
+        return pull if last is None or last.drive is None else last.drive
 
     def driven(self, pin: Pin) -> bool:
         """Whether anybody drives the net of `pin`."""
@@ -66,6 +83,20 @@ class Wiring:
         self.settle(net, t)
         self._turn += 1
         pin.drive, pin.turn = signal, self._turn
+        self.changed(net, t)
+
+    def set_pull(self, pin: Pin, pull: Constant | None, t: float) -> None:
+        """Put a resistor to high or low on `pin`, or take it off with None."""
+        net = self.net(pin)
+        self.settle(net, t)
+        pin.pull = pull
+        self.changed(net, t)
+
+    def set_short(self, pin: Pin, level: Constant | None, t: float) -> None:
+        """Short `pin` to a level whatever anybody drives, or mend it with None."""
+        net = self.net(pin)
+        self.settle(net, t)
+        pin.short = level
         self.changed(net, t)
 
     def connect(self, one: Pin, other: Pin, t: float) -> None:

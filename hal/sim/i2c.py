@@ -1,0 +1,136 @@
+"""Simulated I2C: chips at addresses, a bus that can hang and an adapter that can be unplugged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NoReturn
+
+import trio
+
+from hal.errors import Fault
+from hal.ports.i2c import I2cBus
+from hal.sim.faults import Faults, system_error
+from hal.sim.hotplug import Hotplug
+from hal.sim.target import I2cTarget, Nak
+
+STALL_TIME: Final = 1.0  # seconds until an adapter gives up a hung transfer: the kernel's default, HZ (i2c-core-base.c)
+
+
+class SimI2cBus:
+    """One bus: `attach` chips, and let it misbehave. What a driver opens is this bus too (the port I2cBus)."""
+
+    def __init__(self, number: str, faults: Faults, hotplug: Hotplug) -> None:
+        self.name = f"i2c-{number}" if number.isdigit() else number
+        self.path = f"/dev/{self.name}"
+        self._faults = faults
+        self._hotplug = hotplug
+        self._targets: dict[int, I2cTarget] = {}
+        self._order = trio.Lock()
+        self._free_at = -math.inf  # of Trio's clock: when the last transaction, perhaps of a caller who left, is over
+        self._stalled = False
+        self._gone: trio.Event = trio.Event()
+
+    def attach(self, address: int, target: I2cTarget) -> None:
+        """Solder a chip to the bus; ValueError if another one has the address."""
+        if address in self._targets:
+            raise ValueError(f"{self.place(address)} has a chip already: {self._targets[address]!r}")
+        self._targets[address] = target
+
+    def detach(self, address: int) -> None:
+        """Take the chip off: nobody acknowledges there any more."""
+        del self._targets[address]
+
+    def targets(self) -> dict[int, I2cTarget]:
+        """The chips by address."""
+        return dict(self._targets)
+
+    def place(self, address: int) -> str:
+        """What an address on this bus is called in errors, reservations and faults."""
+        return f"{self.name} address 0x{address:02x}"
+
+    @property
+    def plugged(self) -> bool:
+        """Whether the adapter is there."""
+        return not self._gone.is_set()
+
+    def unplug(self) -> None:
+        """Take the adapter away, from under whoever uses it."""
+        if self.plugged:
+            self._gone.set()
+            self._hotplug.removed("i2c-dev", self.name, self.path)
+
+    def plug(self) -> None:
+        """Bring the adapter back."""
+        if not self.plugged:
+            self._gone = trio.Event()
+            self._hotplug.added("i2c-dev", self.name, self.path)
+
+    def stall(self) -> None:
+        """Hold the clock low: every transfer hangs until the adapter gives up."""
+        self._stalled = True
+
+    def release(self) -> None:
+        """Let the clock go."""
+        self._stalled = False
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[I2cBus]:
+        """The bus as its users share it; HalError (gone) without an adapter."""
+        await trio.lowlevel.checkpoint()
+        self._check()
+        yield self
+
+    def _check(self) -> None:
+        if not self.plugged:
+            raise system_error(self.path, Fault.GONE)
+
+    async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
+        """As the port says."""
+        async with self._order:
+            await trio.sleep_until(self._free_at)
+            self._check()
+            delay, fault = self._faults.draw(self.place(address), self.name)
+            if self._stalled:
+                delay, fault = delay + STALL_TIME, Fault.TIMEOUT
+            self._free_at = trio.current_time() + delay
+            gone = self._gone
+            try:
+                with trio.move_on_after(delay):
+                    await gone.wait()
+            except trio.Cancelled:
+                # Begun is begun: the chip sees all of it, only the result is dropped.
+                if fault is None and not gone.is_set():
+                    self._carry_out(address, steps, strict=False)
+                raise
+            if gone.is_set():
+                self._free_at = -math.inf
+                raise system_error(self.path, Fault.GONE)
+            if fault is not None:
+                raise system_error(self.place(address), fault)
+            return self._carry_out(address, steps)
+
+    def _carry_out(self, address: int, steps: tuple[bytes | int, ...], *, strict: bool = True) -> list[bytes]:
+        read: list[bytes] = []
+        try:
+            target = self._targets.get(address)
+            if target is None:
+                raise Nak
+            for step in steps:
+                if isinstance(step, int):
+                    data = target.read(step)
+                    if len(data) != step:
+                        raise AssertionError(f"{target!r} gave {len(data)} bytes where {step} were read")
+                    read.append(self._faults.garble(self.place(address), data))
+                else:
+                    target.write(bytes(step))
+        except Nak as nak:
+            if strict:
+                raise system_error(self.place(address), Fault.NO_ACKNOWLEDGE) from nak
+        return read
+
+    async def lost(self) -> NoReturn:
+        """As the port says."""
+        await self._gone.wait()
+        raise system_error(self.path, Fault.GONE)

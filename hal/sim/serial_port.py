@@ -1,0 +1,214 @@
+"""Simulated serial ports with names: plugged in, unplugged, and back again.
+
+A port is a pty, which any program can open and which needs the real clock; or a pair of streams in memory, which works
+in virtual time. Drivers see no difference.
+"""
+
+from __future__ import annotations
+
+import os
+import tty
+from typing import NoReturn
+
+import trio
+import trio.testing
+
+from hal.errors import Fault, HalError
+from hal.linux.descriptor import DescriptorStream
+from hal.ports.serial import SerialSettings
+from hal.sim.faults import Faults, system_error
+from hal.sim.hotplug import Hotplug
+
+GROUP = "dialout"
+
+
+class SimSerialPort:
+    """One port: `path`, and under `/dev/serial/by-id` if it has a stable name. `far` is the device's end of the line.
+
+    `settings` are those it was opened with last.
+    """
+
+    def __init__(self, path: str, by_id: str, *, in_memory: bool, faults: Faults, hotplug: Hotplug) -> None:
+        self.path = path
+        self.by_id = f"/dev/serial/by-id/{by_id}" if by_id else ""
+        self.settings: SerialSettings | None = None
+        self.far = FarEnd(self, faults)
+        self._in_memory = in_memory
+        self._faults = faults
+        self._hotplug = hotplug
+        self._line: _Pty | _Memory | None = None
+
+    @property
+    def plugged(self) -> bool:
+        """Whether it is there."""
+        return self._line is not None
+
+    @property
+    def terminal(self) -> str:
+        """The pty's own path, for programs that are not drivers here; HalError (gone) if there is none."""
+        line = self.line()
+        if not isinstance(line, _Pty):
+            raise system_error(self.path, Fault.UNSUPPORTED)
+        return line.terminal
+
+    def plug(self, path: str = "") -> None:
+        """Plug it in, under another path if one is given; its stable name is always the same."""
+        if self._line is None:
+            self.path = path or self.path
+            self._line = _Memory() if self._in_memory else _Pty(self.path)
+            self._hotplug.added("tty", self.path.rpartition("/")[2], self.path, **self._properties())
+
+    def unplug(self) -> None:
+        """Take it away, from under whoever uses it; the far end is gone too until it is plugged in again."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.hang_up(self.path)
+            self._hotplug.removed("tty", self.path.rpartition("/")[2], self.path, **self._properties())
+
+    def _properties(self) -> dict[str, str]:
+        return {"DEVLINKS": self.by_id} if self.by_id else {}
+
+    def line(self) -> _Pty | _Memory:
+        """The line, if it is plugged in; HalError (gone) otherwise."""
+        if self._line is None:
+            raise system_error(self.path, Fault.GONE, number=2)
+        return self._line
+
+    def open(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
+        """The driver's end."""
+        line = self.line()
+        _, fault = self._faults.draw(self.path)
+        if fault is not None:
+            raise system_error(path, fault, group=GROUP)
+        stream = line.open(path, settings)
+        self.settings = settings
+        return stream
+
+
+class FarEnd(trio.abc.Stream):
+    """The device's end: what a simulated device reads and writes. HalError (gone) while the port is unplugged."""
+
+    def __init__(self, port: SimSerialPort, faults: Faults) -> None:
+        self._port = port
+        self._faults = faults
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """To the driver, through the faults of the line: late, and with wrong bits."""
+        delay, _ = self._faults.draw(self._port.path)
+        await trio.sleep(delay)
+        await self._port.line().far.send_all(self._faults.garble(self._port.path, bytes(data)))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Until a byte may be sent."""
+        await self._port.line().far.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """From the driver, through the faults of the line."""
+        return self._faults.garble(self._port.path, bytes(await self._port.line().far.receive_some(max_bytes)))
+
+    async def aclose(self) -> None:
+        """Unplug."""
+        self._port.unplug()
+        await trio.lowlevel.checkpoint()
+
+
+class _Pty:
+    """A line of the kernel."""
+
+    def __init__(self, name: str) -> None:
+        master, slave = os.openpty()
+        try:
+            tty.setraw(slave)
+            self.terminal = os.ttyname(slave)
+            self.far: trio.abc.Stream = DescriptorStream(master, f"the device's end of {name}")
+        finally:
+            os.close(slave)
+
+    def open(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
+        from hal.linux.serial import open_serial
+
+        return open_serial(self.terminal, settings)
+
+    def hang_up(self, path: str) -> None:
+        assert isinstance(self.far, DescriptorStream)
+        self.far.close()
+
+
+class _Memory:
+    """A line in memory: what is sent is there at once; nothing waits for a reader."""
+
+    def __init__(self) -> None:
+        self._near = _MemoryEnd()
+        self._far = _MemoryEnd()
+        self._near.other, self._far.other = self._far, self._near
+        self._open = False
+        self.far: trio.abc.Stream = self._far
+
+    def open(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
+        if self._near.in_use:
+            raise system_error(path, Fault.BUSY)
+        self._near.open_as(path)
+        return self._near
+
+    def hang_up(self, path: str) -> None:
+        self._near.hang_up()
+        self._far.hang_up()
+
+
+class _MemoryEnd(trio.abc.Stream):
+    """One end."""
+
+    other: _MemoryEnd
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._wake = trio.Event()
+        self._name = "the device's end"
+        self._gone = False
+        self._closed = False
+        self.in_use = False
+
+    def open_as(self, name: str) -> None:
+        """A program opens it: what came before is not for it."""
+        self._name, self._closed, self.in_use = name, False, True
+        self._data.clear()
+
+    def hang_up(self) -> None:
+        """The line is cut."""
+        self._gone = True
+        self._wake.set()
+
+    def _raise(self) -> NoReturn:
+        if self._closed:
+            raise trio.ClosedResourceError(f"{self._name} is closed")
+        raise HalError(f"{self._name}: the device has vanished", Fault.GONE)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while not self._data:
+            if self._gone or self._closed:
+                self._raise()
+            self._wake = trio.Event()
+            await self._wake.wait()
+        data = bytes(self._data[:max_bytes])
+        del self._data[:max_bytes]
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._gone or self._closed:
+            self._raise()
+        self.other.arrive(bytes(data))
+
+    def arrive(self, data: bytes) -> None:
+        """Bytes from the other end."""
+        self._data += data
+        self._wake.set()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        self._closed, self.in_use = True, False
+        self._wake.set()
+        await trio.lowlevel.checkpoint()
