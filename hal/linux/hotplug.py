@@ -37,7 +37,7 @@ UDEV_CONTROL: Final = Path("/run/udev/control")
 @asynccontextmanager
 async def listen() -> AsyncIterator[HotplugEvents]:
     """Listen until left. HalError where the system has no such socket or does not allow it."""
-    udev = UDEV_CONTROL.exists()  # noqa: ASYNC240 - answers at once
+    udev = UDEV_CONTROL.exists()
     with trio.socket.from_stdlib_socket(_open(_UDEV if udev else _KERNEL)) as sock:
         yield _Events(sock, udev)
 
@@ -73,23 +73,23 @@ class _Events:
     async def __anext__(self) -> HotplugEvent:
         while True:
             try:
-                data, ancillary, flags, (port, _) = await self._sock.recvmsg(
+                data, ancillary, flags, sender = await self._sock.recvmsg(
                     _LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)
                 )
             except OSError as error:
                 if error.errno == errno.ENOBUFS:
                     return LOST
                 raise HalError.of(error, "events of devices") from error
-            if flags & socket.MSG_TRUNC or not self._trusted(port, ancillary):
+            if flags & socket.MSG_TRUNC or not self._trusted(sender, ancillary):
                 continue
             event = parse_udev(data) if self._udev else parse_kernel(data)
             if event is not None:
                 return event
 
-    def _trusted(self, port: int, ancillary: list[tuple[int, int, bytes]]) -> bool:
+    def _trusted(self, sender: object, ancillary: list[tuple[int, int, bytes]]) -> bool:
         """The kernel itself is port 0 and cannot be imitated; udev is root."""
         if not self._udev:
-            return port == 0
+            return sender == (0, _KERNEL)
         return any(
             level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and _CREDENTIALS.unpack(data)[1] == 0
             for level, kind, data in ancillary
