@@ -9,10 +9,11 @@ from typing import ClassVar, Final
 import trio
 
 from hal.sim.axes import SimAxes
-from runtime.builtin.fake.bench import OnBench, OneMotion, finite, one_each
+from runtime.builtin.fake.bench import OnBench, one_each
 from runtime.builtin.fake.chain import SIX_AXIS, attempts, forward
 from runtime.builtin.fake.spatial import Transform
 from runtime.builtin.fake.sva import Chain, kinematics, load
+from runtime.builtin.motion import OneMotion, finite
 from runtime.components.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
 from runtime.components.kinematics import Kinematics, Mesh
 from runtime.resource import Attributes, Extra, Started, Unsupported

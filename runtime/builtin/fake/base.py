@@ -13,8 +13,9 @@ import trio
 
 from hal.sim.base import SimBase
 from hal.sim.motor import SimMotor
-from runtime.builtin.fake.bench import HALT_TIME, OnBench, OneMotion, finite
+from runtime.builtin.fake.bench import OnBench
 from runtime.builtin.fake.motor import FakeMotor, FakeMotorConfig
+from runtime.builtin.motion import HALT_TIME, OneMotion, finite
 from runtime.builtin.together import together
 from runtime.components.base import Base, BaseProperties
 from runtime.components.motor import Motor

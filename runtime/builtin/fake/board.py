@@ -12,7 +12,8 @@ import trio
 
 from hal.sim.board import COUNTS, VOLTS, SimAnalog, SimBoard
 from hal.sim.gpio import DEFAULT_FREQUENCY, EdgeCounter, first_edge
-from runtime.builtin.fake.bench import OnBench, finite
+from runtime.builtin.fake.bench import OnBench
+from runtime.builtin.motion import finite
 from runtime.components.board import AnalogReading, Board, PowerMode, Tick
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError

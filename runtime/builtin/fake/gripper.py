@@ -9,8 +9,9 @@ import msgspec
 import trio
 
 from hal.sim.axes import SimAxes
-from runtime.builtin.fake.bench import OnBench, OneMotion, one_each
+from runtime.builtin.fake.bench import OnBench, one_each
 from runtime.builtin.fake.sva import sliding
+from runtime.builtin.motion import OneMotion
 from runtime.components.gripper import Grabbed, Gripper, Holding
 from runtime.components.kinematics import Kinematics
 from runtime.resource import Attributes, Extra, Started

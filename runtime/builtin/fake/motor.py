@@ -11,7 +11,8 @@ import trio
 from hal.sim.board import SimBoard
 from hal.sim.encoder import SimEncoder
 from hal.sim.motor import MotorPins, SimMotor
-from runtime.builtin.fake.bench import OnBench, OneMotion, finite
+from runtime.builtin.fake.bench import OnBench
+from runtime.builtin.motion import OneMotion, finite
 from runtime.components.board import Board
 from runtime.components.encoder import Encoder, PositionType
 from runtime.components.motor import Motor, MotorProperties, Powered

@@ -8,7 +8,8 @@ import msgspec
 import trio
 
 from hal.sim.axes import SimAxes
-from runtime.builtin.fake.bench import OnBench, OneMotion
+from runtime.builtin.fake.bench import OnBench
+from runtime.builtin.motion import OneMotion
 from runtime.components.servo import Servo
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
