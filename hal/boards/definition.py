@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from hal.ports.digital import Line
 from hal.ports.pwm import PwmChannel
 from schema.errors import ErrorKind, MachineError
+
+_NUMBERED: Final = re.compile(r"(?:physical|header|board|pin)[\s:_-]*(?=\d)", re.IGNORECASE)
+_LINE: Final = re.compile(r"(?P<chip>.+):(?P<offset>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +37,38 @@ class BoardDefinition:
     i2c: Mapping[str, str] = field(default_factory=dict)
     spi: Mapping[str, str] = field(default_factory=dict)
     serial: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()  # where the facts are from: files of the kernel, tables of the vendor
+    unverified: tuple[str, ...] = ()  # what is known from second hand only, in words
 
     def pin(self, name: str) -> BoardPin:
         """The pin with that name (case does not matter), which has a line.
 
-        MachineError otherwise: NOT_FOUND with the nearest right ones, INVALID for power and ground.
+        `pin 11` and `physical 11` are the number 11 of the header; `<chip>:<offset>` is any line of any chip, on the
+        header or not. MachineError otherwise: NOT_FOUND with the nearest right ones, INVALID for power and ground.
         """
-        wanted = name.strip().lower()
+        wanted = _NUMBERED.sub("", name.strip(), count=1).lower()
         for pin in self.pins:
             if wanted in (known.lower() for known in pin.names):
                 if pin.line is None:
                     raise MachineError(
                         f"pin {name} of {self.title} is {pin.note or 'not a line'}",
                         kind=ErrorKind.INVALID,
-                        remedy=f"use {self._near(name)}",
+                        remedy=f"use {self._near(wanted)}",
                     )
                 return pin
-        raise MachineError(
-            f"{self.title} has no pin {name!r}", kind=ErrorKind.NOT_FOUND, remedy=f"did you mean {self._near(name)}?"
-        )
+        if free := _LINE.fullmatch(name.strip()):
+            return BoardPin((name.strip(),), Line(free["chip"], int(free["offset"])))
+        near = self._near(wanted)
+        remedy = f"did you mean {near}?" if near else "name a line as <chip>:<offset>, such as gpiochip0:4"
+        raise MachineError(f"{self.title} has no pin {name!r}", kind=ErrorKind.NOT_FOUND, remedy=remedy)
 
     def _near(self, name: str) -> str:
         usable = [pin for pin in self.pins if pin.line is not None]
-        if name.strip().isdigit():
+        if name.isdigit():
             number = int(name)
             numbered = [pin for pin in usable if pin.names[0].isdigit()]
             near = sorted(numbered, key=lambda pin: abs(int(pin.names[0]) - number))[:3]
-            return " or ".join(" = ".join(pin.names) for pin in near)
+            if near:
+                return " or ".join(" = ".join(pin.names) for pin in near)
         names = {known.lower(): known for pin in usable for known in pin.names}
-        return " or ".join(names[match] for match in difflib.get_close_matches(name.lower(), names, 3, 0.0))
+        return " or ".join(names[match] for match in difflib.get_close_matches(name, names, 3, 0.0))

@@ -1,0 +1,57 @@
+"""USB devices and serial ports, from sysfs: libusb is not needed to look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from hal.inventory.findings import SerialFinding, UsbFinding
+from hal.inventory.sysfs import MACHINE, ROOT, driver, entries, links, number, text
+
+_HUB: Final = "09"  # bDeviceClass (usb.org, Defined Class Codes)
+
+
+def usb_devices(root: Path = ROOT) -> tuple[UsbFinding, ...]:
+    """Every device that is no hub, by socket."""
+    return tuple(
+        _device(device)
+        for device in entries(root / "sys/bus/usb/devices")
+        if (device / "idVendor").exists() and text(device / "bDeviceClass") != _HUB
+    )
+
+
+def _device(device: Path) -> UsbFinding:
+    bus, address = number(device / "busnum"), number(device / "devnum")
+    interfaces = entries(device, f"{device.name}:*")
+    return UsbFinding(
+        text(device / "idVendor"),
+        text(device / "idProduct"),
+        device.name,
+        text(device / "serial"),
+        text(device / "manufacturer"),
+        text(device / "product"),
+        f"/dev/bus/usb/{bus:03d}/{address:03d}" if bus is not None and address is not None else "",
+        tuple(dict.fromkeys(name for name in map(driver, interfaces) if name)),
+    )
+
+
+def serial_findings(root: Path = ROOT) -> tuple[SerialFinding, ...]:
+    """Every port with hardware behind it; this project's own links after those that every system has."""
+    from hal.linux.serial_ports import serial_ports
+
+    own = links(root, [f"{MACHINE}/serial"])
+    found = []
+    for port in serial_ports(root):
+        identity = port.identity
+        found.append(
+            SerialFinding(
+                port.path,
+                (*port.stable, *own.get(Path(port.path).name, ())),
+                f"{identity.vendor:04x}" if identity is not None and identity.vendor is not None else "",
+                f"{identity.product:04x}" if identity is not None and identity.product is not None else "",
+                identity.serial if identity is not None else "",
+                identity.interface if identity is not None else None,
+                port.title,
+            )
+        )
+    return tuple(found)
