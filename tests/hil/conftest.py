@@ -1,0 +1,62 @@
+"""Fixtures of the rig: a guest for each module of tests, resumed in under a second."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+
+from tests.hil.image.places import BUILD, why_not_ready
+from tests.hil.rig.guest import Guest, open_guest
+from tests.hil.rig.record import Recorder
+from tests.hil.rig.source import share_source
+from tests.hil.rig.vm import VirtualMachine
+
+
+def why_not() -> str:
+    """Why no guest can be started here; empty if one can."""
+    missing = [tool for tool in ("qemu-system-x86_64", "qemu-img", "zstd") if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(missing)} not installed: run `make hil` (Debian, amd64, root)"
+    return why_not_ready()
+
+
+@pytest.fixture(scope="session")
+def _source() -> Iterator[str]:
+    reason = why_not()
+    if reason and os.environ.get("CI"):
+        pytest.fail(f"the hardware rig is required here: {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    folder = BUILD / f"share-{os.getpid()}"
+    share_source(folder)
+    yield str(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def vm(_source: str) -> Iterator[VirtualMachine]:
+    """The virtual machine of this module: its memory and disk are as saved when the module begins."""
+    from pathlib import Path
+
+    with VirtualMachine(Path(_source)) as machine:
+        yield machine
+
+
+@pytest.fixture
+async def guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
+    """The guest of this module. Programs and USB cables of a test end with it; files stay until the module ends."""
+    async with open_guest(vm) as found:
+        yield found
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
+            if not found.channel.closed:
+                await found.usb.clear()
+
+
+@pytest.fixture
+def record_recovery(request: pytest.FixtureRequest) -> Recorder:
+    """`record_recovery("fault", seconds, seen="what the user reads")` for docs/reference/hardware-faults.md."""
+    return Recorder(request.node.nodeid)

@@ -1,0 +1,200 @@
+"""The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port.
+
+One JSON object in a line each way. A session begins with `hello`, which ends everything that an earlier session
+started, except what was started to be kept. The file stands alone: it is copied into the guest's image.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import pwd
+import signal
+import subprocess
+import time
+from typing import Any
+
+import trio
+
+PORT = "/dev/virtio-ports/rig.agent"
+CHUNK = 65536
+
+
+class Port:
+    """The virtio-serial port. Reading it gives nothing at all while no host is there: SIGIO tells when one comes."""
+
+    def __init__(self) -> None:
+        self._fd = os.open(PORT, os.O_RDWR | os.O_NONBLOCK)
+        fcntl.fcntl(self._fd, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+        self._writing = trio.Lock()
+        self.host = trio.Event()  # set anew whenever a host may have come
+
+    async def notice_host(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        with trio.open_signal_receiver(signal.SIGIO) as signals:
+            task_status.started()
+            async for _ in signals:
+                self.host.set()
+
+    async def read(self) -> bytes:
+        while True:
+            await trio.lowlevel.checkpoint()
+            host, self.host = self.host, trio.Event()
+            try:
+                data = os.read(self._fd, CHUNK)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._fd)
+                continue
+            if data:
+                return data
+            if not host.is_set():
+                await self.host.wait()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        async with self._writing:
+            while data:
+                try:
+                    data = data[os.write(self._fd, data) :]
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._fd)
+
+
+class Agent:
+    """What one port asks for."""
+
+    def __init__(self, port: Port, nursery: trio.Nursery) -> None:
+        self._port = port
+        self._nursery = nursery
+        self._running: dict[int, tuple[trio.Process, bool]] = {}
+        self._inputs: dict[int, trio.MemorySendChannel[bytes]] = {}
+
+    async def serve(self) -> None:
+        rest = b""
+        while True:
+            *lines, rest = (rest + await self._port.read()).split(b"\n")
+            for line in lines:
+                try:
+                    message = json.loads(line)
+                except ValueError:  # what a host left unfinished when it went
+                    continue
+                await self._handle(message)
+
+    async def _handle(self, message: dict[str, Any]) -> None:
+        try:
+            await getattr(self, "do_" + message["do"])(message["id"], message)
+        except OSError as error:
+            await self._port.send({"id": message["id"], "errno": error.errno, "error": str(error)})
+
+    async def do_hello(self, number: int, message: dict[str, Any]) -> None:
+        for process, kept in self._running.values():
+            if not kept:
+                _kill(process, signal.SIGKILL)
+        if "time" in message:
+            time.clock_settime(time.CLOCK_REALTIME, message["time"])
+        await self._port.send({"id": number, "uptime": time.clock_gettime(time.CLOCK_BOOTTIME)})
+
+    async def do_start(self, number: int, message: dict[str, Any]) -> None:
+        user = pwd.getpwnam(message["user"]) if message.get("user") else None
+        identity: dict[str, Any] = {}
+        if user is not None:
+            groups = os.getgrouplist(user.pw_name, user.pw_gid)
+            identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+        env = {**os.environ, "HOME": user.pw_dir if user else "/root", **message.get("env", {})}
+        process = await trio.lowlevel.open_process(
+            message["argv"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=message.get("cwd") or "/",
+            env=env,
+            start_new_session=True,
+            **identity,
+        )
+        self._running[number] = (process, bool(message.get("keep")))
+        self._inputs[number], data = trio.open_memory_channel[bytes](1000)
+        await self._port.send({"id": number, "pid": process.pid})
+        self._nursery.start_soon(self._follow, number, process, data)
+
+    async def _follow(self, number: int, process: trio.Process, data: trio.MemoryReceiveChannel[bytes]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._feed, process, data)
+            async with trio.open_nursery() as output:
+                output.start_soon(self._forward, number, "out", process.stdout)
+                output.start_soon(self._forward, number, "err", process.stderr)
+                status = await process.wait()
+            nursery.cancel_scope.cancel()
+        del self._running[number]
+        del self._inputs[number]
+        await self._port.send({"id": number, "exit": status})
+
+    async def _feed(self, process: trio.Process, data: trio.MemoryReceiveChannel[bytes]) -> None:
+        assert process.stdin is not None
+        async with process.stdin:
+            try:
+                async for part in data:
+                    await process.stdin.send_all(part)
+            except trio.BrokenResourceError:
+                pass
+
+    async def _forward(self, number: int, name: str, stream: trio.abc.ReceiveStream | None) -> None:
+        assert stream is not None
+        async with stream:
+            async for part in stream:
+                await self._port.send({"id": number, name: base64.b64encode(part).decode()})
+
+    async def do_input(self, number: int, message: dict[str, Any]) -> None:
+        channel = self._inputs.get(number)
+        if channel is None:
+            return
+        if message.get("data"):
+            channel.send_nowait(base64.b64decode(message["data"]))
+        if message.get("end"):
+            channel.close()
+
+    async def do_signal(self, number: int, message: dict[str, Any]) -> None:
+        if number in self._running:
+            process = self._running[number][0]
+            if message.get("only"):
+                process.send_signal(message["number"])
+            else:
+                _kill(process, message["number"])
+
+    async def do_read(self, number: int, message: dict[str, Any]) -> None:
+        await self._port.send({"id": number, "data": base64.b64encode(_read(message["path"])).decode()})
+
+    async def do_write(self, number: int, message: dict[str, Any]) -> None:
+        _write(message["path"], base64.b64decode(message["data"]), message.get("mode"))
+        await self._port.send({"id": number})
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _write(path: str, data: bytes, mode: int | None) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+    if mode is not None:
+        os.chmod(path, mode)
+
+
+def _kill(process: trio.Process, number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+async def main() -> None:
+    port = Port()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(port.notice_host)
+        await Agent(port, nursery).serve()
+
+
+if __name__ == "__main__":
+    trio.run(main)

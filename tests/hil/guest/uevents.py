@@ -1,0 +1,36 @@
+"""Waiting for devices: udev's messages, so that permissions and links are there too when a wait ends.
+
+As a program: `python3 -m tests.hil.guest.uevents PATH appears|vanishes`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import trio
+
+UDEV_GROUP = 2  # of NETLINK_KOBJECT_UEVENT: what udev tells after its rules were applied (the kernel's own is 1)
+KERNEL_GROUP = 1
+Found = TypeVar("Found")
+
+
+async def wait_until(look: Callable[[], Found]) -> Found:
+    """Call `look` now and after every event, until it gives something true."""
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, socket.NETLINK_KOBJECT_UEVENT)
+    sock.bind((0, UDEV_GROUP | KERNEL_GROUP))
+    with trio.socket.from_stdlib_socket(sock) as events:
+        while not (found := look()):
+            try:
+                await events.recv(65536)
+            except OSError:  # ENOBUFS: so many came that some were lost; look again
+                continue
+        return found
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[2] == "appears"
+    trio.run(wait_until, lambda: os.path.exists(sys.argv[1]) is wanted)

@@ -1,0 +1,94 @@
+"""Build the guest of the test rig, if it is not there yet: `python -m tests.hil.image`.
+
+About a minute from nothing, at once if nothing it is made of has changed. Needs Debian, amd64 and root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+
+import trio
+
+from tests.hil.image.contents import HOST_TOOLS
+from tests.hil.image.disk import make_disk, make_initrd
+from tests.hil.image.kernel import Kernel, build_kernel, install_modules, newest_kernel
+from tests.hil.image.places import BUILD, IMAGE, WORK, built_from, inputs_digest
+from tests.hil.image.rootfs import TREE, check_python, complete_tree, install_debian, install_wheels
+from tests.hil.image.state import save_state
+from tests.hil.image.steps import BuildError, command, install_host_tools, step
+
+
+def prepare_host() -> None:
+    """Install what is missing here; BuildError where that cannot be."""
+    if platform.machine() != "x86_64" or shutil.which("apt-get") is None:
+        raise BuildError(f"the guest is built on Debian for amd64 only; this is {platform.platform()}")
+    missing = {tool: package for tool, package in HOST_TOOLS.items() if shutil.which(tool) is None}
+    if os.geteuid() != 0:
+        raise BuildError("building the guest's file system needs root: sudo make hil")
+    if missing:
+        install_host_tools(missing)
+
+
+async def build(kernel: Kernel) -> None:
+    """Build everything below the work folder, then put it in place of what was there before."""
+    shutil.rmtree(IMAGE, ignore_errors=True)
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    (BUILD / "build.log").unlink(missing_ok=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(build_kernel, kernel)
+        nursery.start_soon(install_debian)
+        nursery.start_soon(install_wheels)
+    check_python()
+    new = WORK / "image"
+    new.mkdir()
+    async with step("disk image"):
+        complete_tree()
+        missing = await install_modules(kernel, TREE)
+        (BUILD / "missing-modules").write_text("".join(f"{name}\n" for name in missing))
+        shutil.copy(kernel.tree / "boot" / f"vmlinuz-{kernel.release}", new / "vmlinuz")
+        await make_initrd(kernel, new / "initrd.cpio")
+        await make_disk(TREE, new / "root.ext4")
+    async with step("guest started once, its state saved"):
+        await save_state(new)
+    (new / "inputs.json").write_text(json.dumps({"files": inputs_digest(), "kernel": _kernel_id(kernel)}))
+    new.rename(IMAGE)
+    shutil.rmtree(WORK)
+
+
+def _kernel_id(kernel: Kernel) -> str:
+    return f"{kernel.image} {kernel.version}"
+
+
+async def main() -> None:
+    """Build, or see that nothing is to be done."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    prepare_host()
+    try:
+        kernel = await newest_kernel()
+    except BuildError:
+        print("    looking for packages", flush=True)
+        await command("apt-get", "update", "-qq")
+        kernel = await newest_kernel()
+    if built_from() == {"files": inputs_digest(), "kernel": _kernel_id(kernel)}:
+        print(f"The guest image in {BUILD} is up to date.")
+        return
+    print(f"Building the guest image in {BUILD} ({kernel.image}); about a minute.", flush=True)
+    start = time.monotonic()
+    try:
+        await build(kernel)
+    except* BuildError as errors:
+        raise errors.exceptions[0] from None
+    print(f"Built in {time.monotonic() - start:.0f} s.")
+
+
+if __name__ == "__main__":
+    try:
+        trio.run(main)
+    except BuildError as error:
+        sys.exit(f"The guest image was not built: {error}")

@@ -1,0 +1,44 @@
+"""Where the rig keeps what it builds, and whether that is still what its inputs ask for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+BUILD: Final = Path(os.environ.get("MACHINE_HIL_DIR") or ROOT / "build" / "hil").resolve()
+IMAGE: Final = BUILD / "image"
+WORK: Final = BUILD / "work"
+
+INPUTS: Final = ("tests/hil/image/*.py", "tests/hil/guest/agent.py", "tests/hil/rig/qemu.py", "requirements/test.lock")
+"""What the image is made of, apart from Debian's packages. The project's own source is not in it."""
+
+
+def inputs_digest() -> str:
+    """A digest of all files that the image is built from and by."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern)):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def built_from() -> dict[str, str]:
+    """What the image here was built from; empty if there is none."""
+    try:
+        found: dict[str, str] = json.loads((IMAGE / "inputs.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def why_not_ready() -> str:
+    """Why the image cannot be used for tests; empty if it can."""
+    built = built_from()
+    if not built:
+        return f"there is no guest image in {BUILD}: run `make hil`"
+    if built.get("files") != inputs_digest():
+        return f"the guest image in {BUILD} is older than what it is built from: run `make hil`"
+    return ""

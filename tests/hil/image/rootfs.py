@@ -1,0 +1,153 @@
+"""The guest's file system: a minimal Debian with the project's locked Python packages and the command agent."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from tests.hil.image.contents import MASKED_UNITS, PACKAGES, SITE, SOURCE, USER
+from tests.hil.image.places import ROOT, WORK
+from tests.hil.image.steps import BuildError, command, step
+
+TREE = WORK / "root"
+WHEELS = WORK / "site"
+
+AGENT_UNIT = f"""[Unit]
+Description=Command agent of the test rig
+DefaultDependencies=no
+After=systemd-udevd.service local-fs.target systemd-modules-load.service
+
+[Service]
+Environment=PYTHONPATH={SITE}
+ExecStart=/usr/bin/python3 /opt/agent.py
+Restart=always
+KillMode=process
+
+[Install]
+WantedBy=sysinit.target
+"""
+
+FILES = {
+    "etc/systemd/system/rig-agent.service": AGENT_UNIT,
+    "etc/systemd/journald.conf": "[Journal]\nStorage=volatile\nForwardToConsole=no\n",
+    "etc/hostname": "guest\n",
+    "etc/hosts": "127.0.0.1 localhost guest\n::1 localhost\n",
+    "etc/machine-id": "0123456789abcdef0123456789abcdef\n",  # fixed, so that no boot is a first boot
+    "etc/modules-load.d/rig.conf": "virtio_console\nvirtio_net\n9p\n9pnet_virtio\n",
+    "etc/fstab": "tmpfs /tmp tmpfs defaults 0 0\n",
+    "usr/lib/python3/dist-packages/rig.pth": f"{SITE}\n{SOURCE}\n",
+    "usr/local/bin/machine-server": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.cli "$@"\n',
+    "usr/local/bin/machine": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.operator.cli "$@"\n',
+}
+
+FORGOTTEN = ("etc/apt", "etc/resolv.conf", "var/lib/apt", "var/cache/*", "var/log/*", "usr/lib/udev/hwdb.*")
+"""What tells where the packages came from, and what nobody reads in the guest."""
+
+
+def suite() -> str:
+    """The name of this computer's Debian release, which the guest shares: both have the same Python."""
+    release = Path("/etc/os-release").read_text()
+    found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
+    if found is None or "ID=debian" not in release.splitlines():
+        raise BuildError("the guest is built on Debian (12 or newer) only; this is something else")
+    return found[1]
+
+
+def _debian_sources() -> bytes:
+    """The package sources of this computer that are Debian's."""
+    files = [Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")]
+    texts = [path.read_text() for path in files if path.exists()]
+    if not any(text.strip() for text in texts):
+        raise BuildError(f"no package sources in {' or '.join(map(str, files))}")
+    return "\n".join(line for line in texts[0].splitlines() if not line.startswith("#")).encode()
+
+
+async def install_debian() -> None:
+    """Make the tree of Debian's packages. Nothing in it tells where they came from."""
+    shutil.rmtree(TREE, ignore_errors=True)
+    sources = WORK / "debian.sources"
+    sources.write_bytes(_debian_sources())
+    excluded = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "locale", "doc", "info", "zoneinfo")]
+    try:
+        async with step(f"Debian {suite()}, {len(PACKAGES)} packages and what they need"):
+            await command(
+                *("mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory"),
+                *('--aptopt=Apt::Install-Recommends "false"', *excluded),
+                f"--include={','.join(PACKAGES)}",
+                *(suite(), TREE, sources),
+            )
+    finally:
+        sources.unlink()
+    for name in FORGOTTEN:
+        for path in TREE.glob(name):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+async def install_wheels() -> None:
+    """Install the locked packages into a folder, with their digests checked, and compile them."""
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    async with step("Python packages of requirements/test.lock"):
+        pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        await command(
+            *(*pip, "install", "--target", WHEELS, "--no-compile", "--require-hashes", "--only-binary=:all:"),
+            *("-r", ROOT / "requirements" / "test.lock"),
+        )
+    async with step("Python packages compiled"):
+        env = {"PYTHONDONTWRITEBYTECODE": ""}
+        await command(sys.executable, "-m", "compileall", "-q", "-j2", "-d", SITE, WHEELS, env=env)
+
+
+def check_python() -> None:
+    """BuildError if the guest's Python is not of the version that compiled and chose the packages."""
+    names = {path.name for path in (TREE / "usr" / "bin").glob("python3.*")}
+    mine = f"python3.{sys.version_info.minor}"
+    if mine not in names:
+        raise BuildError(
+            f"Debian {suite()} has {', '.join(sorted(names))}, and this is {mine}: "
+            f"make the virtual environment with Debian's Python (rm -r .venv; PYTHON=/usr/bin/python3 make hil)"
+        )
+
+
+def complete_tree() -> None:
+    """Put the project's own files into the tree."""
+    site = TREE / SITE.lstrip("/")
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(WHEELS, site, symlinks=True)
+    (TREE / SOURCE.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for name, text in FILES.items():
+        path = TREE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.write_text(text)
+        if "/bin/" in name:
+            path.chmod(0o755)
+    agent = ROOT / "tests" / "hil" / "guest" / "agent.py"
+    shutil.copy(agent, TREE / "opt" / "agent.py")
+    units = TREE / "etc/systemd/system"
+    (units / "sysinit.target.wants").mkdir(exist_ok=True)
+    _link("../rig-agent.service", units / "sysinit.target.wants" / "rig-agent.service")
+    for unit in MASKED_UNITS:
+        _link("/dev/null", units / unit)
+    name, number = USER
+    for file, line in (
+        ("passwd", f"{name}:x:{number}:{number}::/home/{name}:/bin/bash"),
+        ("group", f"{name}:x:{number}:"),
+        ("shadow", f"{name}:!::0:99999:7:::"),
+    ):
+        path = TREE / "etc" / file
+        if not re.search(rf"^{name}:", path.read_text(), re.MULTILINE):
+            path.write_text(f"{path.read_text()}{line}\n")
+    home = TREE / "home" / name
+    home.mkdir(exist_ok=True)
+    os.chown(home, number, number)
+
+
+def _link(target: str, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)

@@ -1,0 +1,177 @@
+"""The guest as tests use it: programs, files, the monitor, the power switch."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from tests.hil.image.contents import SOURCE, USER
+from tests.hil.rig.channel import Channel, GuestProcess, connect_channel
+from tests.hil.rig.qemu import GUEST_ADDRESS
+from tests.hil.rig.qmp import Qmp, connect_qmp
+from tests.hil.rig.usb import Usb
+from tests.hil.rig.vm import VirtualMachine
+
+RUN_LIMIT: Final = 120.0  # seconds for a program that a test runs to its end, unless the test says otherwise
+RESUME_LIMIT: Final = 30.0
+BOOT_LIMIT: Final = 180.0
+
+MOUNT_OPTIONS: Final = "trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro"
+MOUNT: Final = f"mountpoint -q {SOURCE} || mount -t 9p -o {MOUNT_OPTIONS} source {SOURCE}"
+NETWORK: Final = f"ip link set lo up; ip address replace {GUEST_ADDRESS}/24 dev eth0; ip link set eth0 up"
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A program that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+class Guest:
+    """A running guest. `qmp` is QEMU's monitor; `usb` plugs devices in from outside."""
+
+    def __init__(self, vm: VirtualMachine, nursery: trio.Nursery) -> None:
+        self.vm = vm
+        self.nursery = nursery  # of the test: what belongs to the guest ends with it
+        self.qmp: Qmp
+        self.channel: Channel
+
+    @cached_property
+    def usb(self) -> Usb:
+        return Usb(self)
+
+    async def connect(self) -> None:
+        """Take the guest over as it is, running or just resuming."""
+        self.qmp = await connect_qmp(self.vm, self.nursery)
+        if not (await self.qmp("query-status"))["running"]:
+            await self.qmp.wait_event("RESUME")
+        self.channel = await connect_channel(self.vm, self.nursery, time=time.time())
+        await self.run(MOUNT if self.vm.resumed else f"{NETWORK}; {MOUNT}")
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        check: bool = True,
+        input: str | bytes | None = None,  # noqa: A002 - as subprocess.run calls it
+        limit: float = RUN_LIMIT,
+        **how: Any,
+    ) -> Completed:
+        """Run a program, or a line of shell, to its end. With `check`, AssertionError if it fails."""
+        with trio.fail_after(limit):
+            process = await self.start(command, **how)
+            if input is not None:
+                await process.write(input)
+            await process.close_input()
+            status = await process.wait()
+        done = Completed(status, process.stdout, process.stderr)
+        assert not check or status == 0, f"{process.what}: ended with {status}\n{done.output}"
+        return done
+
+    async def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        user: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        keep: bool = False,
+    ) -> GuestProcess:
+        """Start a program, or a line of shell; it ends with the test, unless it is to be kept."""
+        argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
+        everywhere = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        return await self.channel.start(argv, user=user, cwd=cwd, env={**everywhere, **(env or {})}, keep=keep)
+
+    def user(self, name: str = USER[0]) -> As:
+        """The same guest for an account without rights: `await guest.user().run("id")`."""
+        return As(self, name)
+
+    async def read(self, path: str | Path) -> bytes:
+        """The content of a file in the guest; OSError as there."""
+        return base64.b64decode((await self.channel.ask("read", path=str(path)))["data"])
+
+    async def write(self, path: str | Path, data: str | bytes, mode: int | None = None) -> None:
+        """Write a file in the guest."""
+        raw = data.encode() if isinstance(data, str) else data
+        extra = {} if mode is None else {"mode": mode}
+        await self.channel.ask("write", path=str(path), data=base64.b64encode(raw).decode(), **extra)
+
+    async def monotonic(self) -> float:
+        """The guest's CLOCK_MONOTONIC, in which the plant's events are timed."""
+        return float((await self.run("cut -d' ' -f1 /proc/uptime")).stdout)
+
+    async def forward(self, port: int) -> int:
+        """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
+        before = await self._forwarded()
+        said = await self.qmp.monitor(f"hostfwd_add net0 tcp:127.0.0.1:0-{GUEST_ADDRESS}:{port}")
+        new = await self._forwarded() - before
+        assert len(new) == 1, said
+        return new.pop()[0]
+
+    async def unforward(self, port: int) -> None:
+        """Close what `forward` opened."""
+        await self.qmp.monitor(f"hostfwd_remove net0 tcp:127.0.0.1:{port}")
+
+    async def _forwarded(self) -> set[tuple[int, int]]:
+        rows = [line.split() for line in (await self.qmp.monitor("info usernet")).splitlines()]
+        return {(int(row[3]), int(row[5])) for row in rows if row and row[0].startswith("TCP[HOST_FORWARD]")}
+
+    async def power_cut(self) -> None:
+        """End QEMU without a word to the guest: what had not reached the disk is lost. `boot` comes after it."""
+        await trio.to_thread.run_sync(self.vm.kill)
+        while not self.channel.closed:
+            await trio.lowlevel.checkpoint()
+
+    async def boot(self) -> None:
+        """Start from the disk, as after a power cut."""
+        self.vm.start(resume=False)
+        with trio.fail_after(BOOT_LIMIT):
+            await self.connect()
+
+
+@dataclass(frozen=True, slots=True)
+class As:
+    """A guest seen by one of its accounts."""
+
+    guest: Guest
+    name: str
+
+    @property
+    def run(self) -> Callable[..., Any]:
+        return self._with(self.guest.run)
+
+    @property
+    def start(self) -> Callable[..., Any]:
+        return self._with(self.guest.start)
+
+    def _with(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return partial(function, user=self.name)
+
+
+@asynccontextmanager
+async def open_guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
+    """Take over a machine that was started; everything that was not to be kept ends with the next one who does."""
+    async with trio.open_nursery() as nursery:
+        guest = Guest(vm, nursery)
+        try:
+            with trio.fail_after(RESUME_LIMIT):
+                await guest.connect()
+        except trio.TooSlowError:
+            raise AssertionError(f"the guest did not answer within {RESUME_LIMIT:.0f} s:\n{vm.log()}") from None
+        yield guest
+        nursery.cancel_scope.cancel()

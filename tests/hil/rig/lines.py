@@ -1,0 +1,51 @@
+"""JSON objects in lines over a Unix socket of QEMU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from tests.hil.rig.vm import VirtualMachine
+
+
+class Gone(Exception):
+    """QEMU ended, or closed a socket."""
+
+
+async def connect(vm: VirtualMachine, name: str) -> trio.SocketStream:
+    """Connect to a socket that QEMU is about to make."""
+    path = vm.folder / name
+    while True:
+        try:
+            return await _connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if vm.process is None or vm.process.poll() is not None:
+                raise Gone(f"QEMU ended:\n{vm.log()}") from None
+            await trio.sleep(0.01)  # a process of somebody else's, which has no event for it
+
+
+async def _connect(path: Path) -> trio.SocketStream:
+    sock = trio.socket.socket(trio.socket.AF_UNIX)
+    try:
+        await sock.connect(str(path))
+    except BaseException:
+        sock.close()
+        raise
+    return trio.SocketStream(sock)
+
+
+async def receive_lines(stream: trio.abc.ReceiveStream) -> AsyncIterator[dict[str, Any]]:
+    """Decode what comes; a line that is not JSON is left out."""
+    rest = b""
+    async for part in stream:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            yield message

@@ -1,0 +1,29 @@
+"""What tests measured: how long recovery from each fault takes, for docs/reference/hardware-faults.md."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+from tests.hil.image.places import BUILD
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes under the name of one test."""
+
+    test: str
+
+    def __call__(self, what: str, seconds: float, *, seen: str = "") -> None:
+        """Keep the last figure for `what`; `seen` is what the user reads meanwhile. Also printed."""
+        path = BUILD / "recovery.json"
+        try:
+            table = json.loads(path.read_text())
+        except (OSError, ValueError):
+            table = {}
+        table[what] = {"seconds": round(seconds, 3), "seen": seen, "test": self.test}
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(table, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        os.replace(part, path)
+        print(f"{what}: recovered in {seconds:.2f} s{f'; {seen}' if seen else ''}")

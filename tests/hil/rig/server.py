@@ -1,0 +1,125 @@
+"""machine-server in the guest, reached from here as clients reach any machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from signal import SIGKILL, SIGTERM
+from typing import Any, Final
+
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from tests.hil.rig.channel import GuestProcess
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.sdk import Sdk, open_sdk
+
+START_LIMIT: Final = 60.0  # seconds; about 4 on a quiet computer
+STOP_LIMIT: Final = 60.0
+
+
+class Server:
+    """A running machine-server. `address` leads to it from here; `log` is everything it has logged."""
+
+    def __init__(
+        self, guest: Guest, process: GuestProcess, config: str, document: Mapping[str, Any], port: int
+    ) -> None:
+        self.guest = guest
+        self.process = process
+        self.config = config
+        self.port = port
+        self._network = network
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return self.process.stderr
+
+    async def write(self, document: Mapping[str, Any]) -> None:
+        """Replace the configuration atomically; the server takes it over by itself."""
+        await write_document(self.guest, self.config, {**document, "network": self._network})
+
+    async def wait_log(self, pattern: str, count: int = 1) -> None:
+        """Return once the regular expression has been found `count` times in the log; bound it with a cancel scope."""
+        while len(re.findall(pattern, self.log)) < count:
+            await self.process.wait_change()
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to the server itself."""
+        await self.process.signal(number, group=False)
+
+    async def stop(self, number: int = SIGTERM) -> int:
+        """Signal the server, wait until it has ended, and return its exit status (negative for a signal)."""
+        await self.signal(number)
+        with trio.fail_after(STOP_LIMIT):
+            return await self.process.wait()
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[ApiClient]:
+        """Our own client, over a connection of its own."""
+        async with Channel(self.address) as channel:
+            yield ApiClient(channel)
+
+    @asynccontextmanager
+    async def sdk(self) -> AsyncIterator[Sdk]:
+        """The official Python SDK: `await sdk(Sensor.from_robot(sdk.robot, "t").get_readings())`."""
+        async with open_sdk(self.address) as sdk:
+            yield sdk
+
+
+async def write_document(guest: Guest, path: str, document: Mapping[str, Any]) -> None:
+    """Write a configuration as editors and agents do: beside it, then renamed."""
+    await guest.write(f"{path}.new", json.dumps(document))
+    await guest.run(["mv", f"{path}.new", path])
+
+
+@asynccontextmanager
+async def open_server(
+    guest: Guest,
+    document: Mapping[str, Any],
+    *options: str,
+    hardware: str = "linux",
+    user: str = "",
+    env: Mapping[str, str] | None = None,
+    port: int = 8080,
+    running: bool = True,
+) -> AsyncIterator[Server]:
+    """Run machine-server with `document`; every resource was tried once when the block begins (with `running`).
+
+    It is stopped with SIGTERM at the end of the block, and must end with status 0 then; killed if the block fails.
+    `user` runs it for an account of the guest. Its own port in the guest is `port`.
+    """
+    folder = f"/tmp/server-{os.urandom(3).hex()}"
+    await guest.run(f"install -d -m 777 {folder}")
+    config = f"{folder}/machine.json"
+    document = {**document, "network": {"bind_address": f"0.0.0.0:{port}", **document.get("network", {})}}
+    await write_document(guest, config, document)
+    words = f"machine-server -config {config} -hardware {hardware} {' '.join(options)}"
+    process = await guest.start(
+        f"exec 3>&1 1>&2; exec {words}", user=user, cwd=folder, env={"MACHINE_READY_FD": "3", **(env or {})}
+    )
+    forwarded = await guest.forward(port)
+    server = Server(guest, process, config, document["network"], forwarded)
+    try:
+        with trio.fail_after(START_LIMIT):
+            await process.wait_output("running\n" if running else "\n")
+        yield server
+        if process.returncode is None and not guest.channel.closed:
+            status = await server.stop()
+            assert status == 0, f"machine-server ended with {status}:\n{server.log}"
+    except BaseException:
+        print(f"machine-server said:\n{server.log}")
+        raise
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_LIMIT):
+            if not guest.channel.closed:
+                if process.returncode is None:
+                    await process.stop(SIGKILL)
+                await guest.unforward(forwarded)
