@@ -40,7 +40,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Inotify:
     """Watches paths. `close` releases the descriptor; waiting tasks then get trio.ClosedResourceError."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: int = ENTRIES) -> None:
+        """`entries`: which changes of what is in a watched directory are noticed."""
+        self._entries = entries
         self._fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._paths: dict[int, Path] = {}
 
@@ -61,7 +63,7 @@ class Inotify:
         failures = []
         wanted: dict[int, Path] = {}
         for path in sorted(paths | way):
-            mask = ENTRIES if path in paths else ITSELF
+            mask = self._entries if path in paths else ITSELF
             try:
                 wanted[_checked(_libc.inotify_add_watch(self._fd, os.fsencode(path), mask))] = path
             except FileNotFoundError:

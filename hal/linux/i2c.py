@@ -1,0 +1,239 @@
+"""I2C of Linux: the buses of i2c-dev, by smbus2.
+
+The node is opened for each transaction: that costs a few microseconds, and an idle bus then holds nothing. While a
+descriptor is open, the kernel can neither unload the adapter's module nor finish unplugging it, gives the same adapter
+another number when it is plugged in again, and does not look at the rest of that USB hub.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import smbus2
+import trio
+
+from hal.errors import Fault, HalError
+from hal.linux.i2c_adapters import DEV, SYS, find_adapter, kernel_driver
+from hal.linux.nodes import Identity, identify, identity, vanished
+from hal.linux.smbus import carry_out
+from hal.worker import BusWorker
+
+GROUP: Final = "i2c"  # whose members may use the nodes on Debian and its descendants
+PERMISSION: Final = f"add the user to group {GROUP}, or install the rules: `sudo machine hal install-rules`"
+
+# From linux/i2c-dev.h and linux/i2c.h
+I2C_RETRIES: Final = 0x0701
+I2C_TIMEOUT: Final = 0x0702  # in units of 10 ms
+I2C_SLAVE: Final = 0x0703
+FUNC_I2C: Final = 0x1
+LAST_POSSIBLE: Final = 0x7F
+LONGEST_MESSAGE: Final = 8192  # bytes; i2c-dev refuses more
+MOST_MESSAGES: Final = 42  # in a transaction
+
+DEVICE_LIMIT: Final = 100  # in units of 10 ms: below the limit of closing, above a full message at 100 kHz
+RETRIES: Final = 1  # when another master won the bus
+
+# Documentation/i2c/fault-codes.rst of Linux; what is not here is a fault of the bus.
+_FAULTS: Final = {
+    errno.ENXIO: (Fault.NO_ACKNOWLEDGE, "nobody answers"),
+    errno.EREMOTEIO: (Fault.NO_ACKNOWLEDGE, "nobody answers"),
+    errno.ENODEV: (Fault.NO_ACKNOWLEDGE, "nobody answers"),
+    errno.ETIMEDOUT: (Fault.TIMEOUT, "no end within the time limit: the clock or data line is held low"),
+    errno.EAGAIN: (Fault.BUS, "another master keeps the bus"),
+    errno.EBUSY: (Fault.BUS, "the bus is not free"),
+    errno.EBADMSG: (Fault.BUS, "garbled (packet error code)"),
+    errno.EOPNOTSUPP: (Fault.UNSUPPORTED, "the adapter cannot do that"),
+    errno.EINVAL: (Fault.UNSUPPORTED, "the adapter cannot do that"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """An adapter from plugging in to unplugging."""
+
+    number: int
+    node: Path
+    identity: Identity
+    watching: trio.Lock = field(default_factory=trio.Lock)
+
+
+class LinuxI2cBus:
+    """One bus, whoever opened it under whatever name."""
+
+    def __init__(self, name: str, asked: str, buses: I2cBuses) -> None:
+        self.name = name
+        self.asked = asked
+        self.node: Path | None = buses.dev / name  # None while it is gone
+        self._buses = buses
+        self._worker = BusWorker(name)
+        self._life: _Life | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Use it while the context is open. HalError if the adapter is not there or must not be used."""
+        async with self._worker.opened():
+            await self._attach()
+            yield
+
+    async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
+        """Carry out `steps` at a 7-bit `address` with repeated starts between them; see hal.ports.i2c."""
+        if not 0 <= address <= LAST_POSSIBLE:
+            raise HalError(
+                f"{self.name}: 0x{address:02x} is not a 7-bit address",
+                Fault.UNSUPPORTED,
+                remedy="shift it right by one bit: data sheets often name it with the read/write bit",
+            )
+        if not steps:
+            raise ValueError("a transaction has at least one step")
+        life = self._life or await self._attach()
+        try:
+            return await self._worker.run(partial(self._transfer, life, address, steps))
+        except HalError as error:
+            if error.fault is Fault.GONE:
+                self._end(life)
+            raise
+
+    async def lost(self) -> NoReturn:
+        """Wait until the adapter is gone, then raise HalError (gone)."""
+        if (life := self._life) is not None:
+            async with life.watching:  # one watches for all; the others then see at once that it has vanished
+                await vanished(life.node, life.identity)
+            self._end(life)
+        raise self._gone()
+
+    async def _attach(self) -> _Life:
+        """Find the adapter by its name; the same life as before if it is the same one."""
+        found = await self._worker.run(self._find)
+        if self._life is None or self._life.identity != found.identity:
+            self._life, self.node = found, found.node
+        return self._life
+
+    def _end(self, life: _Life) -> None:
+        if self._life is life:
+            self._life = self.node = None
+
+    def _gone(self) -> HalError:
+        return HalError(f"{self.name}: the adapter is gone", Fault.GONE, remedy="plug the adapter in again")
+
+    # What follows runs in the worker's thread.
+
+    def _find(self) -> _Life:
+        adapter = find_adapter(self.asked, self._buses.sys, self._buses.dev)
+        node = self._buses.dev / adapter.name
+        with self._open(node) as bus:
+            self._buses.ioctl(bus.fd, I2C_TIMEOUT, DEVICE_LIMIT)
+            self._buses.ioctl(bus.fd, I2C_RETRIES, RETRIES)
+            return _Life(adapter.number, node, identity(os.fstat(bus.fd)))
+
+    @contextmanager
+    def _open(self, node: Path) -> Iterator[Any]:
+        try:
+            bus = self._buses.smbus(str(node))
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
+                raise self._gone() from error
+            found = HalError.of(error, str(node))
+            if found.fault is Fault.PERMISSION:
+                found.remedy = PERMISSION
+            raise found from error
+        try:
+            yield bus
+        finally:
+            bus.close()
+
+    def _transfer(self, life: _Life, address: int, steps: tuple[bytes | int, ...]) -> list[bytes]:
+        with self._open(life.node) as bus:
+            if identity(os.fstat(bus.fd)) != life.identity:
+                raise self._gone()
+            try:
+                self._buses.ioctl(bus.fd, I2C_SLAVE, address)  # says if a kernel driver has the address
+                if bus.funcs & FUNC_I2C:
+                    return _plain(bus, address, steps)
+                return carry_out(bus, bus.funcs, address, steps)
+            except OSError as error:
+                raise self._explain(error, life, address) from error
+            except HalError as error:
+                raise HalError(f"{self.name}: {error.message}", error.fault, remedy=error.remedy) from error
+
+    def _explain(self, error: OSError, life: _Life, address: int) -> HalError:
+        if identify(life.node) != life.identity:
+            return self._gone()
+        where = f"{self.name} address 0x{address:02x}"
+        if error.errno == errno.EBUSY and (driver := kernel_driver(life.number, address, self._buses.sys)):
+            device = f"{life.number}-{address:04x}"
+            return HalError(
+                f"{where}: the kernel's driver {driver} has it",
+                Fault.BUSY,
+                remedy=f"take it away: `echo {device} | sudo tee /sys/bus/i2c/drivers/{driver}/unbind`, "
+                "and remove it from config.txt or the device tree to keep it away",
+            )
+        fault, why = _FAULTS.get(error.errno or 0, (Fault.BUS, error.strerror or str(error)))
+        return HalError(f"{where}: {why}", fault)
+
+
+def _plain(bus: Any, address: int, steps: tuple[bytes | int, ...]) -> list[bytes]:
+    if len(steps) > MOST_MESSAGES or any(_length(step) > LONGEST_MESSAGE for step in steps):
+        raise HalError(
+            f"a transaction has at most {MOST_MESSAGES} steps of {LONGEST_MESSAGE} bytes",
+            Fault.UNSUPPORTED,
+            remedy="read and write less at a time",
+        )
+    make = smbus2.i2c_msg
+    messages = [make.read(address, step) if isinstance(step, int) else make.write(address, step) for step in steps]
+    bus.i2c_rdwr(*messages)
+    return [bytes(message) for message, step in zip(messages, steps, strict=True) if isinstance(step, int)]
+
+
+def _length(step: bytes | int) -> int:
+    return step if isinstance(step, int) else len(step)
+
+
+class I2cBuses:
+    """The buses of this computer; who opens the same one shares it."""
+
+    def __init__(
+        self,
+        *,
+        sys: Path = SYS,
+        dev: Path = DEV,
+        smbus: Callable[[str], Any] = smbus2.SMBus,
+        ioctl: Callable[[int, int, int], object] = ioctl,
+    ) -> None:
+        """Everything is the system's own, unless a test says otherwise."""
+        self.sys = sys
+        self.dev = dev
+        self.smbus = smbus
+        self.ioctl = ioctl
+        self._open: dict[LinuxI2cBus, int] = {}
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[LinuxI2cBus]:
+        """Share the bus called `name` while the context is open.
+
+        A number (`1`), a node (`/dev/i2c-1`) or a link to one, or what the adapter calls itself, in part or in full.
+        HalError: gone if there is none, permission, unsupported if several adapters are called so.
+        """
+        bus = self._shared(name)
+        self._open[bus] = self._open.get(bus, 0) + 1
+        try:
+            async with bus.opened():
+                yield bus
+        finally:
+            self._open[bus] -= 1
+            if not self._open[bus]:
+                del self._open[bus]
+
+    def _shared(self, name: str) -> LinuxI2cBus:
+        adapter = find_adapter(name, self.sys, self.dev)
+        for bus in self._open:
+            if bus.node == self.dev / adapter.name or bus.asked == name:
+                return bus
+        return LinuxI2cBus(adapter.name, name, self)
