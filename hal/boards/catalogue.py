@@ -25,11 +25,15 @@ def named(name: str) -> BoardDefinition:
         if wanted in (_plain(board.name), _plain(board.title)):
             return board
     names = {_plain(board.name): board.name for board in boards()} | {"generic": "generic"}
-    near = [names[match] for match in difflib.get_close_matches(wanted, names, 3, 0.5)]
+    names |= {plain.removeprefix("raspberry").removeprefix("jetson"): known for plain, known in names.items()}
+    near = [known for plain, known in names.items() if wanted and wanted in plain][:3]
+    near = near or [names[match] for match in difflib.get_close_matches(wanted, names, 3, 0.5)]
     raise MachineError(
         f"no board is called {name!r}",
         kind=ErrorKind.NOT_FOUND,
-        remedy=f"did you mean {' or '.join(near)}?" if near else f"the boards are {', '.join(names.values())}",
+        remedy=f"did you mean {' or '.join(near)}?"
+        if near
+        else f"the boards are {', '.join(dict.fromkeys(names.values()))}",
     )
 
 

@@ -40,10 +40,11 @@ def find_board(name: str = "", root: Path = ROOT) -> BoardDefinition:
     """
     if name.strip().lower() == GENERIC:
         return generic(root)
-    if name:
-        return placed(named(name), root)
-    board = compatible(device_tree(root).compatible)
-    return placed(board, root) if board is not None else generic(root)
+    this = compatible(device_tree(root).compatible)
+    board = named(name) if name else this
+    if board is None:
+        return generic(root)
+    return placed(board, root) if board is this else board
 
 
 def generic(root: Path = ROOT) -> BoardDefinition:

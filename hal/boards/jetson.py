@@ -120,7 +120,9 @@ _AGX_ORIN: Final[Mapping[int, Row]] = {
 _ALWAYS_ON: Final = ("PAA.", "PBB.", "PCC.")
 
 
-def _pins(rows: Mapping[int, Row], chip: str, fixed: Mapping[int, str], notes: Mapping[int, str]) -> tuple[BoardPin, ...]:
+def _pins(
+    rows: Mapping[int, Row], chip: str, fixed: Mapping[int, str], notes: Mapping[int, str]
+) -> tuple[BoardPin, ...]:
     modules = {row[2] for row in rows.values()}
 
     def pin(place: int) -> BoardPin:
@@ -180,7 +182,9 @@ BOARDS: Final = (
     BoardDefinition(
         "jetson-orin-nano",
         "NVIDIA Jetson Orin Nano and Orin NX Developer Kits",
-        tuple(f"nvidia,{carrier}+p3767-000{sku}" for sku in (0, 1, 3, 4, 5) for carrier in ("p3509-0000", "p3768-0000")),
+        tuple(
+            f"nvidia,{carrier}+p3767-000{sku}" for sku in (0, 1, 3, 4, 5) for carrier in ("p3509-0000", "p3768-0000")
+        ),
         _pins(_ORIN_NX, "tegra234-gpio", _FIXED, {}),
         {"I2C1": "/dev/i2c-7", "I2C0": "/dev/i2c-1"},
         _SPI,

@@ -87,7 +87,9 @@ _BCM2711: Final = ("pinctrl-bcm2711", "fe20c000.pwm", _BCM_PWM)
 _RP1: Final = ("pinctrl-rp1", "1f00098000.pwm", _RP1_PWM)
 
 
-def _bcm(name: str, title: str, compatible: tuple[str, ...], tree: str, chip: tuple[str, str, Mapping[int, int]]) -> BoardDefinition:
+def _bcm(
+    name: str, title: str, compatible: tuple[str, ...], tree: str, chip: tuple[str, str, Mapping[int, int]]
+) -> BoardDefinition:
     return BoardDefinition(
         name, title, compatible, _pins(*chip), _I2C, _SPI, _SERIAL,
         sources=(_HEADER, _FUNCTIONS, f"Linux arch/arm/boot/dts/broadcom/{tree}"),

@@ -64,7 +64,9 @@ def spi_places(root: Path = ROOT) -> tuple[SpiPlace, ...]:
 def pwm_chips(root: Path = ROOT) -> tuple[PwmFinding, ...]:
     """Every PWM chip, with the name of its device, which survives another order of probing."""
     return tuple(
-        PwmFinding(chip.name, real(chip / "device").name if (chip / "device").exists() else "", number(chip / "npwm") or 0)
+        PwmFinding(
+            chip.name, real(chip / "device").name if (chip / "device").exists() else "", number(chip / "npwm") or 0
+        )
         for chip in entries(root / "sys/class/pwm", "pwmchip*")
     )
 
@@ -72,7 +74,9 @@ def pwm_chips(root: Path = ROOT) -> tuple[PwmFinding, ...]:
 def one_wire(root: Path = ROOT) -> tuple[OneWireFinding, ...]:
     """Every device on 1-wire buses, masters left out."""
     return tuple(
-        OneWireFinding(device.name, f"/sys/bus/w1/devices/{device.name}", _FAMILIES.get(device.name.partition("-")[0], ""))
+        OneWireFinding(
+            device.name, f"/sys/bus/w1/devices/{device.name}", _FAMILIES.get(device.name.partition("-")[0], "")
+        )
         for device in entries(root / "sys/bus/w1/devices", "*-*")
     )
 

@@ -149,6 +149,7 @@ class Problem:
     subject: str
     reason: str
     remedy: str
+    hint: bool = False  # worth knowing, but nothing is wrong
 
 
 @dataclass(frozen=True, slots=True)

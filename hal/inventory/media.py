@@ -35,7 +35,9 @@ def input_devices(root: Path = ROOT) -> tuple[InputFinding, ...]:
     """Every input device with events."""
     stable = links(root, ["dev/input/by-id", "dev/input/by-path", f"{MACHINE}/input"])
     return tuple(
-        InputFinding(f"/dev/input/{node.name}", text(node / "device/name"), kind(node / "device"), stable.get(node.name, ()))
+        InputFinding(
+            f"/dev/input/{node.name}", text(node / "device/name"), kind(node / "device"), stable.get(node.name, ())
+        )
         for node in entries(root / "sys/class/input", "event*")
     )
 

@@ -1,0 +1,111 @@
+"""Who may use a device's node: the mode of the node against the groups of the user."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hal.inventory.findings import Problem
+from hal.inventory.sysfs import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user as the kernel sees this process; `member_of` are the groups that /etc/group would give a new one."""
+
+    name: str
+    uid: int
+    gids: frozenset[int]
+    member_of: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A device's node: path, owner, group (empty if it has no name) and permissions."""
+
+    path: str
+    uid: int
+    gid: int
+    group: str
+    mode: int
+
+
+def current_user() -> User:
+    """The one this process runs as."""
+    uid = os.geteuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    members = frozenset(entry.gr_name for entry in grp.getgrall() if name in entry.gr_mem)
+    return User(name, uid, frozenset((os.getegid(), *os.getgroups())), members)
+
+
+def nodes(paths: Iterable[str], root: Path = ROOT) -> tuple[Node, ...]:
+    """Those of `paths` that exist."""
+    found = []
+    for path in paths:
+        try:
+            status = (root / path.lstrip("/")).stat()
+        except OSError:
+            continue
+        found.append(Node(path, status.st_uid, status.st_gid, _group(status.st_gid), stat.S_IMODE(status.st_mode)))
+    return tuple(found)
+
+
+def usable(node: Node, user: User) -> bool:
+    """Whether `user` may read and write, by the one class that the kernel looks at: owner, else group, else others."""
+    if user.uid == 0:
+        return True
+    if user.uid == node.uid:
+        return node.mode & 0o600 == 0o600
+    if node.gid in user.gids:
+        return node.mode & 0o060 == 0o060
+    return node.mode & 0o006 == 0o006
+
+
+def refused(found: Iterable[Node], user: User, groups: Mapping[str, str]) -> tuple[Problem, ...]:
+    """What `user` may not use, one problem for each reason. `groups`: by path, the group that should have a node."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for node in found:
+        if not usable(node, user):
+            reasons.setdefault(_why(node, user, groups[node.path]), []).append(node.path)
+    return tuple(Problem(", ".join(paths), reason, remedy) for (reason, remedy), paths in reasons.items())
+
+
+def _why(node: Node, user: User, group: str) -> tuple[str, str]:
+    has = f"it belongs to {_owner(node)} with mode {node.mode:04o}"
+    if node.group != group or node.mode & 0o060 != 0o060:
+        return (
+            f"user {user.name} may not use it: {has}, and should belong to group {group} with mode 0660",
+            "install the rules: sudo machine hal install-rules",
+        )
+    if group in user.member_of:
+        return (
+            f"user {user.name} is in group {group} only since this session began",
+            "log out and in again, or restart the service",
+        )
+    return (
+        f"user {user.name} is not in group {group}, to which it belongs",
+        f"sudo usermod -aG {group} {user.name}, then log out and in again",
+    )
+
+
+def _owner(node: Node) -> str:
+    try:
+        owner = pwd.getpwuid(node.uid).pw_name
+    except KeyError:
+        owner = str(node.uid)
+    return f"{owner}:{node.group or node.gid}"
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return ""

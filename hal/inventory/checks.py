@@ -1,0 +1,177 @@
+"""What stands in the way of using the hardware of this computer, and what to do about it."""
+
+from __future__ import annotations
+
+import grp
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hal.boards.definition import BoardDefinition
+from hal.inventory.access import Node, User, current_user, nodes, refused
+from hal.inventory.findings import Inventory, Problem
+from hal.inventory.rules import State, groups, shipped, state
+from hal.inventory.sysfs import ROOT, entries, text
+
+_LIBRARIES: Final = {"gpiod": "GPIO", "smbus2": "I2C", "serial": "serial ports", "usb": "USB devices"}
+_CONFIG: Final = ("boot/firmware/config.txt", "boot/config.txt")  # since Raspberry Pi OS 12, and before
+_GRABBERS: Final = {
+    "brltty": "it takes serial adapters (CH340, CP210x, FTDI) for Braille displays",
+    "ModemManager": "it talks to a new serial port for some seconds, to see whether it is a modem",
+}
+_BRAILLE: Final = {("1a86", "7523"), ("10c4", "ea60"), ("0403", "6001")}
+"""USB devices that brltty's rules claim although most of them are plain adapters (brltty's udev rules)."""
+
+
+def problems(
+    found: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
+) -> tuple[Problem, ...]:
+    """Everything that is wrong; `hint` is set where it is only worth knowing."""
+    return (
+        *found.problems,
+        *_libraries(found),
+        *_rules(root),
+        *refused(*_claims(found, root, user or current_user())),
+        *_modules(found, root),
+        *_switched_off(board, root),
+        *_grabbers(found, root),
+        *_console(board, root),
+    )
+
+
+def _claims(found: Inventory, root: Path, user: User) -> tuple[tuple[Node, ...], User, dict[str, str]]:
+    wanted = {
+        **{chip.path: "gpio" for chip in found.gpio},
+        **{adapter.path: "i2c" for adapter in found.i2c},
+        **{place.path: "spi" for place in found.spi if place.path},
+        **{port.path: "dialout" for port in found.serial},
+        **{camera.path: "video" for camera in found.cameras},
+        **{device.path: "input" for device in found.inputs if device.kind == "gamepad"},
+        **{device.path: "plugdev" for device in found.usb if device.path and not device.drivers},
+        **{f"/sys/class/pwm/{chip.name}/export": "gpio" for chip in found.pwm},
+    }
+    return nodes(wanted, root), user, wanted
+
+
+def _libraries(found: Inventory) -> Iterator[Problem]:
+    for module, use in _LIBRARIES.items():
+        if importlib.util.find_spec(module) is None:
+            yield Problem(
+                f"Python module {module}", f"it is not installed, and {use} need it", "reinstall machine-runtime"
+            )
+    if importlib.util.find_spec("usb") is not None and not _libusb():
+        yield Problem(
+            "libusb-1.0",
+            "it is not installed, so that USB devices without a driver of the kernel cannot be used",
+            "sudo apt install libusb-1.0-0",
+            hint=not any(not device.drivers for device in found.usb),
+        )
+
+
+def _libusb() -> bool:
+    from usb.backend import libusb1
+
+    return libusb1.get_backend() is not None
+
+
+def _rules(root: Path) -> Iterator[Problem]:
+    running = (root / "run/udev/control").exists()
+    names = ", ".join(rules.name for rules in shipped())
+    if not names:
+        yield Problem("udev rules", "they are not part of this installation", "reinstall machine-runtime")
+        return
+    match state(root):
+        case State.ABSENT:
+            reason = "they are not installed: devices have no stable names, and some belong to root alone"
+            yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
+        case State.OLD:
+            reason = "another version is installed"
+            yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
+        case State.CURRENT:
+            missing = [group for group in groups() if not _exists(group, root)]
+            if missing:
+                reason = "they do not exist, so that udev ignores the rules that name them"
+                yield Problem(f"groups {', '.join(missing)}", reason, "sudo machine hal install-rules")
+
+
+def _exists(group: str, root: Path) -> bool:
+    if root == ROOT:
+        return any(entry.gr_name == group for entry in grp.getgrall())
+    return any(line.startswith(f"{group}:") for line in text(root / "etc/group").splitlines())
+
+
+def _modules(found: Inventory, root: Path) -> Iterator[Problem]:
+    without = [adapter for adapter in found.i2c if not (root / adapter.path.lstrip("/")).exists()]
+    if without:
+        names = ", ".join(f"i2c-{adapter.number}" for adapter in without)
+        yield Problem(
+            f"I2C buses {names}",
+            "they have no nodes in /dev: the module i2c-dev is not loaded",
+            "sudo modprobe i2c-dev, and echo i2c-dev | sudo tee /etc/modules-load.d/i2c-dev.conf to keep it",
+        )
+    controllers = [controller.name for controller in entries(root / "sys/class/spi_master", "spi*")]
+    if controllers and not found.spi:
+        yield Problem(
+            f"SPI controllers {', '.join(controllers)}",
+            "nothing is said to be behind them, so that programs cannot use them",
+            "load spidev, or name a spidev device in the device tree",
+            hint=True,
+        )
+
+
+def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
+    """Buses of a Raspberry Pi's header that are there for the asking."""
+    if not board.name.startswith("raspberry-pi") or not (root / "proc/device-tree").exists():
+        return
+    config = next((path for path in _CONFIG if (root / path).exists()), _CONFIG[0])
+    uart = next(iter(board.serial.items()), ("", ""))
+    offers = (
+        ("I2C1 (pins 3 and 5)", board.i2c.get("I2C1", ""), "dtparam=i2c_arm=on"),
+        ("SPI0 (pins 19, 21, 23, 24 and 26)", board.spi.get("SPI0", ""), "dtparam=spi=on"),
+        (f"{uart[0]} (pins 8 and 10)", uart[1], "dtparam=uart0=on" if uart[0] == "UART0" else "enable_uart=1"),
+    )
+    for title, path, line in offers:
+        if path and not (root / path.lstrip("/")).exists():
+            said = (
+                "it is switched off"
+                if line not in text(root / config)
+                else f"it is on in /{config} since the last start"
+            )
+            remedy = (
+                "reboot"
+                if line in text(root / config)
+                else f"add {line} to /{config} (or use raspi-config), and reboot"
+            )
+            yield Problem(title, f"{said}: there is no {path}", remedy, hint=True)
+
+
+def _grabbers(found: Inventory, root: Path) -> Iterator[Problem]:
+    pluggable = [port for port in found.serial if port.vendor]
+    running = {text(process / "comm") for process in entries(root / "proc", "[0-9]*")}
+    for program, reason in _GRABBERS.items():
+        if program not in running:
+            continue
+        taken = [f"{usb.vendor}:{usb.product}" for usb in found.usb if (usb.vendor, usb.product) in _BRAILLE]
+        wrong = bool(taken) if program == "brltty" else False
+        yield Problem(
+            program,
+            f"{reason}{f'; {chr(44).join(taken)} is such a device' if wrong else ''}",
+            f"sudo apt remove {program.lower()}, if you do not need it",
+            hint=not wrong or not (pluggable or taken),
+        )
+
+
+def _console(board: BoardDefinition, root: Path) -> Iterator[Problem]:
+    line = text(root / "proc/cmdline")
+    consoles = {word.removeprefix("console=").partition(",")[0] for word in line.split() if word.startswith("console=")}
+    for title, path in board.serial.items():
+        node = root / path.lstrip("/")
+        names = {Path(path).name, node.resolve().name} if node.exists() else {Path(path).name}
+        if taken := sorted(names & consoles):
+            yield Problem(
+                f"{title} ({path})",
+                "the kernel's console is on it, and a login may be",
+                f"take console={taken[0]} out of cmdline.txt (or use raspi-config), and reboot",
+                hint=True,
+            )
