@@ -1,0 +1,140 @@
+"""The inputs of a motor's power bridge on the pins of a board."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import msgspec
+import trio
+
+from runtime.builtin.motion import at_rest, every
+from runtime.components.board import Board
+
+
+class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
+    """Pins of the board that feed the bridge: `a` and `b` (with PWM on them, or on `pwm`), or `dir` and `pwm`."""
+
+    a: str = ""  # high, or its PWM, turns forward
+    b: str = ""  # high, or its PWM, turns backward
+    dir: str = ""  # high is forward
+    pwm: str = ""  # magnitude of the power
+    en_high: str = ""  # enables the bridge: high while powered
+    en_low: str = ""  # enables the bridge: low while powered
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("a", "b", "dir", "pwm") if getattr(self, name)]
+        if given not in (["a", "b"], ["a", "b", "pwm"], ["dir", "pwm"]):
+            raise ValueError(f"pins {', '.join(given) or 'none'}: give a and b, or a, b and pwm, or dir and pwm")
+        pins = self.all()
+        if len(set(pins)) != len(pins):
+            raise ValueError("a pin is named twice")
+
+    def all(self) -> list[str]:
+        """Every pin that is given."""
+        return [pin for pin in (self.a, self.b, self.dir, self.pwm, self.en_high, self.en_low) if pin]
+
+    def waves(self) -> list[str]:
+        """The pins that carry PWM."""
+        return [self.pwm] if self.pwm else [self.a, self.b]
+
+
+class Bridge:
+    """Power for one motor: -1 to 1, positive is forward, or backward with `flip`.
+
+    Power is brought between `least` and `most`. The two inputs are never high together: the one that was on is off
+    before the other comes on, and a direction is changed only while there is no power. Whatever interrupts a change, an
+    error or a cancellation, leaves every input off. With all inputs off the motor coasts.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        pins: BridgePins,
+        *,
+        frequency: int = 0,
+        flip: bool = False,
+        least: float = 0.0,
+        most: float = 1.0,
+    ) -> None:
+        self.towards = 1  # which way it drives the motor, or drove it last: 1 is forward
+        self._board = board
+        self._pins = pins
+        self._frequency = frequency
+        self._flip = -1 if flip else 1
+        self._least, self._most = least, most
+        self._lock = trio.Lock()
+        self._power = 0.0  # as written last
+        self._sense = 0  # -1 or 1 while the direction inputs stand for it, 0 while nothing is on
+
+    @property
+    def power(self) -> float:
+        """What was applied last."""
+        return self._power * self._flip
+
+    async def prepare(self) -> None:
+        """Everything off, and the frequency of the waves set. MachineError of the board."""
+        await self.off()
+        if self._frequency:
+            for pin in self._pins.waves():
+                await self._board.set_pwm_frequency(pin, self._frequency)
+
+    async def set(self, power: float) -> None:
+        """Apply `power` within the limits. MachineError of the board; everything is off then."""
+        power = within(power, self._least, self._most) * self._flip
+        async with self._lock:
+            if power == self._power:
+                return
+            try:
+                await self._apply(power)
+            except BaseException as error:
+                try:
+                    await at_rest(self._all_off)
+                except Exception as further:
+                    error.add_note(str(further))
+                raise
+
+    async def _apply(self, power: float) -> None:
+        sense, magnitude = (power > 0) - (power < 0), abs(power)
+        if sense != self._sense and self._sense:
+            await self._all_off()
+        if not sense:
+            return
+        board, pins = self._board, self._pins
+        fresh = sense != self._sense
+        self._power, self._sense = power, sense
+        self.towards = sense * self._flip
+        if fresh and pins.dir:
+            await board.set_gpio(pins.dir, sense > 0)
+        if fresh and pins.a and pins.pwm:
+            await board.set_gpio(pins.a if sense > 0 else pins.b, True)
+        await board.set_pwm(pins.pwm or (pins.a if sense > 0 else pins.b), magnitude)
+        if fresh and pins.en_high:
+            await board.set_gpio(pins.en_high, True)
+        if fresh and pins.en_low:
+            await board.set_gpio(pins.en_low, False)
+
+    async def off(self) -> None:
+        """Every input off, written even if it should be off already; one that fails does not keep the others on."""
+        async with self._lock:
+            await self._all_off()
+
+    async def _all_off(self) -> None:
+        board, pins = self._board, self._pins
+        waves = pins.waves()
+        # Not `dir`: if its wave could not be ended, changing it would reverse the motor.
+        levels = [pin for pin in (pins.a, pins.b, pins.en_high) if pin and pin not in waves]
+        await every(
+            *(partial(board.set_pwm, pin, 0.0) for pin in waves),
+            *(partial(board.set_gpio, pin, False) for pin in levels),
+            *(partial(board.set_gpio, pin, True) for pin in (pins.en_low,) if pin),
+        )
+        self._power, self._sense = 0.0, 0
+
+
+def within(power: float, least: float, most: float) -> float:
+    """`power` (-1 to 1) with its magnitude brought between `least` and `most`; less than half of `least` is nothing."""
+    magnitude = min(most, abs(power))
+    if magnitude == 0 or magnitude < least / 2:
+        return 0.0
+    return math.copysign(max(least, magnitude), power)
