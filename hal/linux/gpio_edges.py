@@ -49,12 +49,10 @@ class Listener:
         return self
 
     async def __anext__(self) -> Edge:
-        await trio.lowlevel.checkpoint_if_cancelled()
+        """One edge. A checkpoint only where it waits: what came together is had together, before anything else runs."""
         while not self.queue:
             await self._source.fill(self)
-        edge = self.queue.popleft()
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        return edge
+        return self.queue.popleft()
 
 
 class EdgeSource:

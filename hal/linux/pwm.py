@@ -137,7 +137,8 @@ class SysfsPwm:
         self._wave = 0.0, DEFAULT_FREQUENCY
 
     def wave(self) -> tuple[float, float]:
-        """Duty and frequency, as they were asked for; the hardware rounds."""
+        """Duty and frequency, as they were asked for; the hardware rounds. HalError (gone) if the channel is."""
+        self._read("enable")
         return self._wave
 
     def begin(self) -> None:

@@ -58,7 +58,8 @@ class SoftwarePwm:
         self._wave = Wave(0.0, DEFAULT_FREQUENCY)
 
     def wave(self) -> tuple[float, float]:
-        """Duty and frequency."""
+        """Duty and frequency. HalError (gone) if the line is."""
+        self._output.read()
         return self._wave.duty, self._wave.frequency
 
     def set_wave(self, duty: float, frequency: float) -> None:
