@@ -99,7 +99,7 @@ class LinuxHardware:
 
     def controls(self, identity: ControlsIdentity, *, grab: bool = False) -> AbstractAsyncContextManager[Controls]:
         """A device of the input subsystem."""
-        from hal.linux.controls import open_controls
+        from hal.linux.evdev import open_controls
 
         return open_controls(identity, grab=grab)
 

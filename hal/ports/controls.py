@@ -1,8 +1,8 @@
 """Controls: a gamepad, a joystick, a panel of buttons; what a person operates.
 
-Codes are those of the Linux input subsystem (linux/input-event-codes.h), whatever the family: 0x130 is the south button,
-absolute axis 0 is the left stick's x. Reports come in batches, one for each moment; a batch says only what changed. A
-device that vanishes raises HalError (gone) from the iteration.
+Codes are those of the Linux input subsystem (linux/input-event-codes.h), whatever the family: 0x130 is the south
+button, absolute axis 0 is the left stick's x. Reports come in batches, one for each moment; a batch says only what
+changed. A device that vanishes raises HalError (gone) from the iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 class ControlsIdentity:
     """Which device is meant: by path, or by what it says of itself; all empty for the first gamepad.
 
-    `name` is what the device calls itself, `serial` what makes it unique (a Bluetooth address, mostly); both may be empty.
+    `name` is what the device calls itself, `serial` what makes it unique (a Bluetooth address, mostly).
     """
 
     path: str = ""

@@ -12,26 +12,29 @@ from typing import Final
 import trio
 
 from hal.boards.definition import BoardDefinition
-from hal.errors import Fault
+from hal.ports.controls import Controls, ControlsIdentity
 from hal.ports.digital import DigitalInput, DigitalOutput, InputSettings, Line, OutputSettings
 from hal.ports.hotplug import HotplugEvents
 from hal.ports.i2c import I2cBus
 from hal.ports.pwm import PwmChannel, PwmOutput
-from hal.ports.serial import SerialSettings
+from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.ports.spi import SpiDevice, SpiSettings
 from hal.ports.ticks import Ticks
 from hal.ports.usb import UsbDevice, UsbIdentity
+from hal.ports.video import Video, VideoSettings
 from hal.reservations import Reservations
-from hal.sim.faults import Faults, system_error
+from hal.sim.controls import SimGamepad, open_controls
+from hal.sim.faults import Faults
 from hal.sim.hotplug import Hotplug
 from hal.sim.i2c import SimI2cBus
 from hal.sim.lines import Lines
 from hal.sim.owners import Owners
-from hal.sim.serial_port import SimSerialPort
+from hal.sim.serial_port import SimSerialPort, fitting_port
 from hal.sim.spi import SimSpiBus
 from hal.sim.target import UsbTarget
 from hal.sim.ticks import ticks
 from hal.sim.usb import SimUsbDevice, fitting
+from hal.sim.video import SimCamera
 from hal.sim.wiring import Pin
 from hal.sim.world import World
 
@@ -55,6 +58,8 @@ class SimHardware:
         self._spi: dict[str, SimSpiBus] = {}
         self._serial: list[SimSerialPort] = []
         self._usb: list[SimUsbDevice] = []
+        self._gamepads: list[SimGamepad] = []
+        self._cameras: dict[str, SimCamera] = {}
 
     @property
     def faults(self) -> Faults:
@@ -81,9 +86,11 @@ class SimHardware:
             self._spi[number] = SimSpiBus(number, self.faults, self._events, self._owners)
         return self._spi[number]
 
-    def plug_serial(self, path: str, by_id: str = "", *, in_memory: bool = False) -> SimSerialPort:
+    def plug_serial(
+        self, path: str, by_id: str = "", *, identity: SerialIdentity | None = None, in_memory: bool = False
+    ) -> SimSerialPort:
         """Plug in a new serial port at `path`, and at /dev/serial/by-id/`by_id`; `in_memory` for the virtual clock."""
-        port = SimSerialPort(path, by_id, in_memory=in_memory, faults=self.faults, hotplug=self._events)
+        port = SimSerialPort(path, by_id, identity, in_memory=in_memory, faults=self.faults, hotplug=self._events)
         port.plug()
         self._serial.append(port)
         return port
@@ -94,6 +101,19 @@ class SimHardware:
         device.plug()
         self._usb.append(device)
         return device
+
+    def plug_gamepad(self, identity: ControlsIdentity) -> SimGamepad:
+        """Plug in a new gamepad at `identity.path`."""
+        gamepad = SimGamepad(identity, self._events)
+        gamepad.plug()
+        self._gamepads.append(gamepad)
+        return gamepad
+
+    def camera(self, name: str = "") -> SimCamera:
+        """The camera above the bench that drivers open as `video(name, ...)`."""
+        if name not in self._cameras:
+            self._cameras[name] = SimCamera(name, self.world, self._events)
+        return self._cameras[name]
 
     # ---- what drivers open
 
@@ -126,16 +146,21 @@ class SimHardware:
         """A device of the world."""
         return self.spi_bus(bus).opened(select, settings)
 
-    def serial(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
+    def serial(self, port: str | SerialIdentity, settings: SerialSettings) -> trio.abc.Stream:
         """A port of the world."""
-        for port in self._serial:
-            if port.plugged and path in (port.path, port.by_id):
-                return port.open(path, settings)
-        raise system_error(path, Fault.GONE, number=2)
+        return fitting_port(self._serial, port).open(str(port), settings)
 
     def usb(self, identity: UsbIdentity) -> AbstractAsyncContextManager[UsbDevice]:
         """A device of the world."""
         return fitting(self._usb, identity).opened()
+
+    def video(self, camera: str, settings: VideoSettings) -> AbstractAsyncContextManager[Video]:
+        """A camera above the bench."""
+        return self.camera(camera).opened(settings)
+
+    def controls(self, identity: ControlsIdentity, *, grab: bool = False) -> AbstractAsyncContextManager[Controls]:
+        """A gamepad of the world."""
+        return open_controls(self._gamepads, identity, grab=grab)
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         """What is plugged and unplugged in the world."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tty
+from collections.abc import Iterable
 from typing import NoReturn
 
 import trio
@@ -15,7 +16,7 @@ import trio.testing
 
 from hal.errors import Fault, HalError
 from hal.linux.descriptor import DescriptorStream
-from hal.ports.serial import SerialSettings
+from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
 
@@ -28,8 +29,18 @@ class SimSerialPort:
     `settings` are those it was opened with last.
     """
 
-    def __init__(self, path: str, by_id: str, *, in_memory: bool, faults: Faults, hotplug: Hotplug) -> None:
+    def __init__(
+        self,
+        path: str,
+        by_id: str,
+        identity: SerialIdentity | None = None,
+        *,
+        in_memory: bool,
+        faults: Faults,
+        hotplug: Hotplug,
+    ) -> None:
         self.path = path
+        self.identity = identity
         self.by_id = f"/dev/serial/by-id/{by_id}" if by_id else ""
         self.settings: SerialSettings | None = None
         self.far = FarEnd(self, faults)
@@ -212,3 +223,19 @@ class _MemoryEnd(trio.abc.Stream):
         self._closed, self.in_use = True, False
         self._wake.set()
         await trio.lowlevel.checkpoint()
+
+
+def fitting_port(ports: Iterable[SimSerialPort], wanted: str | SerialIdentity) -> SimSerialPort:
+    """The port that is plugged in with that path or identity; HalError (gone) names those that are."""
+    plugged = [port for port in ports if port.plugged]
+    if isinstance(wanted, str):
+        fitting = [port for port in plugged if wanted in (port.path, port.by_id)]
+    else:
+        fitting = [port for port in plugged if port.identity is not None and wanted.fits(port.identity)]
+    if len(fitting) == 1:
+        return fitting[0]
+    there = ", ".join(f"{port.by_id or port.path}{f' ({port.identity})' if port.identity else ''}" for port in plugged)
+    if fitting:
+        raise HalError(f"{len(fitting)} serial ports fit {wanted}; there are {there}", Fault.UNSUPPORTED)
+    what = f"{wanted}: No such file or directory" if isinstance(wanted, str) else f"no serial port belongs to {wanted}"
+    raise HalError(f"{what}; there are {there or 'no serial ports'}", Fault.GONE)

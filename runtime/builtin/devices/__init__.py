@@ -6,6 +6,7 @@ from typing import Final
 
 MODELS: Final[dict[tuple[str, str], str]] = {
     ("rdk:component:sensor", "rdk:builtin:serial_line"): "runtime.builtin.devices.serial_line:SerialLine",
+    ("rdk:component:input_controller", "rdk:builtin:gamepad"): "runtime.builtin.devices.gamepad:Gamepad",
     ("rdk:component:generic", "rdk:builtin:serial_port"): "runtime.builtin.devices.serial_port:SerialPort",
 }
 """`(API, model)` -> `module:class`."""

@@ -1,0 +1,181 @@
+"""Input controller `gamepad`: a gamepad or joystick on this computer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.errors import Fault, HalError
+from hal.ports.controls import Controls, ControlsIdentity
+from hal.ports.hotplug import HotplugEvents
+from runtime.builtin.devices.attributes import usb_number
+from runtime.builtin.devices.gamepad_map import GamepadMap, neutral
+from runtime.builtin.devices.health import Health
+from runtime.builtin.devices.listeners import Listeners
+from runtime.components.input_controller import CONTROLS, Event, InputController, Subscription
+from runtime.resource import Attributes, Context, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+APPEARED: Final = frozenset({"add", "bind", "change", "move", "lost"})  # actions after which it may be there again
+
+
+class GamepadConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the gamepad. Without path, name and numbers it is the first one that the computer knows."""
+
+    path: str = ""  # of its event device; one under /dev/input/by-id stays the same after unplugging
+    dev_file: str = ""  # the same by its other name
+    name: str = ""  # what it calls itself, such as Xbox Wireless Controller
+    vendor_id: str = ""  # USB or Bluetooth vendor in hexadecimal, as lsusb prints it
+    product_id: str = ""  # product in hexadecimal
+    serial_number: str = ""  # what makes it unique, such as its Bluetooth address
+    auto_reconnect: bool = True  # stay ready without it; otherwise it must be there, and losing it is a failure
+    grab: bool = False  # nobody else on this computer hears it
+    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = (
+        None  # around rest, as a share of the way; else as the gamepad says
+    )
+
+    def __post_init__(self) -> None:
+        if self.path and self.dev_file:
+            raise ValueError("path and dev_file mean the same; give one of them")
+        self.identity()
+
+    def identity(self) -> ControlsIdentity:
+        """Which one."""
+        return ControlsIdentity(
+            self.path or self.dev_file,
+            self.name,
+            usb_number(self.vendor_id, "vendor_id"),
+            usb_number(self.product_id, "product_id"),
+            self.serial_number,
+        )
+
+
+class Gamepad(InputController):
+    """Sends every control to rest, then Disconnect, when the gamepad goes away: what it drives must not drive on."""
+
+    Config: ClassVar[type[Attributes]] = GamepadConfig
+    attributes: GamepadConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._map = GamepadMap((), {})
+        self._listeners = Listeners()
+        self._identity: ControlsIdentity | None = None  # of the one that is connected
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready at once with `auto_reconnect`, else when it is there; HalError for what waiting cannot mend."""
+        config = self.attributes
+        health = Health()
+        if config.auto_reconnect:
+            task_status.started()
+            while True:
+                lost = await self._until_lost(health)
+                health.bad(str(lost))
+                self.log.warning("the gamepad is away", reason=str(lost))
+                await self._until_there(lost)
+        async with self.hardware.controls(config.identity(), grab=config.grab) as pad:
+            self._connect(pad)
+            task_status.started()
+            await self._follow(pad)
+
+    async def _until_lost(self, health: Health) -> HalError:
+        """Follow it until it goes away; at once if it is not there."""
+        config = self.attributes
+        try:
+            async with self.hardware.controls(config.identity(), grab=config.grab) as pad:
+                self._connect(pad)
+                health.good()
+                await self._follow(pad)
+        except HalError as error:
+            if error.fault is not Fault.GONE:
+                raise
+            return error
+        raise AssertionError("reports of a gamepad have no end")
+
+    async def _until_there(self, lost: HalError) -> None:
+        """Return when a device appeared; raises `lost` where the system does not tell."""
+        try:
+            async with self.hardware.hotplug() as events:
+                while not await self._is_there():
+                    await _appeared(events)
+        except HalError as error:
+            raise lost from error
+
+    async def _is_there(self) -> bool:
+        """Whether it came back before anybody listened."""
+        try:
+            async with self.hardware.controls(self.attributes.identity()):
+                return True
+        except HalError as error:
+            return error.fault is not Fault.GONE
+
+    async def _follow(self, pad: Controls) -> None:
+        try:
+            async for report in pad:
+                time = datetime.fromtimestamp(report.time, UTC)
+                for event, control, value in self._map.translate(report.changes):
+                    self._listeners.publish(Event(time, event, control, value))
+        finally:
+            self._disconnect()
+
+    def _connect(self, pad: Controls) -> None:
+        self._identity = pad.identity
+        self._map = GamepadMap(pad.keys, pad.axes, dead_zone=self.attributes.dead_zone)
+        self._listeners.last.clear()
+        self._map.translate(pad.state())
+        now = datetime.now(UTC)
+        for control, value in self._map.values().items():
+            self._listeners.publish(Event(now, "Connect", control, value))
+        self.log.info("the gamepad is connected", device=pad.identity.name, path=pad.identity.path)
+
+    def _disconnect(self) -> None:
+        self._identity = None
+        now = datetime.now(UTC)
+        for event, control, value in neutral(self._map.values()):
+            self._listeners.publish(Event(now, event, control, value))
+        for control in self._map.controls:
+            self._listeners.publish(Event(now, "Disconnect", control, 0.0))
+
+    async def get_controls(self, *, extra: Extra = None) -> Sequence[str]:
+        """Those of the gamepad that is, or was last, connected; UNAVAILABLE before the first one."""
+        await trio.lowlevel.checkpoint()
+        if not self._map.controls:
+            raise MachineError(
+                f"{self.name}: {self.attributes.identity()} has not been connected yet",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="switch the gamepad on",
+            )
+        return self._map.controls
+
+    async def get_events(self, *, extra: Extra = None) -> Sequence[Event]:
+        """The last event of each control; all are Disconnect with 0 while the gamepad is away."""
+        await trio.lowlevel.checkpoint()
+        return list(self._listeners.last.values())
+
+    def stream_events(self, events: Sequence[Subscription], *, extra: Extra = None) -> AsyncGenerator[Event, None]:
+        """Events as they come, from now on; the stream goes on while the gamepad is away."""
+        known = {*CONTROLS, *self._map.controls}
+        for subscription in events:
+            if subscription.control not in known and self._map.controls:
+                raise MachineError(
+                    f"{self.name} has no control {subscription.control!r}",
+                    kind=ErrorKind.INVALID,
+                    remedy=f"use one of {', '.join(self._map.controls)}",
+                )
+        return self._listeners.stream(events)
+
+    async def get_status(self) -> dict[str, Any]:
+        """Which gamepad is connected."""
+        await trio.lowlevel.checkpoint()
+        pad = self._identity
+        return {"connected": pad is not None, **({"device": pad.name, "path": pad.path} if pad is not None else {})}
+
+
+async def _appeared(events: HotplugEvents) -> None:
+    async for event in events:
+        if event.action in APPEARED and event.subsystem in ("input", ""):
+            return
