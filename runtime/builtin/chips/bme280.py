@@ -1,0 +1,39 @@
+"""Sensor `bme280`: temperature, pressure and humidity by a BME280, or a BMP280 without humidity, on an I2C bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from hal.chips import bme280
+from hal.registers import Registers
+from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.components.sensor import Sensor
+from runtime.resource import Attributes, Extra, Value
+
+
+class Bme280Config(I2cAttributes, kw_only=True, frozen=True):
+    """Attributes of a BME280 or BMP280; which one it is, the chip says."""
+
+    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
+    i2c_address: int | str = "0x76"  # 0x76 or 0x77, by the pin SDO
+    oversampling: Literal[1, 2, 4, 8, 16] = 1  # samples of each measurement; 16 take 0.11 s and have the least noise
+
+
+class Bme280(I2cDevice[bme280.Bme280], Sensor):
+    """Readings `temperature_c`, `pressure_pa` and, of a BME280, `relative_humidity_pct`, measured when asked."""
+
+    Config: ClassVar[type[Attributes]] = Bme280Config
+
+    def chip_of(self, registers: Registers) -> bme280.Bme280:
+        """Either chip."""
+        return bme280.Bme280(registers, self.attributes.oversampling)
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """Measure."""
+        async with self.chip() as chip:
+            weather = await chip.measure()
+        readings: dict[str, Value] = {"temperature_c": weather.temperature, "pressure_pa": weather.pressure}
+        if weather.humidity is not None:
+            readings["relative_humidity_pct"] = weather.humidity
+        return readings

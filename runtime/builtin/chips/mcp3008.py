@@ -1,0 +1,85 @@
+"""Sensor `mcp3008`: voltages by an MCP3004, MCP3008, MCP3204 or MCP3208 on an SPI bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+import trio
+
+from hal.chips import mcp3008
+from hal.errors import Fault, HalError
+from hal.ports.spi import SpiDevice
+from runtime.builtin.chips import channels
+from runtime.builtin.chips.channels import Channel
+from runtime.components.sensor import Sensor
+from runtime.resource import Attributes, Context, Extra, Started, Value
+
+PAIRS: Final = ("0-1", "1-0", "2-3", "3-2", "4-5", "5-4", "6-7", "7-6")  # DS21295D, table 5-2
+
+
+class Mcp3008Config(Attributes, kw_only=True, frozen=True):
+    """Attributes of an MCP3008 or one of its relatives."""
+
+    spi_bus: str = "0"  # number (0) or path (/dev/spidev0.0) of the bus
+    chip_select: Annotated[int, msgspec.Meta(ge=0)] = 0  # which device of the bus
+    chip: Literal["mcp3004", "mcp3008", "mcp3204", "mcp3208"] = "mcp3008"  # which one it is
+    reference_v: Annotated[float, msgspec.Meta(gt=0)] = 3.3  # volts at its pin VREF
+    max_hz: Annotated[int, msgspec.Meta(gt=0)] = mcp3008.SETTINGS.max_hz  # clock
+    channels: tuple[Channel, ...] = ()  # what is read; all inputs against ground if nothing is said
+
+    def __post_init__(self) -> None:
+        channels.check(self.channels, self.inputs())
+
+    def inputs(self) -> tuple[str, ...]:
+        """Those of the chip, alone and in pairs."""
+        count = mcp3008.MODELS[self.chip].channels
+        return (*map(str, range(count)), *PAIRS[:count])
+
+    def read(self) -> tuple[Channel, ...]:
+        """What is read."""
+        return self.channels or channels.each(mcp3008.MODELS[self.chip].channels)
+
+
+class Mcp3008(Sensor):
+    """A reading for each channel, measured one after the other when asked. A pair is never below 0."""
+
+    Config: ClassVar[type[Attributes]] = Mcp3008Config
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._lost, self._seen = trio.open_memory_channel[HalError](1)
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready when every channel has answered once; fails with HalError (gone) when a reading finds no bus."""
+        config: Mcp3008Config = self.attributes
+        settings = replace(mcp3008.SETTINGS, max_hz=config.max_hz)
+        with self.reserve(f"SPI bus {config.spi_bus} chip select {config.chip_select}"):
+            async with self.hardware.spi(config.spi_bus, config.chip_select, settings) as device:
+                self._device: SpiDevice = device
+                await channels.readings(config.read(), self._volts)
+                task_status.started()
+                raise await self._seen.receive()
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """One conversion for each channel."""
+        try:
+            return await channels.readings(self.attributes.read(), self._volts)
+        except HalError as error:
+            if error.fault is Fault.GONE:
+                try:
+                    self._lost.send_nowait(error)
+                except trio.WouldBlock:
+                    pass
+            raise
+
+    async def _volts(self, name: str) -> float:
+        config: Mcp3008Config = self.attributes
+        model = mcp3008.MODELS[config.chip]
+        if "-" in name:
+            count = await mcp3008.read_channel(self._device, PAIRS.index(name), model, differential=True)
+        else:
+            count = await mcp3008.read_channel(self._device, int(name), model)
+        return model.volts(count, config.reference_v)

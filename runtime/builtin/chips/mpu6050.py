@@ -1,0 +1,57 @@
+"""Movement sensor `mpu6050`: rotation and acceleration by an MPU-6050, MPU-6500 or MPU-9250 on an I2C bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from hal.chips import mpu6050
+from hal.registers import Registers
+from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.components.movement_sensor import MovementProperties, MovementSensor
+from runtime.resource import Attributes, Extra
+from schema.geometry import Vector3
+
+
+class Mpu6050Config(I2cAttributes, kw_only=True, frozen=True):
+    """Attributes of an MPU-6050, MPU-6500 or MPU-9250; which one it is, the chip says."""
+
+    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
+    i2c_address: int | str = "0x68"  # 0x68 or 0x69, by the pin AD0
+    gyro_range_dps: Literal[250, 500, 1000, 2000] = 250  # fastest rotation that is measured, degrees/s
+    accel_range_g: Literal[2, 4, 8, 16] = 2  # strongest acceleration that is measured, g (9.80665 m/s²)
+
+
+class Mpu6050(I2cDevice[mpu6050.Mpu6050], MovementSensor):
+    """Along and about the axes printed on the chip; at rest it measures 1 g upwards. A magnetometer is not read."""
+
+    Config: ClassVar[type[Attributes]] = Mpu6050Config
+
+    def chip_of(self, registers: Registers) -> mpu6050.Mpu6050:
+        """The chip with its ranges."""
+        config: Mpu6050Config = self.attributes
+        return mpu6050.Mpu6050(registers, config.gyro_range_dps, config.accel_range_g)
+
+    async def get_angular_velocity(self, *, extra: Extra = None) -> Vector3:
+        """The newest of 200 measurements a second."""
+        async with self.chip() as chip:
+            return Vector3(*(await chip.measure()).rotation)
+
+    async def get_linear_acceleration(self, *, extra: Extra = None) -> Vector3:
+        """The newest of 200 measurements a second; gravity is in it."""
+        async with self.chip() as chip:
+            return Vector3(*(await chip.measure()).acceleration)
+
+    async def get_properties(self, *, extra: Extra = None) -> MovementProperties:
+        """Rotation and acceleration."""
+        return MovementProperties(angular_velocity_supported=True, linear_acceleration_supported=True)
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
+        """Both, of one moment, and `temperature_c` of the chip."""
+        async with self.chip() as chip:
+            motion = await chip.measure()
+        return {
+            "angular_velocity": Vector3(*motion.rotation),
+            "linear_acceleration": Vector3(*motion.acceleration),
+            "temperature_c": motion.temperature,
+        }
