@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class _Job:
-    """One transaction, and the task that waits for it unless it was cancelled."""
+    """One transaction, and the task that waits for it, if one does, unless it was cancelled."""
 
     __slots__ = ("dropped", "function", "result", "task")
 
-    def __init__(self, function: Callable[[], object], task: trio.lowlevel.Task) -> None:
+    def __init__(self, function: Callable[[], object], task: trio.lowlevel.Task | None) -> None:
         self.function = function
         self.task = task
         self.dropped = False
@@ -38,7 +38,7 @@ class _Job:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def deliver(self) -> None:
-        if not self.dropped:
+        if self.task is not None and not self.dropped:
             trio.lowlevel.reschedule(self.task, self.result)
 
 
@@ -121,3 +121,12 @@ class BusWorker:
         self._thread.jobs.put(job)
         result: T = await trio.lowlevel.wait_task_rescheduled(job.drop)
         return result
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Carry out `function` after what was asked for before, without waiting; what it returns or raises is dropped.
+
+        For cleanup: the last user's leaving waits for it. RuntimeError if the bus is not open.
+        """
+        if self._thread is None:
+            raise RuntimeError(f"{self.name} is not open")
+        self._thread.jobs.put(_Job(function, None))

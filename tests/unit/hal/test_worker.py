@@ -256,6 +256,30 @@ async def test_many_callers_with_random_deadlines_lose_nothing() -> None:
     assert len(begun) == len(set(begun))
 
 
+async def test_what_is_posted_is_done_in_its_turn_and_before_the_last_user_has_left() -> None:
+    bus = BusWorker("bus")
+    done: list[str] = []
+
+    def fail() -> None:
+        done.append("failed")
+        raise OSError("nobody hears this")
+
+    async with bus.opened(), trio.open_nursery() as nursery:
+        hold = Hold()
+        nursery.start_soon(bus.run, hold)
+        await hold.begun.wait()
+        bus.post(lambda: done.append("posted"))
+        bus.post(fail)
+        nursery.start_soon(bus.run, lambda: done.append("asked for later"))
+        await wait_all_tasks_blocked()
+        bus.post(lambda: done.append("last"))
+        assert done == []
+        hold.release.set()
+    assert done == ["posted", "failed", "asked for later", "last"]
+    with pytest.raises(RuntimeError, match="bus is not open"):
+        bus.post(fail)
+
+
 SCRIPT = """
 import threading, trio
 from hal import worker
