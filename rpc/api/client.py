@@ -22,6 +22,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from rpc.api.decode import field_reader, message_reader
 from rpc.api.encode import field_filler
 from rpc.api.fit import FitError
+from rpc.api.hints import ANY, Hint, fields_of, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.status import to_machine_error
@@ -46,9 +47,16 @@ class ApiClient:
 
         `api` is an API, its text, or the full name of a machine-wide service, with the name "".
         """
-        call = _Call(find_method(api, method), name, arguments)
+        return await self._call(_Call(find_method(api, method), name, arguments), ANY)
+
+    async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
+        """As `call` with the API of `base`; the result is what the type hint of its method says."""
+        found = find_method(base.API, method)  # type: ignore[attr-defined]
+        return await self._call(_Call(found, name, arguments), result_hint(base, method))
+
+    async def _call(self, call: _Call, hint: Hint) -> Any:
         if call.method.server_streaming:
-            raise MachineError(f"{method} has many results", kind=ErrorKind.INVALID, remedy="use stream")
+            raise MachineError(f"{call.method.name} has many results", kind=ErrorKind.INVALID, remedy="use stream")
         with _errors():
             async with self._open(call.method) as stream:
                 if call.items is None:
@@ -61,11 +69,18 @@ class ApiClient:
                         nursery.cancel_scope.cancel()
             if reply is None:
                 raise MachineError(f"{call.method.path} ended without a reply", kind=ErrorKind.INTERNAL)
-        return _result(call.method, reply)
+            return _result(call.method, reply, hint)
 
-    async def stream(self, api: API | str, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+    def stream(self, api: API | str, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """Call a method and yield its results; use it in `contextlib.aclosing`, closing it ends the call."""
-        call = _Call(find_method(api, method), name, arguments)
+        return self._stream(_Call(find_method(api, method), name, arguments), ANY)
+
+    def stream_as(self, base: type, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+        """As `stream` with the API of `base`; results are what the type hint of its method says."""
+        found = find_method(base.API, method)  # type: ignore[attr-defined]
+        return self._stream(_Call(found, name, arguments), result_hint(base, method))
+
+    async def _stream(self, call: _Call, hint: Hint) -> AsyncGenerator[Any, None]:
         with _errors():
             async with self._open(call.method) as stream:
                 async with trio.open_nursery() as nursery:
@@ -74,7 +89,7 @@ class ApiClient:
                     else:
                         nursery.start_soon(call.send_all, stream)
                     while (reply := await stream.recv_message()) is not None:
-                        yield _result(call.method, reply)
+                        yield _result(call.method, reply, hint)
                     nursery.cancel_scope.cancel()
 
     def _open(self, method: Method) -> Any:
@@ -159,14 +174,20 @@ class _Call:
         return request
 
 
-def _result(method: Method, reply: Any) -> Any:
+@cache
+def result_hint(base: type, method: str) -> Hint:
+    """What a method of a base class returns, or yields."""
+    return signature_of(getattr(base, method)).result
+
+
+def _result(method: Method, reply: Any, hint: Hint) -> Any:
     fields = method.reply.fields
     if not fields:
         return None
-    if len(fields) == 1:
+    if len(fields) == 1 and (hint.cls is None or fields_of(hint.cls) is None):
         field = fields[0]
-        return None if field.has_presence and not reply.HasField(field.name) else field_reader(field)(reply)
-    return message_reader(method.reply)(reply)
+        return None if field.has_presence and not reply.HasField(field.name) else field_reader(field, hint)(reply)
+    return message_reader(method.reply, hint)(reply)
 
 
 @contextmanager

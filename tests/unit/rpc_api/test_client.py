@@ -16,7 +16,10 @@ from rpc.api.router import ApiRouter
 from runtime.apis import BASES, base_of
 from runtime.components.arm import Arm, BatchAck
 from runtime.components.audio_out import AudioOut
+from runtime.components.board import Board, Tick
 from runtime.components.camera import Camera, Image, Images
+from runtime.components.encoder import Encoder, EncoderPosition, PositionType
+from runtime.components.motor import Motor, Powered
 from runtime.components.sensor import Sensor
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
@@ -57,6 +60,36 @@ async def test_metadata_goes_with_every_call():
     client, target = client_of(bare(Sensor, get_readings=get_readings), {"viam-sid": "s"})
     await client.call("rdk:component:sensor", "t", "get_readings")
     assert target.metadata["viam-sid"] == "s"
+
+
+async def test_results_of_the_base_class():
+    async def get_position(self, position_type=PositionType.UNSPECIFIED, *, extra=None):
+        return EncoderPosition(3.0, PositionType.ANGLE_DEGREES)
+
+    async def get_readings(self, *, extra=None):
+        return {"a": 1.5, "on": True}
+
+    async def is_powered(self, *, extra=None):
+        return Powered(True, 0.5)
+
+    async def stop(self, *, extra=None):
+        pass
+
+    async def stream_ticks(self, pin_names, *, extra=None):
+        yield Tick("a", 5, True)
+
+    client, _ = client_of(bare(Encoder, get_position=get_position))
+    position = await client.call_as(Encoder, "e", "get_position")
+    assert position == EncoderPosition(3.0, PositionType.ANGLE_DEGREES)
+    assert isinstance(position.position_type, PositionType)
+    client, _ = client_of(bare(Sensor, get_readings=get_readings))
+    assert await client.call_as(Sensor, "s", "get_readings") == {"a": 1.5, "on": True}
+    client, _ = client_of(bare(Motor, is_powered=is_powered, stop=stop))
+    assert await client.call_as(Motor, "m", "is_powered") == Powered(True, 0.5)
+    assert await client.call_as(Motor, "m", "stop") is None
+    client, _ = client_of(bare(Board, stream_ticks=stream_ticks))
+    async with aclosing(client.stream_as(Board, "b", "stream_ticks", pin_names=["a"])) as ticks:
+        assert [tick async for tick in ticks] == [Tick("a", 5, True)]
 
 
 async def test_results_are_json_ready():
