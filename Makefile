@@ -4,7 +4,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PORT ?= 8080
 
-.PHONY: help run test test-unit test-fuzz check format lock docs bench clean
+.PHONY: help run test test-unit test-fuzz hil check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -13,10 +13,14 @@ run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
 	@exec $(VENV)/bin/machine-server -config examples/bench.json
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
+	@$(PY) -m tests.hil.image || echo "Going on without the hardware rig; its tests say why they are skipped."
 	@$(PY) -m pytest tests
 
 test-unit: $(VENV)/.test ## The tests that need no process and no socket: seconds
 	@$(PY) -m pytest tests/unit -q
+
+hil: $(VENV)/.test ## Build the guest of the hardware rig: a minute (Debian, amd64, root), or at once if nothing has changed
+	@$(PY) -m tests.hil.image
 
 test-fuzz: $(VENV)/.fuzz ## Fuzz the parsers, each for FUZZ_SECONDS (60)
 	@$(PY) -m tests.fuzz $(or $(FUZZ_SECONDS),60)
@@ -37,7 +41,7 @@ lock: ## Rewrite requirements/*.lock from pyproject.toml (needs uv)
 	@tools/lock
 
 clean: ## Remove everything that `make` made
-	rm -rf $(VENV) docs/_build tests/e2e/typescript/node_modules .mypy_cache .ruff_cache .import_linter_cache artifacts
+	rm -rf $(VENV) build docs/_build tests/e2e/typescript/node_modules .mypy_cache .ruff_cache .import_linter_cache artifacts
 
 $(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
 	@VENV=$(VENV) tools/setup $*
