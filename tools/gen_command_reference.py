@@ -37,8 +37,15 @@ def page() -> str:
     from runtime.operator.cli import main as group
 
     parts = [HEAD.format(doc="Looks at a machine and moves it, over its own RPC.")]
-    parts += [_section(name, command) for name, command in group.commands.items()]
+    parts += [_section(name, command) for name, command in _all("", group)]
     return "\n".join(parts)
+
+
+def _all(prefix: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{prefix}{name}", command
+        if isinstance(command, click.Group):
+            yield from _all(f"{prefix}{name} ", command)
 
 
 def _section(name: str, command: click.Command) -> str:

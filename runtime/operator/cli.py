@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from runtime.operator.connection import Connection, run
+from runtime.operator.hal import hal
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -193,6 +194,8 @@ def check(config: Path, as_json: bool) -> None:
 
     raise click.exceptions.Exit(main_check(config, as_json))
 
+
+main.add_command(hal)
 
 if __name__ == "__main__":
     main()

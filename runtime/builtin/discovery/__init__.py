@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MODELS: Final[dict[tuple[str, str], str]] = {}
+MODELS: Final[dict[tuple[str, str], str]] = {
+    ("rdk:service:discovery", "rdk:builtin:hardware"): "runtime.builtin.discovery.hardware:HardwareDiscovery",
+}
 """`(API, model)` -> `module:class`."""

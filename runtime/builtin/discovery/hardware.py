@@ -1,0 +1,57 @@
+"""Finds what is connected to this computer: buses, addresses, ports, cameras, controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from hal.inventory.checks import problems
+from hal.inventory.inventory import inventory
+from runtime.builtin.discovery.entries import entries
+from runtime.resource import Attributes, Extra
+from runtime.services.discovery import Discovery, DiscoveryService
+from schema.errors import ErrorKind, MachineError
+
+COMMANDS: Final = ("inventory", "problems")
+
+
+class HardwareConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the discovery of hardware."""
+
+    scan: bool = True  # ask the addresses of I2C buses who answers; `extra` of a call may say otherwise
+
+
+class HardwareDiscovery(DiscoveryService):
+    """Entries are complete, the most likely first where several models fit. `do_command` gives the findings themselves:
+    `{"command": "inventory"}`, and what stands in the way of using them: `{"command": "problems"}`."""
+
+    Config: ClassVar[type[Attributes]] = HardwareConfig
+
+    async def discover_resources(self, *, extra: Extra = None) -> Sequence[Discovery]:
+        """Look now. Addresses that a driver has, of the kernel or of this machine, are not asked."""
+        from runtime.builtin import BUILTIN
+
+        found = await inventory(self.hardware, scan=self._scan(extra or {}))
+        for problem in found.problems:
+            self.log.warning("not everything could be looked at", subject=problem.subject, reason=problem.reason)
+        return [entry.discovery for entry in entries(found, BUILTIN)]
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`inventory`: everything that was found; `problems`: a list of subject, reason, remedy and hint."""
+        wanted = command.get("command")
+        if wanted not in COMMANDS:
+            raise MachineError(
+                f"{self.name} has no command {wanted!r}",
+                kind=ErrorKind.INVALID,
+                remedy='use {"command": "inventory"} or {"command": "problems"}',
+            )
+        found = await inventory(self.hardware, scan=self._scan(command))
+        if wanted == "inventory":
+            answer: dict[str, Any] = msgspec.to_builtins(found)
+            return answer
+        return {"problems": msgspec.to_builtins(problems(found, self.hardware.board()))}
+
+    def _scan(self, asked: Mapping[str, Any]) -> bool:
+        return bool(asked.get("scan", self.attributes.scan))
