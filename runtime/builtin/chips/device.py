@@ -50,6 +50,7 @@ class I2cDevice(Resource, Generic[ChipT]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._one = trio.Lock()
+        self._whole = False  # the last configuring was not cut short, by an error or by the caller's end
 
     def chip_of(self, registers: Registers) -> ChipT:
         """The chip with this model's settings."""
@@ -73,7 +74,7 @@ class I2cDevice(Resource, Generic[ChipT]):
                 self._chip = chip = self.chip_of(Registers(bus, config.address()))
                 await chip.identify()
                 try:
-                    await chip.configure()
+                    await self._configure()
                     await self.begin(chip)
                     task_status.started()
                     await bus.lost()
@@ -85,7 +86,14 @@ class I2cDevice(Resource, Generic[ChipT]):
     async def chip(self) -> AsyncIterator[ChipT]:
         """The chip, alone, with its settings: configured again if it was without power."""
         async with self._one:
-            if not await self._chip.configured():
+            if self._whole and not await self._chip.configured():
                 self.log.warning("the chip has lost its settings, as after a power failure; configuring it again")
-                await self._chip.configure()
+                self._whole = False
+            if not self._whole:
+                await self._configure()
             yield self._chip
+
+    async def _configure(self) -> None:
+        self._whole = False
+        await self._chip.configure()
+        self._whole = True
