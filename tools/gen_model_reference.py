@@ -10,7 +10,7 @@ import importlib
 import inspect
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -71,6 +71,8 @@ def _rows(config: type[msgspec.Struct], prefix: str) -> list[str]:
     rows = []
     for field in msgspec.structs.fields(config):
         annotation, meaning = comments[field.name]
+        if annotation.isidentifier() and get_origin(field.type) is Literal:  # the name of a list of words
+            annotation = " or ".join(f"'{word}'" for word in get_args(field.type))
         if field.required:
             default = "required"
         else:
@@ -90,7 +92,15 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 
 def _comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
-    """Type and comment of each field, as written in the class."""
+    """Type and comment of each field, as written in the class or in those it is derived from."""
+    found = {}
+    for base in reversed(config.__mro__):
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            found |= _own_comments(base)
+    return found
+
+
+def _own_comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
     source = inspect.getsource(config)
     lines = source.splitlines()
     body = ast.parse(source).body[0]
