@@ -6,6 +6,8 @@ from typing import Final
 
 MODELS: Final[dict[tuple[str, str], str]] = {
     ("rdk:component:sensor", "rdk:builtin:serial_line"): "runtime.builtin.devices.serial_line:SerialLine",
+    ("rdk:component:movement_sensor", "rdk:builtin:nmea"): "runtime.builtin.devices.nmea:Nmea",
+    ("rdk:component:movement_sensor", "rdk:builtin:gps-nmea"): "runtime.builtin.devices.nmea:Nmea",
     ("rdk:component:input_controller", "rdk:builtin:gamepad"): "runtime.builtin.devices.gamepad:Gamepad",
     ("rdk:component:generic", "rdk:builtin:serial_port"): "runtime.builtin.devices.serial_port:SerialPort",
 }
