@@ -39,7 +39,7 @@ class Pin:
 
     def __init__(self, bench: Bench, pin: BoardPin, *, safe: bool, frequency: int) -> None:
         assert pin.line is not None
-        self.title = " = ".join(pin.names)
+        self.title = pin.names[0] if len(pin.names) == 1 else f"{pin.names[0]} ({pin.names[1]})"
         self.line: Line = pin.line
         self.frequency = float(frequency)  # Hz, of waves to come
         self.edges = 0  # rising ones since somebody listens
