@@ -13,7 +13,8 @@ from hal.ports.pwm import PwmChannel
 from schema.errors import ErrorKind, MachineError
 
 _NUMBERED: Final = re.compile(r"(?:physical|header|board|pin)[\s:_-]*(?=\d)", re.IGNORECASE)
-_LINE: Final = re.compile(r"(?P<chip>.+):(?P<offset>\d+)")
+_PLACE: Final = re.compile(r"[0-9]{1,4}")
+_LINE: Final = re.compile(r"(?P<chip>.+):(?P<offset>[0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class BoardDefinition:
 
     def _near(self, name: str) -> str:
         usable = [pin for pin in self.pins if pin.line is not None]
-        if name.isdigit():
+        if _PLACE.fullmatch(name):
             number = int(name)
             numbered = [pin for pin in usable if pin.names[0].isdigit()]
             near = sorted(numbered, key=lambda pin: abs(int(pin.names[0]) - number))[:3]
