@@ -1,7 +1,8 @@
 """USB devices without a kernel driver of their own: control, bulk and interrupt transfers.
 
-A device belongs to whoever opened it. Transfers are carried out one after the other by the device's worker; a read that
-waits for data ends soon after it is cancelled and loses nothing that had not arrived. Errors are HalError.
+A device belongs to whoever opened it. Writes and control transfers are carried out one after the other, and beside them
+reads one after the other: a read that waits for data delays no write. Cancelled, a read loses nothing: what arrives for
+it is what the next one returns. Errors are HalError.
 """
 
 from __future__ import annotations
