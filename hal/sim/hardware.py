@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -40,6 +40,19 @@ from hal.sim.world import World
 
 DEFAULT_BOARD: Final = "raspberry-pi-4"
 _NUMBERED: Final = re.compile(r"(?:/dev/)?(?:i2c-|spidev)?(\d+)(?:\.\d+)?")
+
+
+class Plug(Protocol):
+    """What can be plugged in and out."""
+
+    def names(self) -> tuple[str, ...]:
+        """By what it is known."""
+
+    def plug(self) -> None:
+        """Let it be there."""
+
+    def unplug(self) -> None:
+        """Let it be gone."""
 
 
 class SimHardware:
@@ -114,6 +127,33 @@ class SimHardware:
         if name not in self._cameras:
             self._cameras[name] = SimCamera(name, self.world, self._events)
         return self._cameras[name]
+
+    def set_plugged(self, name: str, plugged: bool) -> None:
+        """Plug or unplug by name: `i2c-1`, `spidev0`, a serial port's path, a USB socket, a GPIO chip in use."""
+        things: list[Plug] = [*self._i2c.values(), *self._spi.values(), *self._serial, *self._usb]
+        for thing in things:
+            if name in thing.names():
+                thing.plug() if plugged else thing.unplug()
+                return
+        if not self.lines.has_chip(name):
+            raise ValueError(f"the bench has nothing called {name!r} to be plugged or unplugged")
+        self.lines.plug(name) if plugged else self.lines.unplug(name)
+
+    def power_off(self) -> None:
+        """The computer has no power: its pins let go, and nothing it does reaches anybody, until `power_on`."""
+        self._set_powered(False)
+        self.lines.power_off()
+
+    def power_on(self) -> None:
+        """The power is back; no pin is an output yet."""
+        self._set_powered(True)
+        self.lines.power_on()
+
+    def _set_powered(self, powered: bool) -> None:
+        for bus in self._i2c.values():
+            bus.powered = powered
+        for spi in self._spi.values():
+            spi.powered = powered
 
     # ---- what drivers open
 

@@ -27,6 +27,7 @@ class SimI2cBus:
         self._faults = faults
         self._hotplug = hotplug
         self._targets: dict[int, I2cTarget] = {}
+        self.powered = True  # the computer, hence the controller
         self._order = trio.Lock()
         self._free_at = -math.inf  # of Trio's clock: when the last transaction, perhaps of a caller who left, is over
         self._stalled = False
@@ -49,6 +50,10 @@ class SimI2cBus:
     def place(self, address: int) -> str:
         """What an address on this bus is called in errors, reservations and faults."""
         return f"{self.name} address 0x{address:02x}"
+
+    def names(self) -> tuple[str, ...]:
+        """By what it is known."""
+        return self.name, self.path
 
     @property
     def plugged(self) -> bool:
@@ -92,7 +97,9 @@ class SimI2cBus:
             await trio.sleep_until(self._free_at)
             self._check()
             delay, fault = self._faults.draw(self.place(address), self.name)
-            if self._stalled:
+            if not self.powered:
+                delay, fault = 0.0, Fault.BUS
+            elif self._stalled:
                 delay, fault = delay + STALL_TIME, Fault.TIMEOUT
             self._free_at = trio.current_time() + delay
             gone = self._gone

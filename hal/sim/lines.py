@@ -24,7 +24,7 @@ from hal.sim.debounce import DebouncedEdges, Debouncer
 from hal.sim.faults import Faults, system_error
 from hal.sim.gpio import SimPin
 from hal.sim.owners import Owners
-from hal.sim.signal import HIGH, LOW, Constant
+from hal.sim.signal import HIGH, LOW, Constant, Signal
 from hal.sim.wiring import Pin, Wiring
 
 _PULL: Final = {"as_is": None, "none": None, "up": HIGH, "down": LOW}
@@ -49,6 +49,7 @@ class Lines:
         self._faults = faults
         self._owners = owners
         self._gone: set[str] = set()  # chips
+        self.powered = True
         self._outputs: dict[str, tuple[Pin, bool]] = {}  # by name: the pin and its safe level
 
     def pin(self, line: Line | PwmChannel) -> Pin:
@@ -65,9 +66,24 @@ class Lines:
         ]
 
     def power_off(self) -> None:
-        """The computer loses its power: every pin lets go, whatever its safe level is."""
+        """The computer loses its power: every pin lets go, whatever its safe level is, and nothing is driven."""
+        self.powered = False
         for pin, _ in self._outputs.values():
             self._wiring.set_drive(pin, None, self._clock())
+
+    def power_on(self) -> None:
+        """The power is back; no pin is an output yet."""
+        self.powered = True
+        self._outputs.clear()
+
+    def drive(self, pin: Pin, signal: Signal | None) -> None:
+        """Let one of the computer's pins drive `signal` or let go, unless there is no power."""
+        if self.powered:
+            self._wiring.set_drive(pin, signal, self._clock())
+
+    def has_chip(self, chip: str) -> bool:
+        """Whether a line or channel of the chip was ever named."""
+        return bool(self._wiring.pins(chip))
 
     def unplug(self, chip: str) -> None:
         """Take a chip away: opening, reading and writing its lines raises HalError (gone)."""
@@ -99,7 +115,7 @@ class Lines:
             now = self._clock()
             self._outputs.pop(str(line), None)
             if pin.drive is not None:
-                self._wiring.set_drive(pin, None, now)
+                self.drive(pin, None)
             if settings.bias != "as_is":
                 self._wiring.set_pull(pin, _PULL[settings.bias], now)
             source = SimPin(self._wiring, pin, self._clock)
@@ -127,16 +143,16 @@ class Lines:
             wired = [self.pin(line) for line in beside if self._owners.owner(str(line)) is None]
             now = self._clock()
             for other in wired:
-                self._wiring.set_drive(other, None, now)
+                self.drive(other, None)
                 self._wiring.connect(pin, other, now)
             output = _Pwm(self, target, SimPin(self._wiring, pin, self._clock))
             self._outputs[str(target)] = pin, False
-            self._wiring.set_drive(pin, LOW, now)
+            self.drive(pin, LOW)
             try:
                 yield output
             finally:
                 now = self._clock()
-                self._wiring.set_drive(pin, LOW, now)
+                self.drive(pin, LOW)
                 for other in wired:
                     self._wiring.cut(pin, other, now)
 
@@ -195,7 +211,7 @@ class _Output:
         released = {"push_pull": None, "open_drain": True, "open_source": False}[self._settings.drive]
         signal: Constant | None = None if level is released else HIGH if level else LOW
         if self._pin.drive is not signal or (signal is not None and self._wiring.signal(self._pin) is not signal):
-            self._wiring.set_drive(self._pin, signal, self._clock())
+            self._lines.drive(self._pin, signal)
 
 
 class _Pwm:
@@ -216,4 +232,5 @@ class _Pwm:
             raise ValueError(
                 f"{self._target}: a duty of {duty:g} at {frequency:g} Hz; give 0 to 1, and a finite frequency"
             )
-        self._pin.set_wave(duty, frequency)
+        if self._lines.powered:
+            self._pin.set_wave(duty, frequency)

@@ -24,8 +24,9 @@ GROUP = "dialout"
 
 
 class SimSerialPort:
-    """One port: `path`, and under `/dev/serial/by-id` if it has a stable name. `far` is the device's end of the line.
+    """One port: at `path` now, and called `name`, where it was first, as long as it exists.
 
+    With a stable name it is also found under `/dev/serial/by-id`. `far` is the device's end of the line.
     `settings` are those it was opened with last.
     """
 
@@ -40,6 +41,7 @@ class SimSerialPort:
         hotplug: Hotplug,
     ) -> None:
         self.path = path
+        self.name = path
         self.identity = identity
         self.by_id = f"/dev/serial/by-id/{by_id}" if by_id else ""
         self.settings: SerialSettings | None = None
@@ -48,6 +50,10 @@ class SimSerialPort:
         self._faults = faults
         self._hotplug = hotplug
         self._line: _Pty | _Memory | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """By what it is known: the path it was plugged in under first, and its stable name."""
+        return self.name, self.by_id
 
     @property
     def plugged(self) -> bool:
@@ -88,7 +94,7 @@ class SimSerialPort:
     def open(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
         """The driver's end."""
         line = self.line()
-        _, fault = self._faults.draw(self.path)
+        _, fault = self._faults.draw(self.name)
         if fault is not None:
             raise system_error(path, fault, group=GROUP)
         stream = line.open(path, settings)
@@ -105,9 +111,9 @@ class FarEnd(trio.abc.Stream):
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """To the driver, through the faults of the line: late, and with wrong bits."""
-        delay, _ = self._faults.draw(self._port.path)
+        delay, _ = self._faults.draw(self._port.name)
         await trio.sleep(delay)
-        await self._port.line().far.send_all(self._faults.garble(self._port.path, bytes(data)))
+        await self._port.line().far.send_all(self._faults.garble(self._port.name, bytes(data)))
 
     async def wait_send_all_might_not_block(self) -> None:
         """Until a byte may be sent."""
@@ -115,7 +121,7 @@ class FarEnd(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """From the driver, through the faults of the line."""
-        return self._faults.garble(self._port.path, bytes(await self._port.line().far.receive_some(max_bytes)))
+        return self._faults.garble(self._port.name, bytes(await self._port.line().far.receive_some(max_bytes)))
 
     async def aclose(self) -> None:
         """Unplug."""

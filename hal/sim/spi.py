@@ -25,6 +25,7 @@ class SimSpiBus:
         self._hotplug = hotplug
         self._owners = owners
         self._targets: dict[int, SpiTarget] = {}
+        self.powered = True  # the computer, hence the controller
         self._order = trio.Lock()
         self._free_at = -math.inf
         self._gone = False
@@ -42,6 +43,10 @@ class SimSpiBus:
     def place(self, select: int) -> str:
         """What a device of this bus is called in errors and faults."""
         return f"spidev{self.number}.{select}"
+
+    def names(self) -> tuple[str, ...]:
+        """By what it is known."""
+        return (f"spidev{self.number}",)
 
     def unplug(self) -> None:
         """Take the controller away."""
@@ -75,7 +80,7 @@ class SimSpiBus:
         async with self._order:
             await trio.sleep_until(self._free_at)
             self.check(select)
-            delay, fault = self._faults.draw(self.place(select))
+            delay, fault = self._faults.draw(self.place(select)) if self.powered else (0.0, Fault.BUS)
             self._free_at = trio.current_time() + delay
             try:
                 await trio.sleep(delay)

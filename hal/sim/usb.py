@@ -35,6 +35,10 @@ class SimUsbDevice:
         self._gone = trio.Event()
         self._gone.set()
 
+    def names(self) -> tuple[str, ...]:
+        """By what it is known."""
+        return self.identity.port, str(self.identity)
+
     @property
     def plugged(self) -> bool:
         """Whether it is there."""

@@ -1,0 +1,102 @@
+"""What is recorded while a test runs: named channels of numbers over time. Pure, but for the clock it is given."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+LIMIT: Final = 200_000  # points of a channel that are kept; later ones are counted
+
+# The unit at the end of a name, as the drivers write it; the longest suffix that fits decides.
+_UNITS: Final = {
+    "_c": "°C",
+    "_v": "V",
+    "_mv": "mV",
+    "_a": "A",
+    "_ma": "mA",
+    "_w": "W",
+    "_rpm": "rpm",
+    "_pct": "%",
+    "_percent": "%",
+    "_hz": "Hz",
+    "_s": "s",
+    "_ms": "ms",
+    "_mm": "mm",
+    "_m": "m",
+    "_deg": "°",
+    "_lux": "lx",
+    "_pa": "Pa",
+    "_hpa": "hPa",
+    "_g": "g",
+    "_mps": "m/s",
+    "_dps": "°/s",
+}
+
+
+def unit_of(name: str) -> str:
+    """The unit that a name ends in; empty for none."""
+    _, underscore, suffix = name.lower().rpartition("_")
+    return _UNITS.get(f"_{suffix}", "") if underscore else ""
+
+
+@dataclass(slots=True)
+class Channel:
+    """One quantity. `steps`: it keeps its value until the next point, as a switch does."""
+
+    name: str
+    unit: str
+    steps: bool
+    points: list[tuple[float, float]] = field(default_factory=list)
+    dropped: int = 0
+
+
+class Recorder:
+    """The channels of one test, in the order in which they came; times are seconds since its beginning."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._begin = clock()
+        self.channels: dict[str, Channel] = {}
+
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._begin
+
+    def add(self, name: str, value: float, *, unit: str = "", steps: bool = False) -> None:
+        """Record a value now; what is not a finite number is left out."""
+        if not math.isfinite(value):
+            return
+        channel = self.channels.get(name)
+        if channel is None:
+            channel = self.channels[name] = Channel(name, unit or unit_of(name), steps)
+        if len(channel.points) >= LIMIT:
+            channel.dropped += 1
+        else:
+            channel.points.append((self.elapsed(), float(value)))
+
+    def add_all(self, prefix: str, value: Any) -> None:
+        """Record whatever numbers are in `value`, a number or a mapping of numbers, under `prefix`."""
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                self.add_all(f"{prefix} {key}", item)
+        elif isinstance(value, bool):
+            self.add(prefix, value, steps=True)
+        elif isinstance(value, (int, float)):
+            self.add(prefix, value)
+
+
+def to_csv(channels: Iterable[Channel]) -> str:
+    """A line for each point, in order of time: `time_s,channel,value,unit`."""
+    rows = sorted(
+        ((time, channel.name, value, channel.unit) for channel in channels for time, value in channel.points),
+        key=lambda row: row[0],
+    )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["time_s", "channel", "value", "unit"])
+    writer.writerows((f"{time:.6f}", name, f"{value:.9g}", unit) for time, name, value, unit in rows)
+    return text.getvalue()

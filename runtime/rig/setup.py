@@ -1,0 +1,78 @@
+"""What a test asks of its rig, and what a kind of rig gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from rpc.api.client import ApiClient
+from runtime.machine import Machine
+from runtime.rig.artefacts import Artefacts
+from runtime.rig.faults import Bench, Context
+from runtime.rig.outputs import Outputs
+from runtime.rig.plant import PlantClass, PlantLink
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One test's wishes: the machine's document, the plant beside it, and what they are connected to here.
+
+    `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name.
+    """
+
+    kind: str
+    document: Mapping[str, Any]
+    plant: PlantClass | None
+    plant_name: str
+    seed: int
+    artefacts: Artefacts
+    outputs: Outputs
+
+
+class Backend(Protocol):
+    """A machine and its surroundings, of one kind of rig."""
+
+    @property
+    def client(self) -> ApiClient:
+        """Of the machine as it is now."""
+
+    @property
+    def bench(self) -> Bench | None:
+        """What can be done to its surroundings; None if nothing."""
+
+    @property
+    def plant(self) -> PlantLink | None:
+        """The way to the plant; None if there is no model of it."""
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine itself, if it is in this process."""
+
+    def power_loss(self) -> Context:
+        """The computer of the machine has no power inside, and starts again at the end."""
+
+    async def make_safe(self) -> list[str]:
+        """Bring everything to its safe state, in order; what could not be, in words."""
+
+
+Provider: TypeAlias = Callable[[Setup], AbstractAsyncContextManager[Backend]]
+"""Starts the machine; every resource was tried once when the context begins. Leaving it stops the machine in order."""
+
+
+def read_document(config: object, folder: Path) -> dict[str, Any]:
+    """A document as a mapping, or as the path of a JSON file relative to `folder`; MachineError names what is wrong."""
+    if isinstance(config, Mapping):
+        return dict(config)
+    path = folder / str(config)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MachineError(f"the configuration {path}: {error}", kind=ErrorKind.INVALID) from error
+    if not isinstance(document, dict):
+        raise MachineError(f"the configuration {path} is not a JSON object", kind=ErrorKind.INVALID)
+    return document
