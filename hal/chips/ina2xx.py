@@ -48,10 +48,13 @@ class Model:
     bus_shift: int  # bits below the bus voltage in its register
     power_factor: int  # watts of one count of power = this * amperes of one count
     shunt_full_scale: float  # volts
+    calibration_bits: int  # those of the calibration register that can be set
 
 
-INA219: Final = Model("INA219", 0x399F, 0.04096, 10e-6, 4e-3, 3, 20, 0.32)  # SBOS448G, sections 7.5 and 8.5.1, table 7
-INA226: Final = Model("INA226", 0x4127, 0.00512, 2.5e-6, 1.25e-3, 0, 25, 0.08192)  # SBOS547A, sections 6.5 and 7.5
+INA219: Final = Model("INA219", 0x399F, 0.04096, 10e-6, 4e-3, 3, 20, 0.32, 0xFFFE)  # SBOS448G, sections 7.5, 8.5.1, 8.6
+INA226: Final = Model(
+    "INA226", 0x4127, 0.00512, 2.5e-6, 1.25e-3, 0, 25, 0.08192, 0x7FFF
+)  # SBOS547A, sections 6.5, 7.5, 7.6
 
 # INA219: volts across the shunt at full scale and the bits PG, SBOS448G, table 4.
 GAINS: Final = ((0.04, 0), (0.08, 1), (0.16, 2), (0.32, 3))
@@ -69,7 +72,7 @@ class Calibration:
 def calibrate(model: Model, shunt_ohms: float, max_current: float) -> Calibration:
     """For a shunt and the largest current expected: SBOS448G, equations 1 to 3; SBOS547A, equations 1 to 3.
 
-    ValueError if the shunt's voltage would be beyond the chip's full scale, or the register's 15 bits.
+    ValueError if the shunt's voltage would be beyond the chip's full scale, or the value beyond the register.
     """
     if max_current * shunt_ohms > model.shunt_full_scale * (1 + 1e-9):
         raise ValueError(
@@ -77,11 +80,11 @@ def calibrate(model: Model, shunt_ohms: float, max_current: float) -> Calibratio
             f"measures {model.shunt_full_scale:g} V at most: up to {model.shunt_full_scale / shunt_ohms:g} A"
         )
     wanted = model.scale / (max_current / 32768 * shunt_ohms)
-    register = int(wanted) & 0xFFFE  # bit 0 cannot be set (SBOS448G, section 8.6.3.4)
-    if not 2 <= wanted < 65536:
+    register = int(wanted) & model.calibration_bits if wanted < model.calibration_bits + 1 else 0
+    if register == 0:
         raise ValueError(
             f"{max_current:g} A through {shunt_ohms:g} ohms cannot be calibrated: {wanted:g} does not fit into the "
-            f"register; expect {model.scale * 32768 / 65534 / shunt_ohms:g} A or more"
+            f"register; expect {model.scale * 32768 / model.calibration_bits / shunt_ohms:g} A or more"
         )
     current_step = model.scale / (register * shunt_ohms)
     return Calibration(register, current_step, current_step * model.power_factor)

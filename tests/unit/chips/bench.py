@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 def virtually(procedure: Callable[[], Awaitable[T]]) -> T:
     """Run it to its end in virtual time, in a loop of its own."""
-    return trio.run(procedure, clock=MockClock(autojump_threshold=0))  # type: ignore[arg-type]
+    return trio.run(procedure, clock=MockClock(autojump_threshold=0))
 
 
 def registers_of(address: int, target: I2cTarget) -> Registers:
