@@ -20,22 +20,27 @@ class OneMotion:
     def __init__(self) -> None:
         self._scope: trio.CancelScope | None = None
         self._left = trio.Event()
+        self._newest = 0  # number of the newest command
 
     @property
     def running(self) -> bool:
         """Whether a motion is being waited for."""
         return self._scope is not None
 
-    async def overtake(self) -> None:
-        """A new command has come: the old one ends, and has ended when this returns."""
+    async def overtake(self) -> bool:
+        """A new command has come: the old one ends, and has ended when this returns. False if a newer one came since."""
+        self._newest += 1
+        number = self._newest
         while self._scope is not None:
             self._scope.cancel()
             await self._left.wait()
+        return number == self._newest
 
     @asynccontextmanager
     async def begin(self, halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
         """Wait for a motion inside the context; leaving it by an error or a cancellation calls `halt` before."""
-        await self.overtake()
+        if not await self.overtake():
+            raise overtaken()
         with trio.CancelScope() as scope:
             self._scope, self._left = scope, trio.Event()
             arrived = False

@@ -93,15 +93,24 @@ class FakeBoard(OnBench, Board):
         noise = f"{self.name}/{entry.name}"
         return SimAnalog(lambda: pin.mean() + self.world.noise(noise, 0.0005), pin)
 
+    def identify(self, pin: str) -> str:
+        """The same for a pin and an interrupt on it."""
+        return super().identify(self._pin_name(pin))
+
+    def _pin_name(self, name: str) -> str:
+        """The pin of an interrupt; any other name is a pin's own."""
+        config: FakeBoardConfig = self.attributes
+        return next((entry.pin for entry in config.digital_interrupts if entry.name == name), name)
+
     async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
         """Drive a pin high or low."""
         await self.access()
         self._board.pin(pin).write(high)
 
     async def get_gpio(self, pin: str, *, extra: Extra = None) -> bool:
-        """The level on a pin; undriven pins are low."""
+        """The level on a pin or an interrupt; undriven pins are low."""
         await self.access()
-        return self._board.pin(pin).read()
+        return self._board.pin(self._pin_name(pin)).read()
 
     async def pwm(self, pin: str, *, extra: Extra = None) -> float:
         """Duty cycle of a pin."""

@@ -56,9 +56,7 @@ class EncodedDrive:
             ticks_per_revolution=abs(ticks_per_rotation),
             gains=gains,
         )
-        self._pursuit = Pursuit(
-            ticks=ticks, period=lambda goal: period, begin=self._begin, step=self._step, rest=bridge.off, log=log
-        )
+        self._pursuit = Pursuit(ticks=ticks, begin=self._begin, step=self._step, rest=bridge.off, log=log)
 
     @property
     def busy(self) -> bool:
@@ -117,7 +115,7 @@ class EncodedDrive:
     async def set_rpm(self, rpm: float) -> None:
         """Keep a speed."""
         async with self._turn:
-            self._pursuit.pursue(Goal(self._speed(rpm)))
+            self._pursuit.pursue(Goal(self._speed(rpm), self._period))
 
     async def go_for(self, rpm: float, revolutions: float) -> None:
         """From where it is now."""
@@ -132,7 +130,7 @@ class EncodedDrive:
         await self._pursuit.wait(goal)
 
     def _pursue(self, rpm: float, place: float) -> Goal:
-        goal = Goal(self._speed(rpm), self._control.nearest(place))
+        goal = Goal(self._speed(rpm), self._period, self._control.nearest(place))
         self._pursuit.pursue(goal)
         return goal
 

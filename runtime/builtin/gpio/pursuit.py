@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final
 
 import structlog
 import trio
@@ -14,14 +13,16 @@ from hal.ports.ticks import Ticks
 from runtime.builtin.motion import at_rest, overtaken
 from schema.errors import MachineError
 
-SAME: Final = 1e-6  # share of a period: two periods that differ by less are the same
-
 
 @dataclass(eq=False)
 class Goal:
-    """A speed to keep (signed; `place` is None), or a place to come to rest at with a speed above 0."""
+    """A speed to keep (signed; `place` is None), or a place to come to rest at with a speed above 0.
+
+    The loop beats every `period` seconds.
+    """
 
     speed: float
+    period: float
     place: float | None = None
     ended: trio.Event = field(default_factory=trio.Event)
     error: MachineError | None = None
@@ -46,14 +47,12 @@ class Pursuit:
         self,
         *,
         ticks: Callable[[float], AbstractAsyncContextManager[Ticks]],
-        period: Callable[[Goal], float],
         begin: Callable[[], Awaitable[None]],
         step: Callable[[Goal, int], Awaitable[bool]],
         rest: Callable[[], Awaitable[None]],
         log: structlog.stdlib.BoundLogger,
     ) -> None:
         self._ticks = ticks
-        self._period = period
         self._begin = begin
         self._step = step
         self._rest = rest
@@ -126,7 +125,7 @@ class Pursuit:
                 self._current = self._goal
                 await self._begin()
                 while ended is None and (goal := self._goal) is not None:
-                    ended = await self._beats(self._period(goal))
+                    ended = await self._beats(goal.period)
         except MachineError as caught:
             ended, error = self._current, caught
         finally:
@@ -144,7 +143,7 @@ class Pursuit:
         async with self._ticks(period) as beats:
             async for passed in beats:
                 goal = self._current = self._goal
-                if goal is None or abs(self._period(goal) - period) > SAME * period:
+                if goal is None or goal.period != period:
                     return None
                 if await self._step(goal, passed):
                     return goal

@@ -103,7 +103,7 @@ class TimedDrive:
         await self._wait(goal, end)
 
     async def _set_out(self, power: float, way: float) -> tuple[Goal, float]:
-        goal = Goal(self.top_rpm, way)
+        goal = Goal(power, 0.0, way)
         self._replace(goal)
         try:
             await self._set(math.copysign(power, way))

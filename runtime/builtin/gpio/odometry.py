@@ -1,0 +1,187 @@
+"""Movement sensor `wheeled-odometry`: where a wheeled base has come to, by the positions of its motors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import trio
+
+from hal.control.differential import Chassis, Sides
+from hal.control.odometry import Place, driven, on_globe
+from runtime.builtin.gpio.wheeled import WheeledBase
+from runtime.builtin.together import together
+from runtime.components.base import Base
+from runtime.components.motor import Motor
+from runtime.components.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
+from runtime.resource import Attributes, Extra, Started, Unsupported
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import GeoPoint, Orientation, Vector3
+
+
+class WheeledOdometryConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of an odometer."""
+
+    base: str  # name of the base; it tells width and circumference
+    left_motors: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # motors with encoders on its left
+    right_motors: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # motors with encoders on its right
+    time_interval_msec: Annotated[float, msgspec.Meta(ge=5)] = 500.0  # between two looks at the motors (ms)
+    origin_latitude: Annotated[float, msgspec.Meta(ge=-89, le=89)] = 0.0  # where it begins (degrees)
+    origin_longitude: Annotated[float, msgspec.Meta(ge=-180, le=180)] = 0.0  # where it begins (degrees)
+    origin_heading_deg: float = 0.0  # which way it faces there: degrees from north, clockwise
+
+    def requires(self) -> list[str]:
+        """Base and motors."""
+        return [self.base, *self.left_motors, *self.right_motors]
+
+
+class WheeledOdometry(MovementSensor):
+    """Position, heading and velocities, from the way of the wheels alone: errors add up, and slipping is not seen.
+
+    Between two looks the way is taken as an arc. Do not reset the zero position of the motors meanwhile: that would be
+    taken for a way. The command `{"reset": true}` calls the present place the origin.
+    """
+
+    Config: ClassVar[type[Attributes]] = WheeledOdometryConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """Look at the motors from time to time. PRECONDITION if one does not report its position."""
+        config: WheeledOdometryConfig = self.attributes
+        base = self.dependency(Base, config.base)
+        self._left, self._right = (
+            [self.dependency(Motor, name) for name in names] for names in (config.left_motors, config.right_motors)
+        )
+        for motor in (*self._left, *self._right):
+            if not (await motor.get_properties()).position_reporting:
+                raise MachineError(
+                    f"{motor.name} does not report its position",
+                    kind=ErrorKind.PRECONDITION,
+                    remedy="configure an encoder for it",
+                )
+        self._chassis = await _chassis(base)
+        self._place, self._velocity = Place(), (0.0, 0.0)
+        self._failure: MachineError | None = None
+        before = await self._wheels()
+        period = config.time_interval_msec / 1000
+        async with self.hardware.ticks(period) as beats:
+            task_status.started()
+            passed = 0
+            async for beat in beats:
+                passed += beat
+                try:
+                    now = await self._wheels()
+                except MachineError as error:
+                    self._failed(error)
+                    continue
+                forward, angle = self._chassis.motion(Sides(now.left - before.left, now.right - before.right))
+                self._place = driven(self._place, forward, angle)
+                self._velocity = forward / (passed * period), angle / (passed * period)
+                self._failure = None
+                before, passed = now, 0
+
+    def _failed(self, error: MachineError) -> None:
+        """Told to whoever asks, until the motors answer again: what they turned meanwhile is not lost."""
+        if self._failure is None:
+            self.log.warning("a motor does not tell its position", error=str(error))
+        self._failure = error
+
+    async def _wheels(self) -> Sides:
+        """Mean revolutions of each side."""
+        found: dict[Motor, float] = {}
+
+        async def ask(motor: Motor) -> None:
+            found[motor] = await motor.get_position()
+
+        await together(*(lambda motor=motor: ask(motor) for motor in (*self._left, *self._right)))
+        return Sides(_mean([found[motor] for motor in self._left]), _mean([found[motor] for motor in self._right]))
+
+    async def _now(self) -> Place:
+        await trio.lowlevel.checkpoint()
+        if self._failure is not None:
+            raise self._failure
+        return self._place
+
+    @property
+    def _origin(self) -> GeoPoint:
+        return GeoPoint(self.attributes.origin_latitude, self.attributes.origin_longitude)
+
+    async def get_position(self, *, extra: Extra = None) -> GeoPosition:
+        """Latitude and longitude; with `extra` `{"return_relative_pos_m": true}` metres ahead and to the right instead."""
+        place = await self._now()
+        if (extra or {}).get("return_relative_pos_m"):
+            return GeoPosition(GeoPoint(place.y / 1000, place.x / 1000))
+        return GeoPosition(on_globe(self._origin, self.attributes.origin_heading_deg, place))
+
+    async def get_linear_velocity(self, *, extra: Extra = None) -> Vector3:
+        """Along the base's own axes, in the last interval: forward is y (m/s)."""
+        await self._now()
+        return Vector3(0.0, self._velocity[0] / 1000, 0.0)
+
+    async def get_angular_velocity(self, *, extra: Extra = None) -> Vector3:
+        """In the last interval: to the left is positive about z (degrees/s)."""
+        await self._now()
+        return Vector3(0.0, 0.0, self._velocity[1])
+
+    async def get_compass_heading(self, *, extra: Extra = None) -> float:
+        """Clockwise from north, if `origin_heading_deg` is right."""
+        heading = (self.attributes.origin_heading_deg - (await self._now()).heading) % 360.0
+        return float(heading) % 360.0
+
+    async def get_orientation(self, *, extra: Extra = None) -> Orientation:
+        """Upright; theta is how far it has turned to the left since the origin, -180 to 180 degrees."""
+        heading = (await self._now()).heading
+        return Orientation(0.0, 0.0, 1.0, (heading + 180.0) % 360.0 - 180.0)
+
+    async def get_linear_acceleration(self, *, extra: Extra = None) -> Vector3:
+        """Not measured."""
+        raise Unsupported(f"{self.name} does not measure acceleration")
+
+    async def get_accuracy(self, *, extra: Extra = None) -> Accuracy:
+        """Not known: it depends on the floor."""
+        await trio.lowlevel.checkpoint()
+        return Accuracy()
+
+    async def get_properties(self, *, extra: Extra = None) -> MovementProperties:
+        """Everything but acceleration."""
+        await trio.lowlevel.checkpoint()
+        return MovementProperties(
+            linear_velocity_supported=True,
+            angular_velocity_supported=True,
+            orientation_supported=True,
+            position_supported=True,
+            compass_heading_supported=True,
+        )
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`{"reset": true}`."""
+        await trio.lowlevel.checkpoint()
+        if dict(command) != {"reset": True}:
+            raise MachineError(
+                f"{self.name} does not know {dict(command)}", kind=ErrorKind.INVALID, remedy='use {"reset": true}'
+            )
+        self._place = Place()
+        return {}
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """Where it has come to: mm to the right and ahead, and degrees to the left."""
+        place = self._place
+        return {"x_mm": place.x, "y_mm": place.y, "heading_deg": place.heading}
+
+
+async def _chassis(base: Base) -> Chassis:
+    """A wheeled base tells how much its wheels slip; of any other, only what the API tells is known."""
+    if isinstance(base, WheeledBase):
+        return base.chassis
+    known = await base.get_properties()
+    if not known.width_meters or not known.wheel_circumference_meters:
+        raise MachineError(
+            f"{base.name} does not know its width and the circumference of its wheels",
+            kind=ErrorKind.PRECONDITION,
+            remedy="configure them",
+        )
+    return Chassis(known.width_meters * 1000, known.wheel_circumference_meters * 1000)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,155 @@
+"""Servo `gpio`: an angle as the width of a pulse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+import trio
+
+from runtime.builtin.motion import OneMotion, at_rest
+from runtime.components.board import Board
+from runtime.components.servo import Servo
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+GLIDE_PERIOD: Final = 0.02  # seconds between two angles of a limited movement: one pulse of an analog servo
+
+
+class GpioServoConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a servo on a pin with PWM."""
+
+    board: str  # name of the board with the pin
+    pin: str  # pin of that board, with PWM
+    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the angle of the shortest pulse (degrees)
+    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # the angle of the longest pulse (degrees)
+    starting_position_deg: float | None = (
+        None  # where it goes when it starts; not driven until the first move if not given
+    )
+    frequency_hz: Annotated[int, msgspec.Meta(ge=50, le=450)] = 300  # pulses per second; analog servos need 50
+    pwm_resolution: Annotated[int, msgspec.Meta(ge=0)] = 0  # steps of one period that the board can make; 0: not known
+    min_width_us: Annotated[int, msgspec.Meta(gt=0)] = 500  # the shortest pulse (µs)
+    max_width_us: Annotated[int, msgspec.Meta(gt=0)] = 2500  # the longest pulse (µs)
+    speed_deg_per_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the greatest speed (degrees per second); 0: its own
+    at_stop: Literal["hold", "release"] = "hold"  # stop holds the angle, or ends the pulses so that it gives way
+
+    def __post_init__(self) -> None:
+        if self.min_angle_deg >= self.max_angle_deg:
+            raise ValueError(f"min_angle_deg {self.min_angle_deg:g} is not below max_angle_deg {self.max_angle_deg:g}")
+        if self.min_width_us >= self.max_width_us:
+            raise ValueError(f"min_width_us {self.min_width_us} is not below max_width_us {self.max_width_us}")
+        if self.max_width_us * self.frequency_hz > 1_000_000:
+            raise ValueError(
+                f"a pulse of {self.max_width_us} µs is longer than a period at {self.frequency_hz} Hz: "
+                f"use at most {1_000_000 // self.max_width_us} Hz"
+            )
+        start = self.starting_position_deg
+        if start is not None and not self.min_angle_deg <= start <= self.max_angle_deg:
+            raise ValueError(
+                f"starting_position_deg {start:g} is not within {self.min_angle_deg:g} to {self.max_angle_deg:g}"
+            )
+
+    def duty(self, angle: float) -> float:
+        """Share of a period that the pulse of `angle` takes, as exactly as the board can make it."""
+        share = (angle - self.min_angle_deg) / (self.max_angle_deg - self.min_angle_deg)
+        width = self.min_width_us + share * (self.max_width_us - self.min_width_us)
+        duty = width * self.frequency_hz / 1_000_000
+        return round(duty * self.pwm_resolution) / self.pwm_resolution if self.pwm_resolution else duty
+
+    def requires(self) -> list[str]:
+        """Its board."""
+        return [self.board]
+
+
+class GpioServo(Servo):
+    """A servo tells nobody where it is: the position is the angle of the pulses.
+
+    Without `speed_deg_per_s` a move returns as soon as the pulses say the new angle, while the servo still turns. When
+    the driver stops, the pulses end: the servo gives way.
+    """
+
+    Config: ClassVar[type[Attributes]] = GpioServoConfig
+    _angle: float | None = None  # nothing was commanded yet
+
+    async def run(self, *, task_status: Started) -> None:
+        """Own the pin. No pulses first and last."""
+        config: GpioServoConfig = self.attributes
+        self._board = board = self.dependency(Board, config.board)
+        self._motion = OneMotion()
+        self._pulsing = False
+        with self.reserve(board.identify(config.pin)):
+            try:
+                await self._release()
+                await board.set_pwm_frequency(config.pin, config.frequency_hz)
+                if config.starting_position_deg is not None:
+                    await self._point(config.starting_position_deg)
+                task_status.started()
+                await trio.sleep_forever()
+            finally:
+                await at_rest(self._release)
+
+    async def _release(self) -> None:
+        await self._board.set_pwm(self.attributes.pin, 0.0)
+        self._pulsing = False
+
+    async def _point(self, angle: float) -> None:
+        config: GpioServoConfig = self.attributes
+        await self._board.set_pwm(config.pin, config.duty(angle))
+        self._angle = angle
+        self._pulsing = True
+
+    async def _halt(self) -> None:
+        if self.attributes.at_stop == "release":
+            await self._release()
+
+    async def move(self, angle_deg: int, *, extra: Extra = None) -> None:
+        """Turn to the angle, within `speed_deg_per_s`. The first move has no known beginning and is not limited."""
+        config: GpioServoConfig = self.attributes
+        if not config.min_angle_deg <= angle_deg <= config.max_angle_deg:
+            raise MachineError(
+                f"{self.name}: an angle of {angle_deg} degrees is out of reach",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {config.min_angle_deg:g} to {config.max_angle_deg:g}",
+            )
+        async with self._motion.begin(self._halt):
+            if self._angle is not None and config.speed_deg_per_s:
+                await self._glide(self._angle, angle_deg, config.speed_deg_per_s)
+            else:
+                await self._point(angle_deg)
+
+    async def _glide(self, start: float, end: float, speed: float) -> None:
+        done = 0.0
+        async with self.hardware.ticks(GLIDE_PERIOD) as beats:
+            async for passed in beats:
+                done += speed * GLIDE_PERIOD * passed
+                if done >= abs(end - start):
+                    break
+                await self._point(start + math.copysign(done, end - start))
+        await self._point(end)
+
+    async def get_position(self, *, extra: Extra = None) -> int:
+        """The angle of the pulses, rounded. PRECONDITION before the first move."""
+        await trio.lowlevel.checkpoint()
+        if self._angle is None:
+            raise MachineError(
+                f"{self.name} was not moved yet, so nobody knows where it is",
+                kind=ErrorKind.PRECONDITION,
+                remedy="move it, or configure starting_position_deg",
+            )
+        return round(self._angle)
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """End a limited movement where it is; then hold, or give way, as `at_stop` says."""
+        await self._motion.overtake()
+        await self._halt()
+
+    async def is_moving(self) -> bool:
+        """True during a limited movement."""
+        await trio.lowlevel.checkpoint()
+        return self._motion.running
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """The angle, and whether there are pulses."""
+        return {"angle_deg": self._angle, "pulses": self._pulsing}

@@ -1,0 +1,263 @@
+"""Motor `gpiostepper`: a stepping motor behind a driver chip with step and direction inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+import trio
+
+from hal.control.trajectory import Motion, at_speed, to_place
+from runtime.builtin.gpio.drive import check_rpm, check_way
+from runtime.builtin.gpio.pursuit import Goal, Pursuit
+from runtime.builtin.motion import HALT_TIME, at_rest, every, finite
+from runtime.components.board import Board
+from runtime.components.motor import Motor, MotorProperties, Powered
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+
+MAX_STEP_RATE: Final = 2000.0  # steps per second; above it beats come late too often. docs/howto/drive-a-motor.md
+MAX_BEATS: Final = 8  # of the control loop for a step at full speed: ramps are smoother with more
+FEWEST_BEATS: Final = 2  # one with the step input high, one with it low
+BEAT_RATE: Final = MAX_STEP_RATE * FEWEST_BEATS  # Hz
+LONGEST_PERIOD: Final = 0.02  # seconds between beats, so that a slow motor obeys as soon
+STOP_TIME: Final = 1.0  # seconds that stopping may take at most, however gentle the configured acceleration is
+
+
+class StepperPins(msgspec.Struct, kw_only=True, frozen=True):
+    """Pins of the board that are wired to the driver chip."""
+
+    step: str  # a rise is a step
+    dir: str  # high is forward
+    en_high: str = ""  # enables the chip: high while it is powered
+    en_low: str = ""  # enables the chip: low while it is powered
+
+    def __post_init__(self) -> None:
+        if len(set(self.all())) != len(self.all()):
+            raise ValueError("a pin is named twice")
+
+    def all(self) -> list[str]:
+        """Every pin that is given."""
+        return [pin for pin in (self.step, self.dir, self.en_high, self.en_low) if pin]
+
+
+class GpioStepperConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a stepping motor on pins."""
+
+    board: str  # name of the board with the pins
+    pins: StepperPins  # pins of that board
+    ticks_per_rotation: Annotated[int, msgspec.Meta(gt=0)] = 200  # full steps of one revolution
+    microsteps: Annotated[int, msgspec.Meta(gt=0)] = 1  # steps of the driver chip for each full step, as it is set
+    max_rpm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the greatest speed, per minute; 0: 2000 steps per second
+    acceleration_rpm_per_s: Annotated[float, msgspec.Meta(ge=0)] = 300.0  # change of speed by second; 0: at once
+    stepper_delay_usec: Annotated[int, msgspec.Meta(ge=0)] = 0  # the least time (µs) of the step input high, and low
+    idle: Literal["release", "hold"] = "release"  # at rest: release takes the power away, hold keeps the torque
+
+    def __post_init__(self) -> None:
+        if self.max_rpm * self.steps / 60 > self.step_rate * (1 + 1e-9):
+            raise ValueError(
+                f"max_rpm {self.max_rpm:g} at {self.steps} steps per revolution is more than {self.step_rate:g} steps "
+                f"per second: use at most {self.step_rate * 60 / self.steps:g}, or fewer microsteps"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Steps of one revolution."""
+        return self.ticks_per_rotation * self.microsteps
+
+    @property
+    def step_rate(self) -> float:
+        """Steps per second that are possible at most."""
+        return min(MAX_STEP_RATE, 500_000 / self.stepper_delay_usec) if self.stepper_delay_usec else MAX_STEP_RATE
+
+    def requires(self) -> list[str]:
+        """Its board."""
+        return [self.board]
+
+
+class GpioStepper(Motor):
+    """Steps are counted one by one, so the position is exact as long as the motor follows.
+
+    Unpowered from start to the first command, and when it stops. A command that comes while it turns is obeyed within
+    the acceleration. When the computer is late with a beat, the motor turns slower for that moment, never faster: no
+    step is made up for in haste. The status says how many beats came late.
+    """
+
+    Config: ClassVar[type[Attributes]] = GpioStepperConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """Own the pins."""
+        config: GpioStepperConfig = self.attributes
+        self._board = board = self.dependency(Board, config.board)
+        self.top_rpm = config.max_rpm or config.step_rate * 60 / config.steps
+        self._acceleration = config.acceleration_rpm_per_s / 60 * config.steps or math.inf
+        self._turn = trio.Lock()  # commands are obeyed in the order in which they came
+        self._braking = math.inf  # steps per second by second, of the newest stop
+        self._motion = Motion(0.0)  # in steps
+        self._steps = self._zero = 0
+        self._late = 0
+        self._high = self._enabled = False
+        self._forward: bool | None = None  # level of `dir`
+        self._pursuit = Pursuit(
+            ticks=self.hardware.ticks, begin=self._begin, step=self._step, rest=self._rest, log=self.log
+        )
+        with self.reserve(*(board.identify(pin) for pin in config.pins.all())):
+            try:
+                await self._release()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._pursuit.run)
+                    task_status.started()
+            finally:
+                await at_rest(self._release)
+
+    async def _release(self) -> None:
+        """Step input low, no power: all of it, even if a part fails."""
+        pins: StepperPins = self.attributes.pins
+        await every(lambda: self._board.set_gpio(pins.step, False), lambda: self._enable(False))
+        self._high = False
+
+    async def _enable(self, on: bool) -> None:
+        pins: StepperPins = self.attributes.pins
+        self._enabled = on
+        if pins.en_high:
+            await self._board.set_gpio(pins.en_high, on)
+        if pins.en_low:
+            await self._board.set_gpio(pins.en_low, not on)
+
+    async def _begin(self) -> None:
+        await self._enable(True)
+
+    async def _rest(self) -> None:
+        self._motion = Motion(float(self._steps))
+        if self.attributes.idle == "release":
+            await self._release()
+        elif self._high:
+            await self._board.set_gpio(self.attributes.pins.step, False)
+            self._high = False
+
+    async def _step(self, goal: Goal, beats: int) -> bool:
+        self._late += beats - 1
+        dt = goal.period
+        if goal.place is not None:
+            self._motion = to_place(self._motion, goal.place, goal.speed, self._acceleration, dt)
+        else:
+            self._motion = at_speed(self._motion, goal.speed, self._acceleration if goal.speed else self._braking, dt)
+        if self._high:
+            await self._board.set_gpio(self.attributes.pins.step, False)
+            self._high = False
+            return False
+        due = math.floor(self._motion.position + 0.5) - self._steps
+        if due == 0:
+            return self._motion.velocity == 0 and (goal.speed == 0 or goal.place == self._motion.position)
+        if self._forward is not (due > 0):
+            await self._board.set_gpio(self.attributes.pins.dir, due > 0)
+            self._forward = due > 0
+            return False
+        await self._rise(1 if due > 0 else -1)
+        return False
+
+    async def _rise(self, way: int) -> None:
+        """One step, counted whoever is being cancelled."""
+        with trio.move_on_after(HALT_TIME, shield=True) as limit:
+            await self._board.set_gpio(self.attributes.pins.step, True)
+            self._steps += way
+            self._high = True
+        if limit.cancelled_caught:
+            raise MachineError(
+                f"{self.name}: {self._board.name} did not answer within {HALT_TIME:g} s",
+                kind=ErrorKind.TIMEOUT,
+                remedy="check the board; the position may be wrong by one step",
+            )
+
+    def _goal(self, rpm: float, place: int | None = None) -> Goal:
+        """Fast enough beats for this speed, and for the present one, which is to be changed."""
+        top = self.top_rpm
+        if abs(rpm) > top:
+            self.log.warning("speed limited", asked_rpm=rpm, max_rpm=top)
+        speed = max(-top, min(top, rpm)) / 60 * self.attributes.steps
+        rate = max(abs(speed), abs(self._motion.velocity))
+        beats = max(FEWEST_BEATS, min(MAX_BEATS, math.floor(BEAT_RATE / rate))) if rate else MAX_BEATS
+        period = min(LONGEST_PERIOD, 1 / (rate * beats)) if rate else LONGEST_PERIOD
+        return Goal(speed, period, None if place is None else float(place))
+
+    async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
+        """The same share of the greatest speed; 0 stops."""
+        finite("the power", power_pct)
+        if power_pct == 0:
+            await self.stop()
+        else:
+            async with self._turn:
+                self._pursuit.pursue(self._goal(max(-1.0, min(1.0, power_pct)) * self.top_rpm))
+
+    async def set_rpm(self, rpm: float, *, extra: Extra = None) -> None:
+        """Turn at a speed."""
+        check_rpm(str(self.name), rpm)
+        async with self._turn:
+            self._pursuit.pursue(self._goal(rpm))
+
+    async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
+        """Turn by whole steps, the nearest number to what is asked for."""
+        check_rpm(str(self.name), rpm)
+        check_way(str(self.name), revolutions)
+        way = round(math.copysign(revolutions, rpm * revolutions) * self.attributes.steps)
+        async with self._turn:
+            goal = self._goal(abs(rpm), self._steps + way)
+            self._pursuit.pursue(goal)
+        await self._pursuit.wait(goal, self.stop)
+
+    async def go_to(self, rpm: float, position_revolutions: float, *, extra: Extra = None) -> None:
+        """Turn to the step nearest to a position."""
+        check_rpm(str(self.name), rpm)
+        finite("the position", position_revolutions)
+        async with self._turn:
+            goal = self._goal(abs(rpm), round(position_revolutions * self.attributes.steps) + self._zero)
+            self._pursuit.pursue(goal)
+        await self._pursuit.wait(goal, self.stop)
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Slow down and rest, within a second; returns when at rest, or when a newer command has taken over."""
+        async with self._turn:
+            if self._pursuit.goal is None:
+                await self._rest()
+                return
+            self._braking = max(self._acceleration, abs(self._motion.velocity) / STOP_TIME)
+            goal = self._goal(0.0)
+            self._pursuit.pursue(goal)
+        try:
+            await self._pursuit.wait(goal)
+        except MachineError as error:
+            if error.kind is not ErrorKind.CANCELLED:
+                raise
+
+    async def reset_zero_position(self, offset: float, *, extra: Extra = None) -> None:
+        """Call the present position `-offset`, to the nearest step."""
+        finite("the offset", offset)
+        await trio.lowlevel.checkpoint()
+        self._zero = self._steps + round(offset * self.attributes.steps)
+
+    async def get_position(self, *, extra: Extra = None) -> float:
+        """Revolutions from zero, by the steps that were made."""
+        await trio.lowlevel.checkpoint()
+        return float((self._steps - self._zero) / self.attributes.steps)
+
+    async def get_properties(self, *, extra: Extra = None) -> MotorProperties:
+        """It counts its steps."""
+        await trio.lowlevel.checkpoint()
+        return MotorProperties(position_reporting=True)
+
+    async def is_powered(self, *, extra: Extra = None) -> Powered:
+        """Whether the chip is enabled; the power is the share of the greatest speed."""
+        await trio.lowlevel.checkpoint()
+        share = self._motion.velocity * 60 / self.attributes.steps / self.top_rpm
+        return Powered(is_on=self._enabled, power_pct=max(-1.0, min(1.0, share)))
+
+    async def is_moving(self) -> bool:
+        """True while it turns or is about to."""
+        await trio.lowlevel.checkpoint()
+        return self._pursuit.goal is not None
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """Steps made since the start, and beats of the control loop that came late."""
+        return {"steps": self._steps, "late_beats": self._late}

@@ -1,0 +1,169 @@
+"""Base `wheeled`: two rows of wheels, each wheel with a motor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.control.differential import Chassis, Sides, mix
+from runtime.builtin.gpio.drive import MIN_RPM
+from runtime.builtin.motion import OneMotion, at_rest, every, finite
+from runtime.builtin.together import together
+from runtime.components.base import Base, BaseProperties
+from runtime.components.motor import Motor
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import Vector3
+
+NO_POWER: Final = 1e-9  # rounding, not a wish
+
+
+class WheeledConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a wheeled base."""
+
+    left: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the left
+    right: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the right
+    width_mm: Annotated[float, msgspec.Meta(gt=0)]  # between the middles of left and right wheels
+    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)]  # way of one revolution
+    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when the base turns
+
+    def __post_init__(self) -> None:
+        names = [*self.left, *self.right]
+        if len(set(names)) != len(names):
+            raise ValueError("a motor is named twice in left and right")
+
+    def requires(self) -> list[str]:
+        """Its motors."""
+        return [*self.left, *self.right]
+
+
+class WheeledBase(Base):
+    """The newest command wins; the overtaken one fails with CANCELLED, and the wheels rest in between.
+
+    If a wheel fails, the others are stopped. A speed that a motor cannot reach is limited by the motor, which bends the
+    way.
+    """
+
+    Config: ClassVar[type[Attributes]] = WheeledConfig
+    left: Sequence[Motor]
+    right: Sequence[Motor]
+
+    async def run(self, *, task_status: Started) -> None:
+        """Take the motors; stop them at the end."""
+        config: WheeledConfig = self.attributes
+        self.take(
+            [self.dependency(Motor, name) for name in config.left],
+            [self.dependency(Motor, name) for name in config.right],
+        )
+        try:
+            task_status.started()
+            await trio.sleep_forever()
+        finally:
+            await at_rest(self.halt)
+
+    def take(self, left: Sequence[Motor], right: Sequence[Motor]) -> None:
+        """Drive with these motors."""
+        self.left, self.right = left, right
+        self._motion = OneMotion()
+
+    @property
+    def chassis(self) -> Chassis:
+        """Its dimensions."""
+        config = self.attributes
+        return Chassis(config.width_mm, config.wheel_circumference_mm, config.spin_slip_factor)
+
+    async def begin(self) -> None:
+        """A checkpoint before each command."""
+        await trio.lowlevel.checkpoint()
+
+    async def halt(self) -> None:
+        """Stop every wheel, also if one cannot be stopped."""
+        await every(*(motor.stop for motor in (*self.left, *self.right)))
+
+    async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
+        """Drive exactly that way."""
+        self._check(distance_mm, mm_per_sec)
+        await self.begin()
+        way = self.chassis.straight(math.copysign(distance_mm, distance_mm * mm_per_sec))
+        await self._go_for(way, self.chassis.straight(abs(mm_per_sec)))
+
+    async def spin(self, angle_deg: float, degs_per_sec: float, *, extra: Extra = None) -> None:
+        """Turn on the spot by exactly that angle."""
+        self._check(angle_deg, degs_per_sec)
+        await self.begin()
+        way = self.chassis.turn(math.copysign(angle_deg, angle_deg * degs_per_sec))
+        await self._go_for(way, self.chassis.turn(abs(degs_per_sec)))
+
+    async def _go_for(self, way: Sides, speed: Sides) -> None:
+        """Turn the wheels by `way` revolutions, at the magnitude of `speed` revolutions per second."""
+        async with self._motion.begin(self.halt):
+            await together(
+                *(partial(motor.go_for, abs(speed.left) * 60, way.left) for motor in self.left),
+                *(partial(motor.go_for, abs(speed.right) * 60, way.right) for motor in self.right),
+            )
+
+    def _check(self, way: float, speed: float) -> None:
+        finite("the way", way)
+        finite("the speed", speed)
+        if not way or not speed:
+            raise MachineError(
+                f"{self.name}: a way of {way:g} at a speed of {speed:g}",
+                kind=ErrorKind.INVALID,
+                remedy="call stop instead",
+            )
+
+    async def set_power(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
+        """Power to the left wheels is `linear.y - angular.z`, to the right ones the sum, both scaled down to 1."""
+        finite("the power", linear.y, angular.z)
+        await self.begin()
+        await self._each("set_power", mix(linear.y, angular.z), NO_POWER)
+
+    async def set_velocity(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
+        """Wheel speeds for that velocity. Wheels that would turn at less than 0.1 rpm rest."""
+        finite("the velocity", linear.y, angular.z)
+        await self.begin()
+        wheels = self.chassis.arc(linear.y, angular.z)
+        await self._each("set_rpm", Sides(wheels.left * 60, wheels.right * 60), MIN_RPM)
+
+    async def _each(self, method: str, values: Sides, least: float) -> None:
+        async with self._motion.begin(self.halt):
+            await together(
+                *(
+                    motor.stop if abs(value) < least else partial(getattr(motor, method), value)
+                    for motors, value in zip((self.left, self.right), values, strict=True)
+                    for motor in motors
+                )
+            )
+
+    async def get_properties(self, *, extra: Extra = None) -> BaseProperties:
+        """It turns on the spot."""
+        await self.begin()
+        config = self.attributes
+        return BaseProperties(
+            width_meters=config.width_mm / 1000,
+            turning_radius_meters=0.0,
+            wheel_circumference_meters=config.wheel_circumference_mm / 1000,
+        )
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Stop every wheel; returns when they rest, or when a newer command has taken over."""
+        await self.begin()
+        try:
+            async with self._motion.begin(self.halt):
+                await self.halt()
+        except MachineError as error:
+            if error.kind is not ErrorKind.CANCELLED:
+                raise
+
+    async def is_moving(self) -> bool:
+        """True while a wheel turns."""
+        await self.begin()
+        for motor in (*self.left, *self.right):
+            if await motor.is_moving():
+                return True
+        return False
