@@ -25,7 +25,7 @@ from schema.errors import MachineError
 
 SCAN_LIMIT: Final = 10.0  # seconds for one bus; a free one takes a tenth of a second, a stuck one a second an address
 DISPLAY: Final = re.compile(
-    r"gmbus|dpddc|ddc|aux |nvidia i2c|amdgpu|radeon|nvkm|drm|hdmi|fef0[49]500\.i2c", re.IGNORECASE
+    r"gmbus|dpddc|ddc|aux |nvidia i2c|amdgpu|radeon|nvkm|drm|hdmi|fef0[49]500\.i2c|107d5082[08]0\.i2c", re.IGNORECASE
 )
 """Adapters of screens and graphics cards: nothing of ours is there, and some screens take a question amiss."""
 
