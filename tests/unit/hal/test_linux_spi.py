@@ -196,6 +196,9 @@ async def test_a_device_that_was_gone_is_opened_again_with_its_settings(driver: 
         with pytest.raises(HalError, match="there is no such node"):
             await device.transfer(b"x")
         driver.plug("spidev0.0")
+        driver.fail[spi.SPI_IOC_WR_MAX_SPEED_HZ & 0xFFFF] = errno.EINVAL
+        with pytest.raises(HalError, match="1000000 Hz"):
+            await device.transfer(b"x")
         driver.requests.clear()
         assert await device.transfer(b"x") == [b"x"]
         assert driver.requests[0] == (spi.SPI_IOC_WR_MODE32, struct.pack("=I", 3))
