@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
 LIMIT: Final = 200_000  # points of a channel that are kept; later ones are counted
@@ -79,7 +79,9 @@ class Recorder:
             channel.points.append((self.elapsed(), float(value)))
 
     def add_all(self, prefix: str, value: Any) -> None:
-        """Record whatever numbers are in `value`, a number or a mapping of numbers, under `prefix`."""
+        """Record whatever numbers are in `value`, a number, a mapping or a dataclass of numbers, under `prefix`."""
+        if is_dataclass(value):
+            value = {one.name: getattr(value, one.name) for one in fields(value)}
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.add_all(f"{prefix} {key}", item)

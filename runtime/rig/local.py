@@ -15,7 +15,7 @@ from runtime.machine import Machine
 from runtime.memory import MemoryMachine, open_machine
 from runtime.rig.artefacts import LogSink
 from runtime.rig.faults import Bench, SimBench
-from runtime.rig.outputs import WatchedLinux, WatchedSim
+from runtime.rig.outputs import Outputs, WatchedLinux, WatchedSim
 from runtime.rig.plant import LocalPlant, PlantLink
 from runtime.rig.setup import Backend, Setup
 from schema.errors import ErrorKind, MachineError
@@ -52,7 +52,21 @@ async def _open(
             yield local
             await local.stop()
     finally:
+        setup.unsafe.extend(_unsafe(setup.outputs, hardware))
         logs.close()
+
+
+def _unsafe(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:
+    """What is wrong after the stop: still driven, not at its safe level, or left on the bench."""
+    wrong = outputs.unsafe()
+    if isinstance(hardware, SimHardware):
+        wrong += [
+            f"{state.name} is {state.level:d} after the stop; its safe level is {state.safe:d}"
+            for state in hardware.lines.outputs()
+            if state.level != state.safe
+        ]
+        wrong += [f"{device.name} was left on the bench" for device in hardware.world.devices()]
+    return wrong
 
 
 class LocalMachine:
@@ -137,18 +151,3 @@ class LocalMachine:
         finally:
             self.hardware.power_on()
         await self.start()
-
-    async def make_safe(self) -> list[str]:
-        """Stop it; then what is still driven, or not at its safe level, or left on the bench."""
-        await self.stop()
-        return self.unsafe()
-
-    def unsafe(self) -> list[str]:
-        """What is wrong after the stop."""
-        wrong = self._setup.outputs.unsafe()
-        if isinstance(self.hardware, SimHardware):
-            for state in self.hardware.lines.outputs():
-                if state.level != state.safe:
-                    wrong.append(f"{state.name} is {state.level:d} after the stop; its safe level is {state.safe:d}")
-            wrong += [f"{device.name} was left on the bench" for device in self.hardware.world.devices()]
-        return wrong

@@ -29,8 +29,11 @@ async def open_address(setup: Setup) -> AsyncIterator[Backend]:
     """The machine at the address; its configuration is its own, and has to have what the test's has."""
     async with Channel(setup.kind, credentials=_credentials()) as channel, open_session(channel) as client:
         await wait_ready(client, setup.document)
-        backend = RemoteMachine(client)
-        yield backend
+        try:
+            yield RemoteMachine(client)
+        finally:
+            with trio.CancelScope(shield=True):
+                setup.unsafe.extend(await stop_everything(client))
 
 
 def _credentials() -> ApiKey | None:
@@ -105,13 +108,9 @@ class RemoteMachine:
         """A machine at an address has no power switch."""
         raise MachineError("the rig has no power switch for this machine", kind=ErrorKind.UNSUPPORTED)
 
-    async def make_safe(self) -> list[str]:
-        """StopAll, then ask each actuator whether it rests."""
-        return await stop_everything(self.client)
-
 
 async def stop_everything(client: ApiClient) -> list[str]:
-    """Stop whatever moves, and say what could not be stopped."""
+    """StopAll, then ask each actuator whether it rests; what could not be stopped, in words. Bounded by SAFE_LIMIT."""
     from runtime.apis import base_of
     from runtime.resource import Actuator
 

@@ -22,7 +22,8 @@ from schema.errors import ErrorKind, MachineError
 class Setup:
     """One test's wishes: the machine's document, the plant beside it, and what they are connected to here.
 
-    `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name.
+    `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name. `unsafe` is
+    filled when everything has stopped: what is not at its safe level, in words.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Setup:
     seed: int
     artefacts: Artefacts
     outputs: Outputs
+    unsafe: list[str]
 
 
 class Backend(Protocol):
@@ -56,12 +58,10 @@ class Backend(Protocol):
     def power_loss(self) -> Context:
         """The computer of the machine has no power inside, and starts again at the end."""
 
-    async def make_safe(self) -> list[str]:
-        """Bring everything to its safe state, in order; what could not be, in words."""
-
 
 Provider: TypeAlias = Callable[[Setup], AbstractAsyncContextManager[Backend]]
-"""Starts the machine; every resource was tried once when the context begins. Leaving it stops the machine in order."""
+"""Starts the machine; every resource was tried once when the context begins. Leaving it stops the machine in order
+and adds to `setup.unsafe` what could not be brought to its safe level."""
 
 
 def read_document(config: object, folder: Path) -> dict[str, Any]:
