@@ -23,6 +23,12 @@ def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path)
 
 
+def watches() -> int:
+    """How many users of inotify this process has."""
+    links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return links.count("anon_inode:inotify")
+
+
 async def failure(bus: I2cBus, address: int, *steps: bytes | int) -> HalError:
     with pytest.raises(HalError) as caught:
         await bus.transaction(address, *steps)
@@ -207,8 +213,7 @@ async def test_an_adapter_unplugged_while_idle_wakes_everybody_who_waits(kernel:
             for one in (bus, bus, same):
                 nursery.start_soon(wait, one)
             await wait_all_tasks_blocked()
-            watching = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
-            assert watching.count("anon_inode:inotify") == 1  # the system grants a user few of them
+            assert watches() == 1  # the system grants a user few of them
             (kernel.dev / "null").touch()  # something else in /dev
             (kernel.dev / "null").unlink()
             await wait_all_tasks_blocked(0.01)
@@ -265,12 +270,21 @@ async def test_after_being_told_of_the_loss_everybody_finds_the_adapter_again(ke
         with pytest.raises(HalError):
             await bus.lost()
         kernel.plug(8, "i2c-tiny-usb at bus 001 device 004", PlainAdapter(0x48))
-        async with kernel.buses.open("tiny-usb") as again:
-            assert again is bus
         assert await bus.transaction(0x48, b"\x07", 1) == [b"\x07"]
         with trio.move_on_after(0.01):
             await bus.lost()
             raise AssertionError
+
+
+async def test_who_opens_it_again_by_the_same_name_shares_it_with_those_who_stayed(kernel: Kernel) -> None:
+    kernel.plug(7, "i2c-tiny-usb at bus 001 device 003", PlainAdapter(0x48))
+    async with kernel.buses.open("tiny-usb") as bus:
+        kernel.unplug(7)
+        with pytest.raises(HalError):
+            await bus.lost()
+        kernel.plug(8, "i2c-tiny-usb at bus 001 device 004", PlainAdapter(0x48))
+        async with kernel.buses.open("tiny-usb") as again:
+            assert again is bus
 
 
 async def test_an_adapter_that_fails_because_it_was_unplugged_is_gone(kernel: Kernel) -> None:
