@@ -82,7 +82,7 @@ async def read_channel(registers: Registers, inputs: int | str, full_scale: floa
     """One conversion of a channel (0 to 3, against ground) or a pair ("0-1"): a signed count.
 
     Nothing is kept between calls, so a chip that was without power needs nothing; but two calls must not overlap, hold
-    a lock. Takes one conversion time, 1/rate. ValueError for what the chip does not have; HalError of the bus, and
+    a lock, and the chip must be in power-down, as after power-up and `Ads1115.configure`. Takes one conversion time, 1/rate. ValueError for what the chip does not have; HalError of the bus, and
     (bus) if what answers is no such chip, (timeout) if it never finishes.
     """
     word = config_word(str(inputs), full_scale, rate, model)
@@ -119,7 +119,9 @@ class Ads1115(Chip):
             raise self.stranger(f"its configuration reads 0x{value:04x}")
 
     async def configure(self) -> None:
-        """One conversion, to see that it works."""
+        """Power-down, whatever another program left, then one conversion to see that it works."""
+        word = config_word("0", self.full_scale, self.rate, self.model)
+        await self.registers.write_int(CONFIG, word & ~START, 2)
         await self.read_channel(0)
 
     async def read_channel(self, inputs: int | str) -> int:

@@ -72,7 +72,7 @@ class Ads1115Target(WideRegisters):
         self._config = word & 0x7FFF
         if not word & 0x0100:
             self._done = self._clock() + self._period()
-        elif was_continuous and self._done is not None:
-            self._done = None
-        if word & 0x0100 and word & 0x8000 and self._done is None:
+        elif was_continuous:
+            self._done = None  # OS counts in power-down only, so this starts nothing
+        elif word & 0x8000 and self._done is None:
             self._done = self._clock() + self._period()
