@@ -103,7 +103,7 @@ async def test_one_that_was_without_power_is_woken_up_again(autojump_clock: Mock
 
 
 @pytest.mark.parametrize(
-    ("identity", "words"), [(0x98, "which is an ICM-20689"), (0x00, "0x68 may also be DS1307 or DS3231")]
+    ("identity", "words"), [(0x98, "which is an ICM-20689"), (0x00, "0x68 may also be PCA9685 or DS1307 or DS3231")]
 )
 async def test_another_chip_is_named(autojump_clock: MockClock, identity: int, words: str) -> None:
     target = Mpu6050Target(who_am_i=identity)
