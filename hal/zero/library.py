@@ -1,0 +1,48 @@
+"""gpiozero itself, which is an extra of this project, and the pin factory that it would use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hal.errors import Fault, HalError
+
+
+def default_factory() -> Any:
+    """The factory of `Device.pin_factory`, chosen as gpiozero chooses: GPIOZERO_PIN_FACTORY, or what is installed.
+
+    HalError (unsupported) without gpiozero, or without a library that it can use here.
+    """
+    try:
+        from gpiozero import Device
+        from gpiozero.exc import GPIOZeroError
+    except ImportError as error:
+        raise HalError(
+            f"gpiozero cannot be imported: {error}",
+            Fault.UNSUPPORTED,
+            remedy='install it: pip install "machine-runtime[gpiozero]"',
+        ) from error
+    try:
+        Device.ensure_pin_factory()
+    except (GPIOZeroError, ImportError, OSError) as error:
+        raise HalError(
+            f"gpiozero finds no way to the pins: {error or type(error).__name__}",
+            Fault.UNSUPPORTED,
+            remedy="install lgpio, or name a pin factory in GPIOZERO_PIN_FACTORY",
+        ) from error
+    return Device.pin_factory
+
+
+def refused(error: Exception, what: str) -> HalError:
+    """What gpiozero said about `what`, as an error of hardware. Raise the result `from error`."""
+    from gpiozero import exc
+
+    text = f"{what}: {error or type(error).__name__}"
+    if isinstance(error, exc.GPIOPinInUse):
+        return HalError(text, Fault.BUSY, remedy="close the gpiozero device that uses it")
+    if isinstance(error, exc.PinInvalidPin):
+        return HalError(text, Fault.GONE, remedy="name a pin that the pin factory has")
+    if isinstance(error, (exc.GPIOZeroError, ValueError)):
+        return HalError(text, Fault.UNSUPPORTED, remedy="choose another pin, or another pin factory")
+    if isinstance(error, OSError):
+        return HalError.of(error, what, group="gpio")
+    return HalError(text, Fault.BUS)
