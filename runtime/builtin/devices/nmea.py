@@ -117,7 +117,7 @@ class Nmea(MovementSensor):
         raise Unsupported(f"{self.name} does not measure rotation")
 
     async def get_accuracy(self, *, extra: Extra = None) -> Accuracy:
-        """Dilutions of precision, quality of the fix; standard deviations (`latitude_m`...) if the receiver tells them."""
+        """Dilutions of precision, quality of the fix; standard deviations (`latitude_m`...) if it tells them."""
         await trio.lowlevel.checkpoint()
         quality: int = self._need("quality", "fix")
         error = self._get("error")

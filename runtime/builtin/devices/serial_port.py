@@ -89,7 +89,7 @@ class SerialPort(Generic):
         keys = Keys(command, _KEYS, str(self.name))
         encoding = keys.choice("encoding", ("utf-8", "latin-1", "base64"), self.attributes.encoding)
         limit = seconds(command, "timeout_s", PATIENCE)
-        asked = [key for key in _READS if command.get(key) not in (None, False)]
+        asked = [key for key in _READS if key in command and command[key] is not False]
         if len(asked) > 1:
             raise MachineError(
                 f"{' and '.join(asked)} in one command", kind=ErrorKind.INVALID, remedy="use one of them"

@@ -1,0 +1,129 @@
+"""Generic `usb`: a raw USB device, spoken to by commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import trio
+
+from hal.ports.usb import UsbDevice, UsbIdentity
+from runtime.builtin.devices.attributes import usb_number
+from runtime.builtin.devices.commands import Encoding, Keys, decoded, encoded, seconds, whole
+from runtime.components.generic import Generic
+from runtime.resource import Attributes, Started
+from schema.errors import ErrorKind, MachineError
+
+PATIENCE: Final = 5.0  # seconds that a transfer may take
+LARGEST: Final = 1024 * 1024  # bytes of one transfer
+IN: Final = 0x80  # of an endpoint and of a request type: from the device (USB 2.0, tables 9-2 and 9-13)
+_COMMANDS: Final = ("control_in", "control_out", "bulk_read", "bulk_write", "info")
+_SETUP: Final = ("request_type", "request", "value", "index")
+
+
+class UsbConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the raw USB device."""
+
+    vendor_id: str  # in hexadecimal, as lsusb prints it
+    product_id: str  # in hexadecimal
+    serial_number: str = ""  # where several are alike
+    port: str = ""  # the socket, as the kernel calls it: 1-1.4
+    encoding: Encoding = "base64"  # of data in commands: base64, utf-8 or latin-1
+
+    def __post_init__(self) -> None:
+        self.identity()
+
+    def identity(self) -> UsbIdentity:
+        """Which one."""
+        vendor, product = usb_number(self.vendor_id, "vendor_id"), usb_number(self.product_id, "product_id")
+        if vendor is None or product is None:
+            raise ValueError("vendor_id and product_id are four hexadecimal digits each, as lsusb prints them")
+        return UsbIdentity(vendor, product, self.serial_number, self.port)
+
+
+class Usb(Generic):
+    """Has the device alone, without a kernel driver on it. Fails when it is unplugged; the machine tries again."""
+
+    Config: ClassVar[type[Attributes]] = UsbConfig
+    attributes: UsbConfig
+    _device: UsbDevice  # set by run
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready when the device is open; fails with HalError (gone) when it vanishes."""
+        async with self.hardware.usb(self.attributes.identity()) as self._device:
+            task_status.started()
+            await self._device.lost()
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Carry out one transfer.
+
+        `control_in`: {request_type, request, value, index, length}; `control_out`: {request_type, request, value,
+        index, data}; `bulk_read`: {endpoint, length} and `bulk_write`: {endpoint, data}, of bulk and interrupt
+        endpoints; `info`: true. Numbers may be text such as "0x81". `value` and `index` are 0 if not given. Beside it
+        `timeout_s` (5) and `encoding` of data. Answers `data`, or `written` (bytes), or who the device is. TIMEOUT if
+        the device does not answer; a read loses nothing by that.
+        """
+        keys = Keys(command, (*_COMMANDS, "timeout_s", "encoding"), str(self.name))
+        encoding = keys.choice("encoding", ("utf-8", "latin-1", "base64"), self.attributes.encoding)
+        limit = seconds(command, "timeout_s", PATIENCE)
+        asked = [key for key in _COMMANDS if key in command]
+        if len(asked) != 1:
+            raise MachineError("a command is one transfer", kind=ErrorKind.INVALID, remedy=f"use one of {_COMMANDS}")
+        (what,) = asked
+        if what == "info":
+            await trio.lowlevel.checkpoint()
+            return self._info()
+        details = command[what]
+        if not isinstance(details, Mapping):
+            raise MachineError(f"{what} is {details!r}", kind=ErrorKind.INVALID, remedy="give an object")
+        try:
+            with trio.fail_after(limit):
+                return await self._transfer(what, details, encoding)
+        except trio.TooSlowError:
+            raise MachineError(
+                f"{self.name}: the device has not answered {what} within {limit:g} s",
+                kind=ErrorKind.TIMEOUT,
+                remedy="check the endpoint; ask for a longer timeout_s",
+            ) from None
+
+    def _info(self) -> Mapping[str, Any]:
+        one = self._device.identity
+        return {
+            "vendor_id": f"{one.vendor:04x}",
+            "product_id": f"{one.product:04x}",
+            "serial_number": one.serial,
+            "port": one.port,
+        }
+
+    async def _transfer(self, what: str, details: Mapping[str, Any], encoding: Encoding) -> Mapping[str, Any]:
+        device, name = self._device, f"{what} of {self.name}"
+        match what:
+            case "control_in":
+                Keys(details, (*_SETUP, "length"), name)
+                length = whole(details, "length", 0, 0xFFFF)
+                data = await device.control_in(*_setup(details, IN), length)
+                return {"data": encoded(data, encoding)}
+            case "control_out":
+                Keys(details, (*_SETUP, "data"), name)
+                data = decoded(details.get("data", ""), encoding, "data")
+                await device.control_out(*_setup(details, 0), data)
+                return {"written": len(data)}
+            case "bulk_read":
+                Keys(details, ("endpoint", "length"), name)
+                endpoint, length = whole(details, "endpoint", IN | 1, IN | 15), whole(details, "length", 1, LARGEST)
+                return {"data": encoded(await device.read(endpoint, length), encoding)}
+            case _:
+                Keys(details, ("endpoint", "data"), name)
+                data = decoded(details.get("data"), encoding, "data")
+                await device.write(whole(details, "endpoint", 1, 15), data)
+                return {"written": len(data)}
+
+
+def _setup(details: Mapping[str, Any], direction: int) -> tuple[int, int, int, int]:
+    """The setup packet (USB 2.0, table 9-2), whose direction must be that of the command."""
+    return (
+        whole(details, "request_type", direction, direction | 0x7F),
+        whole(details, "request", 0, 0xFF),
+        whole(details, "value", 0, 0xFFFF, 0),
+        whole(details, "index", 0, 0xFFFF, 0),
+    )
