@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import trio
 
-from hal.boards.detect import device_tree
+from hal.boards.detect import device_tree, find_board
 from hal.chips.addresses import chips_at
 from hal.errors import Fault, HalError
 from hal.inventory.buses import i2c_adapters, one_wire, pwm_chips, spi_places
@@ -40,11 +40,12 @@ async def inventory(hardware: Hardware, *, scan: bool = True, root: Path = ROOT)
     result, never an exception. `root` is where /sys, /dev and /proc are; a family that is not on Linux has its board's
     buses only.
     """
-    board = hardware.board()
     if hardware.family not in _ON_LINUX:
+        board = hardware.board()
         buses = tuple(_of_board(number, path) for number, path in enumerate(board.i2c.values()))
         adapters, problems = await _scanned(hardware, buses) if scan else (buses, ())
         return Inventory(Board(board.name, board.title), i2c=adapters, problems=problems)
+    board = find_board(root=root)
     adapters, problems = i2c_adapters(root), ()
     if scan:
         adapters, problems = await _scanned(hardware, adapters)

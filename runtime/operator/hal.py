@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_AT: Final = click.option("--root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
+"""Where /sys, /dev, /proc and /etc are: another folder in tests, and for looking into an image."""
 
 
 def looking(function: Function) -> Function:
@@ -18,6 +20,7 @@ def looking(function: Function) -> Function:
         click.option("--config", "as_config", is_flag=True, help="Print entries for the machine's configuration."),
         click.option("--lines", is_flag=True, help="Show every GPIO line, too."),
         click.option("--no-scan", is_flag=True, help="Do not ask the addresses of I2C buses who answers."),
+        _AT,
     )
     for option in reversed(options):
         function = option(function)
@@ -36,46 +39,47 @@ Examples:
 )
 @looking
 @click.pass_context
-def hal(context: click.Context, as_json: bool, as_config: bool, lines: bool, no_scan: bool) -> None:
+def hal(context: click.Context, as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     """Look at the hardware of this computer; no machine-server is needed.
 
     Without a command as `machine hal list`.
     """
     if context.invoked_subcommand is None:
-        _show(as_json, as_config, lines, no_scan)
+        _show(as_json, as_config, lines, no_scan, root)
 
 
 @hal.command(name="list", epilog="\b\nExample:\n  machine hal list --json --no-scan")
 @looking
-def list_(as_json: bool, as_config: bool, lines: bool, no_scan: bool) -> None:
+def list_(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     """List chips, buses with the addresses that answer, ports and devices.
 
     Addresses are asked as i2cdetect does it; those that a driver of the kernel has are not asked, nor are the buses of
     screens. An entry printed by --config is the most likely one where several models fit; the others are named on
     standard error.
     """
-    _show(as_json, as_config, lines, no_scan)
+    _show(as_json, as_config, lines, no_scan, root)
 
 
-def _show(as_json: bool, as_config: bool, lines: bool, no_scan: bool) -> None:
+def _show(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     if as_json and as_config:
         raise click.UsageError("--config is JSON already: leave --json out")
     from runtime.operator.hal_show import show
 
-    show(as_json=as_json, as_config=as_config, lines=lines, scan=not no_scan)
+    show(root, as_json=as_json, as_config=as_config, lines=lines, scan=not no_scan)
 
 
 @hal.command(epilog="\b\nExample:\n  machine hal check")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option("--no-scan", is_flag=True, help="Do not ask the addresses of I2C buses who answers.")
-def check(as_json: bool, no_scan: bool) -> None:
+@_AT
+def check(as_json: bool, no_scan: bool, root: Path) -> None:
     """Explain what stands in the way of using the hardware, each with its remedy.
 
     Judged for the user who runs it. Exits with 1 if something is wrong; hints do not count.
     """
     from runtime.operator.hal_show import check as do
 
-    raise click.exceptions.Exit(do(as_json=as_json, scan=not no_scan))
+    raise click.exceptions.Exit(do(root, as_json=as_json, scan=not no_scan))
 
 
 @hal.command(epilog="\b\nExamples:\n  machine hal boards\n  machine hal boards raspberry-pi-4")
@@ -94,7 +98,7 @@ def boards(name: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--uninstall", is_flag=True, help="Take the rules away again; groups and their members stay.")
 @click.option("--user", default="", metavar="NAME", help="Make this user a member of the groups.")
-@click.option("--root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
+@_AT
 def install_rules(dry_run: bool, uninstall: bool, user: str, root: Path) -> None:
     """Install the udev rules: groups that may use devices, and stable names under /dev/machine.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 import trio
 
+from hal.boards.detect import find_board
 from hal.inventory.checks import problems
 from hal.inventory.findings import Inventory, Problem
 from hal.inventory.inventory import inventory
@@ -18,9 +20,9 @@ from runtime.operator import tables
 from schema.errors import MachineError
 
 
-def show(*, as_json: bool, as_config: bool, lines: bool, scan: bool) -> None:
+def show(root: Path, *, as_json: bool, as_config: bool, lines: bool, scan: bool) -> None:
     """Look and print."""
-    found, wrong = _look(scan)
+    found, wrong = _look(root, scan)
     if as_config:
         _config(found)
     elif as_json:
@@ -33,9 +35,9 @@ def show(*, as_json: bool, as_config: bool, lines: bool, scan: bool) -> None:
             click.echo(f"\n{count} problem{'s' if count > 1 else ''} in the way: machine hal check")
 
 
-def check(*, as_json: bool, scan: bool) -> int:
+def check(root: Path, *, as_json: bool, scan: bool) -> int:
     """Print what is wrong; 1 if something is."""
-    _, wrong = _look(scan)
+    _, wrong = _look(root, scan)
     if as_json:
         click.echo(tables.one_line(msgspec.to_builtins(wrong)))
     else:
@@ -44,12 +46,12 @@ def check(*, as_json: bool, scan: bool) -> int:
     return int(any(not problem.hint for problem in wrong))
 
 
-def _look(scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
+def _look(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
     hardware = LinuxHardware()
 
     async def main() -> tuple[Inventory, tuple[Problem, ...]]:
-        found = await inventory(hardware, scan=scan)
-        return found, problems(found, hardware.board())
+        found = await inventory(hardware, scan=scan, root=root)
+        return found, problems(found, find_board(root=root), root=root)
 
     try:
         return trio.run(main)

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hal.chips.addresses import CHIPS
 from hal.inventory.findings import Inventory, SerialFinding, UsbFinding
 from runtime.services.discovery import Discovery
 
 _RECEIVERS: Final = {"1546"}
 """USB vendors whose serial ports are satellite receivers: u-blox (usb.org, vendor list)."""
+_UNKNOWABLE: Final = {"at24"}
+"""Models with an attribute that cannot be seen from outside, and that does harm when it is wrong: the size."""
+_PLACES: Final = {chip: len(tuple(addresses)) for chip, addresses in CHIPS}
+"""At how many addresses a chip can be: one that can be anywhere is less likely to be just here."""
 _BUILTIN: Final = "rdk:builtin:"
 
 
@@ -63,8 +68,11 @@ def _i2c(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
             address = f"0x{device.address:02x}"
             where = {"i2c_bus": adapter.best, "i2c_address": address}
             first = True
-            for chip in device.likely:
+            for chip in sorted(device.likely, key=lambda chip: _PLACES.get(chip, 0)):
                 model = chip.lower()
+                if model in _UNKNOWABLE:
+                    first = False
+                    continue
                 for api in apis.get(f"{_BUILTIN}{model}", ()):
                     discovery = Discovery(f"{model}-{device.address:02x}", api, f"{_BUILTIN}{model}", where)
                     yield Entry(discovery, f"{address} on {adapter.path}", not first)
@@ -73,7 +81,7 @@ def _i2c(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
 
 def _serial(port: SerialFinding, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
     where = {"path": port.best}
-    receivers = list(_entry(apis, "movement_sensor", "gps", "gps", where, port.path))
+    receivers = list(_entry(apis, "movement_sensor", "nmea", "gps", where, port.path))
     lines = _entry(apis, "sensor", "serial_line", "serial", {**where, "baud": 115200, "parser": "text"}, port.path)
     if port.vendor in _RECEIVERS:
         yield from receivers
