@@ -6,3 +6,8 @@
 
 The plugin is `runtime.rig.plugin`; docs/howto/test-a-rig.md shows how to use it.
 """
+
+from runtime.rig.faults import Faults as Faults
+from runtime.rig.rig import Rig as Rig
+
+__all__ = ["Faults", "Rig"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -13,6 +13,8 @@ from hal.sim.world import World
 from rpc.api.client import ApiClient
 from runtime.machine import Machine
 from runtime.memory import MemoryMachine, open_machine
+from runtime.registry import Registry, installed
+from runtime.resource import Resource
 from runtime.rig.artefacts import LogSink
 from runtime.rig.faults import Bench, SimBench
 from runtime.rig.outputs import Outputs, WatchedLinux, WatchedSim
@@ -67,6 +69,21 @@ def _unsafe(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:
         ]
         wrong += [f"{device.name} was left on the bench" for device in hardware.world.devices()]
     return wrong
+
+
+def _registry(models: Sequence[str | type[Resource]]) -> Registry:
+    """The built-in models, those installed, and the test's own."""
+    registry = Registry(offers=lambda: [*installed(), *(one for one in models if isinstance(one, str))])
+    for cls in models:
+        if not isinstance(cls, str):
+            if cls.MODEL is None:
+                raise MachineError(
+                    f"{cls.__name__} names no model",
+                    kind=ErrorKind.INVALID,
+                    remedy="decorate it with runtime.resource.model",
+                )
+            registry.add(cls.API, cls.MODEL, cls)
+    return registry
 
 
 class LocalMachine:
@@ -124,7 +141,8 @@ class LocalMachine:
     async def _live(self, *, task_status: trio.TaskStatus[MemoryMachine]) -> None:
         self._stop, self._stopped = trio.Event(), trio.Event()
         try:
-            async with open_machine(self._setup.document, hardware=self.hardware) as memory:
+            registry = _registry(self._setup.models)
+            async with open_machine(self._setup.document, registry=registry, hardware=self.hardware) as memory:
                 memory.graph.subscribe(self._setup.artefacts.transition)
                 self._memory = memory
                 task_status.started(memory)

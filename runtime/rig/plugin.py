@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from runtime.rig.session import TestState
 
 MARKER: Final = (
-    "machine(config, plant=None, sample=0, timeout=None): the machine that the fixture `rig` runs: a document, or the "
-    "path of one beside the test; the class of its plant; seconds between samples of its sensors; time limit in seconds"
+    "machine(config, plant=None, models=(), sample=0, timeout=None): the machine that the fixture `rig` runs: a "
+    "document, or the path of one beside the test; the class of its plant; drivers of your own; seconds between "
+    "samples of its sensors; time limit in seconds"
 )
 DEFAULT_LIMIT: Final = 600.0  # seconds of the test's clock
 DEFAULT_FOLDER: Final = "artifacts/rig"
@@ -96,12 +97,13 @@ def _make_state(item: pytest.Item) -> TestState:
     if clock == "virtual" and kind != "sim":
         raise pytest.UsageError(f"--rig {kind} has no virtual clock: leave out --rig-clock virtual")
     limit = wishes.get("timeout")
-    folder = config.rootpath / config.getoption("rig_artefacts")
+    here = config.invocation_params.dir
+    folder = here / config.getoption("rig_artefacts")
     if (journal := config.stash.get(_JOURNAL, None)) is None:
         (folder / JOURNAL).unlink(missing_ok=True)
         journal = config.stash[_JOURNAL] = Journal(folder / JOURNAL)
     own = folder / file_name(item.nodeid)
-    shown = own.relative_to(config.rootpath) if own.is_relative_to(config.rootpath) else own
+    shown = own.relative_to(here) if own.is_relative_to(here) else own
     # As record_property does, which also warns about the format xunit2, whose schema has no properties of tests.
     item.user_properties += [
         ("rig", kind),
@@ -139,7 +141,7 @@ def _wishes(item: pytest.Item) -> Mapping[str, Any]:
         said = dict(marker.kwargs)
         if marker.args:
             said["config"] = marker.args[0]
-        unknown = said.keys() - {"config", "plant", "sample", "timeout"}
+        unknown = said.keys() - {"config", "plant", "models", "sample", "timeout"}
         if unknown or len(marker.args) > 1:
             raise pytest.UsageError(f"{item.nodeid}: the marker is {MARKER.partition(':')[0]}")
         wishes = {**said, **wishes}

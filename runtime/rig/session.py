@@ -83,6 +83,7 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
     setup = Setup(
         kind=state.kind,
         document=document,
+        models=tuple(state.wishes.get("models", ())),
         plant=made,
         plant_name=plant if isinstance(plant, str) else _name_of(made),
         seed=state.seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from rpc.api.client import ApiClient
 from runtime.machine import Machine
+from runtime.resource import Resource
 from runtime.rig.artefacts import Artefacts
 from runtime.rig.faults import Bench, Context
 from runtime.rig.outputs import Outputs
@@ -20,7 +21,7 @@ from schema.errors import ErrorKind, MachineError
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One test's wishes: the machine's document, the plant beside it, and what they are connected to here.
+    """One test's wishes: the machine's document, drivers of its own, the plant beside it; and where results go.
 
     `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name. `unsafe` is
     filled when everything has stopped: what is not at its safe level, in words.
@@ -28,6 +29,7 @@ class Setup:
 
     kind: str
     document: Mapping[str, Any]
+    models: Sequence[str | type[Resource]]
     plant: PlantClass | None
     plant_name: str
     seed: int
