@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import pytest
 import trio
 
 from hal.errors import Fault, HalError
-from hal.linux.serial import open_serial, ports
-from hal.ports.serial import SerialOpener, SerialSettings
+from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial, ports
+from hal.linux.serial_ports import find_serial_port, is_stable, serial_ports
+from hal.ports.serial import SerialIdentity, SerialOpener, SerialSettings
 from hal.sim.serial import serial_line
 
 OPENER: SerialOpener = open_serial
@@ -96,5 +99,142 @@ def test_a_missing_port_is_gone_and_a_file_is_no_port(tmp_path: Path) -> None:
         OPENER(str(plain), SerialSettings())
 
 
-def test_listing_ports_needs_no_directory() -> None:
-    assert isinstance(ports(), list)
+TCGETS2 = 0x802C542A  # asm-generic/ioctls.h; struct termios2 has its speeds at the end
+
+
+@pytest.mark.parametrize("baud", [9600, 250_000, 31_250, 123_456])
+async def test_any_rate_of_baud(baud: int) -> None:
+    with serial_line() as line:
+        stream = open_serial(line.path, SerialSettings(baud))
+        assert isinstance(stream, SerialStream)
+        async with stream:
+            raw = array.array("i", [0] * 64)
+            fcntl.ioctl(stream.fileno(), TCGETS2, raw)
+            assert (raw[9], raw[10]) == (baud, baud)
+
+
+class Held(SerialStream):
+    """A port whose wire takes nothing, as flow control does it; a pty takes everything at once."""
+
+    unsent = 1200
+
+    def _unsent(self) -> int:
+        return self.unsent if self.fileno() >= 0 else 0
+
+
+async def test_closing_gives_the_wire_the_time_it_needs_and_no_more() -> None:
+    for unsent, baud, least, most in ((1200, 115200, 0.125, 0.5), (50_000, 9600, LONGEST_DRAIN, LONGEST_DRAIN + 1)):
+        with serial_line() as line:
+            port = Held(os.open(line.path, os.O_RDWR | os.O_NOCTTY), line.path, baud)
+            port.unsent = unsent
+            start = trio.current_time()
+            with trio.CancelScope() as scope:
+                scope.cancel()  # the driver is being stopped
+                await port.aclose()
+            assert least <= trio.current_time() - start < most
+            assert port.fileno() == -1
+
+
+# ---- by identity: a tree as sysfs and udev make it
+
+
+def plug(root: Path, name: str, *, usb: tuple[str, str, str] | None = None, interface: int = 0, link: str = "") -> None:
+    """What the kernel and udev make of a port of a USB device, or of one on the board."""
+    tty = root / "sys/class/tty" / name
+    tty.mkdir(parents=True)
+    node = root / "dev" / name
+    node.parent.mkdir(exist_ok=True)
+    node.touch()
+    if usb is None:
+        place = root / "sys/devices/platform" / name
+        place.mkdir(parents=True)
+        (tty / "type").write_text("4\n")
+    else:
+        device = root / "sys/devices/pci0/usb1" / f"1-{name}"
+        place = device / f"1-1:1.{interface}" / name
+        place.mkdir(parents=True)
+        (place.parent / "bInterfaceNumber").write_text(f"{interface:02x}\n")
+        for file, text in zip(("idVendor", "idProduct", "serial"), usb, strict=True):
+            if text:
+                (device / file).write_text(text + "\n")
+        (device / "product").write_text("FT232R\n")
+    (tty / "device").symlink_to(place)
+    if link:
+        by_id = root / "dev/serial/by-id"
+        by_id.mkdir(parents=True, exist_ok=True)
+        (by_id / link).symlink_to(f"../../{name}")
+
+
+FTDI = "usb-FTDI_FT232R_HIL0001-if00-port0"
+
+
+@pytest.fixture
+def computer(tmp_path: Path) -> Path:
+    plug(tmp_path, "ttyUSB1", usb=("0403", "6001", "HIL0001"), link=FTDI)
+    plug(tmp_path, "ttyUSB0", usb=("0403", "6001", "HIL0002"))
+    plug(tmp_path, "ttyACM0", usb=("1546", "01a8", ""), interface=2)
+    plug(tmp_path, "ttyAMA0")
+    for virtual in ("tty0", "ptmx"):
+        (tmp_path / "sys/class/tty" / virtual).mkdir()
+    plug(tmp_path, "ttyS3")
+    (tmp_path / "sys/class/tty/ttyS3/type").write_text("0\n")  # a number without a chip
+    return tmp_path
+
+
+def test_the_ports_of_a_computer(computer: Path) -> None:
+    found = {port.path: port for port in serial_ports(computer)}
+    assert list(found) == ["/dev/ttyACM0", "/dev/ttyAMA0", "/dev/ttyUSB0", "/dev/ttyUSB1"]
+    assert found["/dev/ttyUSB1"].best == f"/dev/serial/by-id/{FTDI}"
+    assert found["/dev/ttyUSB1"].identity == SerialIdentity(0x0403, 0x6001, "HIL0001", 0)
+    assert found["/dev/ttyUSB1"].title == "FT232R"
+    assert found["/dev/ttyACM0"].identity == SerialIdentity(0x1546, 0x01A8, "", 2)
+    assert found["/dev/ttyAMA0"].identity is None
+    assert ports(computer) == [f"/dev/serial/by-id/{FTDI}", "/dev/ttyACM0", "/dev/ttyUSB0"]
+    assert ports(computer / "nowhere") == []
+
+
+def test_a_port_is_found_by_what_its_device_says(computer: Path) -> None:
+    assert find_serial_port(SerialIdentity(serial="HIL0001"), computer).path == "/dev/ttyUSB1"
+    assert find_serial_port(SerialIdentity(0x0403, 0x6001, "HIL0002"), computer).path == "/dev/ttyUSB0"
+    assert find_serial_port(SerialIdentity(0x1546, interface=2), computer).path == "/dev/ttyACM0"
+
+
+def test_a_device_with_another_serial_number_is_not_taken_and_the_others_are_named(computer: Path) -> None:
+    with pytest.raises(HalError) as caught:
+        find_serial_port(SerialIdentity(0x0403, 0x6001, "HIL0003"), computer)
+    assert caught.value.fault is Fault.GONE
+    assert f"/dev/serial/by-id/{FTDI} (USB 0403:6001 serial HIL0001 interface 0)" in str(caught.value)
+    with pytest.raises(HalError, match=r"2 serial ports fit USB 0403:6001.*add a serial number"):
+        find_serial_port(SerialIdentity(0x0403, 0x6001), computer)
+    with pytest.raises(HalError, match="there are no serial ports"):
+        find_serial_port(SerialIdentity(0x0403), computer / "nowhere")
+
+
+def test_a_missing_path_names_the_ports_there_are(computer: Path) -> None:
+    with pytest.raises(HalError, match=f"No such file.*{FTDI}"):
+        open_serial("/dev/ttyNONE", SerialSettings(), computer)
+
+
+def test_which_paths_are_stable() -> None:
+    unstable = [
+        path
+        for path in ("/dev/ttyUSB0", "/dev/ttyACM1", "/dev/ttyAMA0", f"/dev/serial/by-id/{FTDI}")
+        if not is_stable(path)
+    ]
+    assert unstable == ["/dev/ttyUSB0", "/dev/ttyACM1"]
+
+
+async def test_a_port_that_became_another_device_s_is_not_kept(computer: Path) -> None:
+    """Between finding and opening, the number went to something else: here a pty, which is nobody's USB device."""
+    with serial_line() as line:
+        (computer / "dev/ttyUSB1").unlink()
+        (computer / "dev/ttyUSB1").symlink_to(line.path)
+        with pytest.raises(HalError, match="no longer the port of USB any:any serial HIL0001") as caught:
+            open_serial(SerialIdentity(serial="HIL0001"), SerialSettings(), computer)
+        assert caught.value.fault is Fault.GONE
+        # With what the kernel says of that number it is.
+        device = os.stat(line.path).st_rdev
+        place = computer / f"sys/dev/char/{os.major(device)}:{os.minor(device)}"
+        place.mkdir(parents=True)
+        (place / "device").symlink_to(computer / "sys/class/tty/ttyUSB1/device")
+        await open_serial(SerialIdentity(serial="HIL0001"), SerialSettings(), computer).aclose()
