@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from gpiozero import LED, PWMLED, Button, Device, Motor, RotaryEncoder
+from gpiozero import LED, PWMLED, Button, Device, DigitalInputDevice, Motor, RotaryEncoder
 from gpiozero.exc import GPIOPinInUse, PinInvalidPin, PinSetInput
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -43,14 +43,14 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(autojump_clock: MockClock, nursery: trio.Nursery) -> AsyncIterator[Bench]:
+async def bench(nursery: trio.Nursery) -> AsyncIterator[Bench]:
     bench = Bench(nursery)
     yield bench
     bench.factory.close()
     await bench.settled()
 
 
-async def test_an_led_is_on_and_off(bench: Bench) -> None:
+async def test_an_led_is_on_and_off(autojump_clock: MockClock, bench: Bench) -> None:
     with LED(17, pin_factory=bench.factory) as led:
         assert not led.is_lit
         led.on()
@@ -67,7 +67,7 @@ async def test_an_led_is_on_and_off(bench: Bench) -> None:
     assert bench.hardware.reservations.all() == {}
 
 
-async def test_a_device_that_is_active_low_is_never_on_by_itself(bench: Bench) -> None:
+async def test_a_device_that_is_active_low_is_never_on_by_itself(autojump_clock: MockClock, bench: Bench) -> None:
     levels = []
 
     class Witness:
@@ -85,9 +85,9 @@ async def test_a_device_that_is_active_low_is_never_on_by_itself(bench: Bench) -
     assert levels == [True, False, True]
 
 
-async def test_a_button_tells_its_edges(bench: Bench) -> None:
+async def test_a_button_tells_its_edges(autojump_clock: MockClock, bench: Bench) -> None:
     told: list[str] = []
-    with Button("BOARD16", pin_factory=bench.factory) as button:
+    with Button("BOARD16", hold_time=0.01, pin_factory=bench.factory) as button:
         button.when_pressed = lambda: told.append("pressed")
         button.when_released = lambda: told.append("released")
         assert not button.is_pressed
@@ -103,10 +103,10 @@ async def test_a_button_tells_its_edges(bench: Bench) -> None:
         _ = button.pin.state
 
 
-async def test_a_button_that_is_pressed_from_the_start_says_so(bench: Bench) -> None:
+async def test_a_button_that_is_pressed_from_the_start_says_so(autojump_clock: MockClock, bench: Bench) -> None:
     told: list[str] = []
     bench.hardware.world.wiring.set_short(bench.hardware.pin(Line(CHIP, 23)), LOW, 0.0)
-    with Button(23, pin_factory=bench.factory) as button:
+    with Button(23, hold_time=0.01, pin_factory=bench.factory) as button:
         button.when_pressed = lambda: told.append("pressed")
         assert not button.is_pressed, "not looked yet"
         await bench.settled()
@@ -114,21 +114,21 @@ async def test_a_button_that_is_pressed_from_the_start_says_so(bench: Bench) -> 
         assert told == ["pressed"]
 
 
-async def test_times_and_debouncing_are_of_the_runs_clock(bench: Bench) -> None:
-    with Button(23, bounce_time=0.01, pin_factory=bench.factory) as button:
+async def test_times_and_debouncing_are_of_the_runs_clock(autojump_clock: MockClock, bench: Bench) -> None:
+    with DigitalInputDevice(23, pull_up=True, bounce_time=0.01, pin_factory=bench.factory) as button:
         await bench.settled()
         for high in (False, True, False, True):
             bench.drive(23, high)
             await trio.sleep(0.001)
         await trio.sleep(0.1)
-        assert not button.is_pressed
+        assert not button.is_active
         bench.drive(23, False)
         await trio.sleep(3)
-        assert button.is_pressed
+        assert button.is_active
         assert button.active_time == pytest.approx(3, abs=0.02)
 
 
-async def test_a_wave(bench: Bench) -> None:
+async def test_a_wave(autojump_clock: MockClock, bench: Bench) -> None:
     with PWMLED(17, frequency=200, initial_value=0.25, pin_factory=bench.factory) as led:
         await bench.settled()
         assert isinstance(bench.signal(17), Square)
@@ -147,7 +147,7 @@ async def test_a_wave(bench: Bench) -> None:
         assert bench.level(17) is False
 
 
-async def test_several_pins_make_a_motor_and_an_encoder(bench: Bench) -> None:
+async def test_several_pins_make_a_motor_and_an_encoder(autojump_clock: MockClock, bench: Bench) -> None:
     with Motor(5, 6, pwm=False, pin_factory=bench.factory) as motor:
         await bench.settled()
         motor.forward()
@@ -163,14 +163,14 @@ async def test_several_pins_make_a_motor_and_an_encoder(bench: Bench) -> None:
         assert abs(encoder.steps) == 3
 
 
-async def test_a_pin_has_one_device_and_wrong_ones_are_refused(bench: Bench) -> None:
+async def test_a_pin_has_one_device_and_wrong_ones_are_refused(autojump_clock: MockClock, bench: Bench) -> None:
     with LED(17, pin_factory=bench.factory):
         with pytest.raises(GPIOPinInUse):
             LED("GPIO17", pin_factory=bench.factory)
     for wrong in (99, "GPIO99", "J8:6", "BOARD1"):
         with pytest.raises(PinInvalidPin):
             bench.factory.pin(wrong)
-    with Button(23, pin_factory=bench.factory) as button, pytest.raises(PinSetInput):
+    with Button(23, hold_time=0.01, pin_factory=bench.factory) as button, pytest.raises(PinSetInput):
         button.pin.state = 1
     assert bench.factory.pin(17) is bench.factory.pin("J8:11") is bench.factory.pin("BCM17")
 
@@ -237,7 +237,7 @@ async def test_threads_may_use_devices() -> None:
     assert hardware.reservations.all() == {}
 
 
-async def test_the_default_factory_may_be_ours(bench: Bench) -> None:
+async def test_the_default_factory_may_be_ours(autojump_clock: MockClock, bench: Bench) -> None:
     Device.pin_factory = bench.factory
     try:
         with LED(17) as led:
