@@ -1,0 +1,153 @@
+"""Reading a register of two bytes over I2C: smbus2 alone, in a thread, through our port, through a resource."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import termios
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any, ClassVar
+
+import smbus2
+import trio
+
+from bench.hal import compare, table
+from hal.linux.hardware import LinuxHardware
+from hal.linux.i2c import FUNC_I2C, I2cBuses
+from hal.linux.i2c_adapters import find_adapter
+from hal.ports.i2c import I2cBus
+from runtime.components.sensor import Sensor
+from runtime.memory import open_machine
+from runtime.registry import Registry
+from runtime.resource import Attributes, Extra, Started, Value
+from schema.names import Model
+
+BUDGET = 1.5  # of the resource API, times smbus2 in a thread
+
+
+class RegisterConfig(Attributes, kw_only=True, frozen=True):
+    bus: str
+    address: int
+    register: int
+
+
+class Register(Sensor):
+    """A driver of the smallest kind."""
+
+    Config: ClassVar[type[Attributes]] = RegisterConfig
+    attributes: RegisterConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        async with self.hardware.i2c(self.attributes.bus) as self._bus:
+            task_status.started()
+            await self._bus.lost()
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        data = await self._bus.transaction(self.attributes.address, bytes([self.attributes.register]), 2)
+        return {"value": int.from_bytes(data[0], "big")}
+
+
+class StandIn:
+    """smbus2.SMBus on a file: as many system calls as on an adapter, but the kernel does nothing in them."""
+
+    def __init__(self, path: str) -> None:
+        self.fd = os.open(path, os.O_RDWR)
+        self.funcs = FUNC_I2C
+        no_adapter(self.fd)
+
+    def i2c_rdwr(self, *messages: Any) -> None:
+        no_adapter(self.fd)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def no_adapter(fd: int, request: int = 0, value: int = 0) -> None:
+    ioctl(fd, termios.FIONREAD, b"1234")
+
+
+class BenchHardware(LinuxHardware):
+    def __init__(self, buses: I2cBuses) -> None:
+        super().__init__()
+        self._buses = buses
+
+    def i2c(self, bus: str) -> AbstractAsyncContextManager[I2cBus]:
+        return self._buses.open(bus)
+
+
+async def measure(device: str, count: int, rounds: int) -> bool:
+    if device:
+        bus, address, register = (*device.split(":"), "0")[:3]
+        return await _measure(I2cBuses(), smbus2.SMBus, bus, int(address, 0), int(register, 0), count, rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file that stands for the node
+            pass
+        buses = I2cBuses(sys=Path(folder), dev=Path(folder), smbus=StandIn, ioctl=no_adapter)
+        print("I2C: no device to use here (--i2c); figures of a stand-in that costs nothing")
+        return await _measure(buses, StandIn, "0", 0x48, 0, count, rounds)
+
+
+async def _measure(
+    buses: I2cBuses, open_smbus: Any, bus: str, address: int, register: int, count: int, rounds: int
+) -> bool:
+    raw = open_smbus(str(buses.dev / find_adapter(bus, buses.sys, buses.dev).name))
+
+    def plain() -> bytes:
+        write, read = smbus2.i2c_msg.write(address, [register]), smbus2.i2c_msg.read(address, 2)
+        raw.i2c_rdwr(write, read)
+        return bytes(read)
+
+    def by_smbus() -> bytes:
+        word: int = raw.read_word_data(address, register)
+        return word.to_bytes(2, "little")
+
+    read = plain if raw.funcs & FUNC_I2C else by_smbus
+
+    async def direct(count: int) -> None:
+        for _ in range(count):
+            read()
+
+    async def in_thread(count: int) -> None:
+        for _ in range(count):
+            await trio.to_thread.run_sync(read)
+
+    registry = Registry()
+    registry.add(Sensor.API, Model.parse("bench:hal:register"), Register)
+    attributes = {"bus": bus, "address": address, "register": register}
+    document = {
+        "components": [{"name": "r", "api": str(Sensor.API), "model": "bench:hal:register", "attributes": attributes}]
+    }
+    try:
+        async with (
+            buses.open(bus) as port,
+            open_machine(document, registry=registry, hardware=BenchHardware(buses)) as machine,
+        ):
+            await machine.machine.running.wait()
+            host = machine.machine.find("r")
+
+            async def by_port(count: int) -> None:
+                for _ in range(count):
+                    await port.transaction(address, bytes([register]), 2)
+
+            async def by_resource(count: int) -> None:
+                for _ in range(count):
+                    async with host.use() as resource:
+                        assert isinstance(resource, Sensor)
+                        await resource.get_readings()
+
+            ways = {
+                "smbus2 alone, which blocks the loop": direct,
+                "smbus2 in trio.to_thread.run_sync": in_thread,
+                "the port": by_port,
+                "the resource API, in process": by_resource,
+            }
+            figures = await compare(ways, count, rounds)
+    finally:
+        raw.close()
+    table("I2C, a register of two bytes", figures, "smbus2 in trio.to_thread.run_sync")
+    ratio = figures["the resource API, in process"] / figures["smbus2 in trio.to_thread.run_sync"]
+    print(f"  {'budget kept' if ratio <= BUDGET else 'BUDGET MISSED'}: {ratio:.2f}, at most {BUDGET}")
+    return ratio <= BUDGET
