@@ -17,8 +17,10 @@ from hal.control.trajectory import Motion, at_speed, to_place
 DEFAULT_GAINS: Final = Gains(p=0.5, i=5.0)
 SMOOTHING: Final = 0.04  # seconds: time constant of the measured speed
 NEAR: Final = 1 / 720  # revolutions: half a degree, or half a tick where ticks are coarser, is there
-RESTING_BEATS: Final = 3  # without a tick, at the place: it has come to rest
+REST_TIME: Final = 0.2  # seconds without a tick at the place: then it has come to rest
+STUCK_TIME: Final = 0.1  # seconds without a tick short of the place: then friction holds it
 NUDGE: Final = 0.5  # power per second that is added while friction holds the shaft short of its place
+EASE: Final = 0.9  # of that power is left after each beat in which the shaft moved
 FREE_LAG: Final = 1.0  # seconds at top speed that the trajectory may be ahead if no integral gain says it
 
 
@@ -46,7 +48,7 @@ class SpeedControl:
         self._reference = Motion(position)
         self._last = position
         self._speed = self._error = self._nudge = 0.0
-        self._resting = 0
+        self._still = 0.0  # seconds without a tick
 
     def nearest(self, place: float) -> float:
         """The tick next to `place`: where the shaft can be seen to be."""
@@ -54,7 +56,6 @@ class SpeedControl:
 
     def to_speed(self, position: float, speed: float, dt: float) -> float:
         """Power for the next beat of `dt` seconds on the way to `speed`."""
-        self._resting = 0
         self._nudge = 0.0
         self._reference = at_speed(self._held(position), speed, self._acceleration, dt)
         return self._power(position, dt)
@@ -65,20 +66,24 @@ class SpeedControl:
         moved = position != self._last
         landing = self._reference == Motion(place)
         there = landing and abs(place - position) <= self._near
-        self._resting = self._resting + 1 if there and not moved else 0
-        if self._resting >= RESTING_BEATS:
+        self._still = 0.0 if moved else self._still + dt
+        if there and self._still > REST_TIME:
             return None
-        if landing and not there and not moved:
-            self._nudge += math.copysign(NUDGE * dt, place - position)
-        else:
+        if not landing or there:
             self._nudge = 0.0
+        elif moved:
+            self._nudge *= EASE
+        elif self._still > STUCK_TIME:
+            self._nudge += math.copysign(NUDGE * dt, place - position)
         return self._power(position, dt)
 
     def _held(self, position: float) -> Motion:
         """The trajectory, not farther ahead of the shaft than full power is worth: it waits for a motor that lags."""
         reference = self._reference
-        ahead = min(max(reference.position - position, -self._lag), self._lag)
-        return Motion(position + ahead, reference.velocity)
+        ahead = reference.position - position
+        if abs(ahead) <= self._lag:
+            return reference
+        return Motion(position + math.copysign(self._lag, ahead), reference.velocity)
 
     def _power(self, position: float, dt: float) -> float:
         moved = position - self._last

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-NOTHING: Final = 1e-9  # share of a beat's way below which a rest of the way is rounding
+NOTHING: Final = 1e-9  # share of a beat's way at full speed below which a rest of the way is rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +53,4 @@ def to_place(motion: Motion, place: float, speed: float, acceleration: float, dt
     wanted = math.copysign(min(speed, braking_speed(abs(way), acceleration, dt)), way) if way else 0.0
     new = approach(motion.velocity, wanted, acceleration * dt)
     ahead = way - new * dt
-    return Motion(place if abs(ahead) <= NOTHING * abs(way) else place - ahead, new)
+    return Motion(place if abs(ahead) <= NOTHING * speed * dt else place - ahead, new)

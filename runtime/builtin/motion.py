@@ -28,7 +28,10 @@ class OneMotion:
         return self._scope is not None
 
     async def overtake(self) -> bool:
-        """A new command has come: the old one ends, and has ended when this returns. False if a newer one came since."""
+        """A new command has come: the old one ends, and has ended when this returns.
+
+        False if a still newer one came meanwhile.
+        """
         self._newest += 1
         number = self._newest
         while self._scope is not None:

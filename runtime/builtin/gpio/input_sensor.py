@@ -44,6 +44,5 @@ class GpioInput(Sensor):
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
         """The levels now, read one after the other."""
         config: GpioInputConfig = self.attributes
-        return {
-            name: await self._board.get_gpio(pin) is not (name in config.invert) for name, pin in config.pins.items()
-        }
+        levels = {name: await self._board.get_gpio(pin) for name, pin in config.pins.items()}
+        return {name: high is not (name in config.invert) for name, high in levels.items()}

@@ -107,7 +107,7 @@ class WheeledOdometry(MovementSensor):
         return GeoPoint(self.attributes.origin_latitude, self.attributes.origin_longitude)
 
     async def get_position(self, *, extra: Extra = None) -> GeoPosition:
-        """Latitude and longitude; with `extra` `{"return_relative_pos_m": true}` metres ahead and to the right instead."""
+        """Latitude and longitude; metres ahead and to the right with `extra` `{"return_relative_pos_m": true}`."""
         place = await self._now()
         if (extra or {}).get("return_relative_pos_m"):
             return GeoPosition(GeoPoint(place.y / 1000, place.x / 1000))

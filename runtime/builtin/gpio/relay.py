@@ -15,7 +15,8 @@ from runtime.components.switch import Switch, SwitchPositions
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
 
-OFF, ON = 0, 1
+OFF: Final = 0
+ON: Final = 1
 WORDS: Final = ("off", "on")
 
 
@@ -37,8 +38,8 @@ class RelayConfig(Attributes, kw_only=True, frozen=True):
 class Relay(Switch):
     """Positions are 0 (off) and 1 (on).
 
-    A change that comes too early is refused with the time to wait, not delayed: what is on is never a surprise. Going to
-    the safe position because the driver stops never waits.
+    A change that comes too early is refused with the time to wait, not delayed: what is on is never a surprise. Going
+    to the safe position because the driver stops never waits.
     """
 
     Config: ClassVar[type[Attributes]] = RelayConfig

@@ -25,9 +25,7 @@ class GpioServoConfig(Attributes, kw_only=True, frozen=True):
     pin: str  # pin of that board, with PWM
     min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the angle of the shortest pulse (degrees)
     max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # the angle of the longest pulse (degrees)
-    starting_position_deg: float | None = (
-        None  # where it goes when it starts; not driven until the first move if not given
-    )
+    starting_position_deg: float | None = None  # where it goes when it starts; not given: nowhere until moved
     frequency_hz: Annotated[int, msgspec.Meta(ge=50, le=450)] = 300  # pulses per second; analog servos need 50
     pwm_resolution: Annotated[int, msgspec.Meta(ge=0)] = 0  # steps of one period that the board can make; 0: not known
     min_width_us: Annotated[int, msgspec.Meta(gt=0)] = 500  # the shortest pulse (µs)
