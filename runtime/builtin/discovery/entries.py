@@ -51,7 +51,7 @@ def _all(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
     for device in found.usb:
         if not device.drivers:
             yield from _entry(
-                apis, "generic", "usb_device", "usb", _usb(device), f"USB {device.vendor}:{device.product}"
+                apis, "generic", "usb", "usb", _usb(device), f"USB {device.vendor}:{device.product}"
             )
     for camera in found.cameras:
         yield from _entry(apis, "camera", "webcam", "camera", {"video_path": camera.best}, camera.best)
