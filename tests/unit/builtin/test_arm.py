@@ -61,13 +61,10 @@ def test_a_pose_survives_the_wire(values: tuple[float, ...]) -> None:
 @given(angles)
 def test_the_inverse_leads_where_the_forward_was(values: tuple[float, ...]) -> None:
     goal = forward(SIX_AXIS, values)
-    found = None
-    for found in attempts(SIX_AXIS, goal, [0, 30, 60, 0, 60, 0]):
-        if found is not None:
-            break
-    if found is None:  # the first dozen guesses may all end at a limit; a neighbour of the answer must not
-        near = [v * 0.98 for v in values]
-        found = next(iter(attempts(SIX_AXIS, goal, near)))
+    # The first dozen guesses may all end at a limit; a neighbour of the answer must not.
+    starts = [0, 30, 60, 0, 60, 0], [v * 0.98 for v in values]
+    tried = (found for start in starts for found in attempts(SIX_AXIS, goal, start))
+    found = next((found for found in tried if found is not None), None)
     assert found is not None
     way, turn = apart(forward(SIX_AXIS, found), goal)
     assert way < 0.1
