@@ -11,6 +11,7 @@ import trio
 
 from tests.hil.image.places import BUILD, why_not_ready
 from tests.hil.rig.guest import Guest, open_guest
+from tests.hil.rig.plant import Plant, open_plant
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.source import share_source
 from tests.hil.rig.vm import VirtualMachine
@@ -50,10 +51,24 @@ def vm(_source: str) -> Iterator[VirtualMachine]:
 async def guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
     """The guest of this module. Programs and USB cables of a test end with it; files stay until the module ends."""
     async with open_guest(vm) as found:
-        yield found
+        try:
+            yield found
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
+                if not found.channel.closed:
+                    await found.usb.clear()
+
+
+@pytest.fixture
+async def plant(guest: Guest) -> AsyncIterator[Plant]:
+    """What is wired to the guest: chips, adapters, GPIO chips, USB devices. Taken away after each test."""
+    made = await open_plant(guest)
+    try:
+        yield made
+    finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
-            if not found.channel.closed:
-                await found.usb.clear()
+            if not guest.channel.closed:
+                await made.reset()
 
 
 @pytest.fixture

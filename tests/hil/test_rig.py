@@ -4,16 +4,160 @@ from __future__ import annotations
 
 import time
 
+import pytest
+import trio
+from viam.components.sensor import Sensor
+
 from tests.hil.rig.guest import Guest
+from tests.hil.rig.plant import Plant, PlantError
 from tests.hil.rig.vm import VirtualMachine
+
+READ_USB = """
+import usb.core
+device = usb.core.find(idVendor=0x1209)
+print(device.serial_number, device.product)
+device.ctrl_transfer(0x40, 2, 5, 0, b"abc")
+print(bytes(device.ctrl_transfer(0xc0, 1, 5, 0, 3)))
+device.write(1, b"hello")
+print(bytes(device.read(0x81, 64)))
+try:
+    device.ctrl_transfer(0xc0, 9, 0, 0, 1)
+except usb.core.USBError as error:
+    print(error.errno)
+"""
 
 
 async def test_a_guest_is_resumed_in_about_a_second(guest: Guest, vm: VirtualMachine) -> None:
     taken = time.monotonic() - vm.started
-    print(f"resumed and mounted in {taken:.2f} s")
-    assert taken < 5  # under one second on a quiet computer
+    print(f"resumed, clock set and source mounted in {taken:.2f} s")
+    assert taken < 5  # one second on a quiet computer
+    assert abs(float((await guest.run("date +%s.%N")).stdout) - time.time()) < 2
 
 
 async def test_programs_run_and_tell_their_status(guest: Guest) -> None:
     done = await guest.run("echo out; echo err >&2; exit 3", check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert (await guest.run("cat", input="through")).stdout == "through"
+    with pytest.raises(AssertionError, match="ended with 1"):
+        await guest.run("false")
+
+
+async def test_a_program_is_watched_fed_and_signalled(guest: Guest) -> None:
+    process = await guest.start("while read line; do echo got $line; done")
+    await process.write("one\n")
+    await process.wait_output("got one")
+    assert await process.stop() == -15
+    with pytest.raises(AssertionError, match="before it wrote"):
+        await process.wait_output("never")
+
+
+async def test_files_go_in_and_out(guest: Guest) -> None:
+    content = bytes(range(256)) * 1000
+    await guest.write("/root/file", content, 0o640)
+    assert await guest.read("/root/file") == content
+    assert (await guest.run("stat -c %a /root/file")).stdout == "640\n"
+    with pytest.raises(FileNotFoundError):
+        await guest.read("/nowhere")
+
+
+async def test_an_account_without_rights_has_none(guest: Guest) -> None:
+    assert (await guest.user().run("id -un")).stdout == "hil\n"
+    assert (await guest.user().run("cat /etc/shadow", check=False)).returncode == 1
+
+
+async def test_what_a_test_leaves_running_ends_with_it(guest: Guest) -> None:
+    await guest.start(["sleep", "1000"])
+    assert (await guest.run("pgrep -x sleep")).stdout
+
+
+async def test_and_is_gone_in_the_next(guest: Guest) -> None:
+    assert (await guest.run("pgrep -x sleep", check=False)).stdout == ""
+
+
+async def test_chips_answer_refuse_stall_and_come_back(guest: Guest, plant: Plant) -> None:
+    adapter = await plant.i2c_adapter()
+    chip = await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
+
+    async def read() -> tuple[int, str]:
+        done = await guest.run(f"i2ctransfer -y {adapter.bus.removeprefix('/dev/i2c-')} w1@0x48 0 r2", check=False)
+        return done.returncode, done.output.strip()
+
+    assert await read() == (0, "0x15 0x80")
+    await chip.set(temperature_c=-10.0)
+    assert await read() == (0, "0xf6 0x00")
+    assert await adapter.messages(0x48) == 4
+    await adapter.refuse(0x48)
+    assert "No such device or address" in (await read())[1]
+    await adapter.refuse(0x48, False)
+    await adapter.stall()
+    start = time.monotonic()
+    assert (await read())[0] != 0
+    assert time.monotonic() - start > 1.5  # the driver waits two seconds for the adapter
+    await adapter.stall(False)
+    assert (await read())[0] == 0
+    await adapter.unplug()
+    assert (await guest.run("ls /dev/i2c-*", check=False)).stdout.split() == []
+    await adapter.plug()
+    assert (await read())[0] == 0
+
+
+async def test_lines_are_pulled_read_and_watched(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio(names={3: "DOOR"})
+    await bank.pull(3, True)
+    assert (await guest.run(f"gpioget {bank.chip} 3")).stdout == "1\n"
+    holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
+    await bank.wait_value(4, True)
+    await holder.stop()
+    await bank.wait_value(4, False)  # the kernel's release: the line follows its pull again
+    assert [(event["what"], event["high"]) for event in await bank.history(4)] == [
+        ("set", True),
+        ("requested", True),
+        ("released", False),
+    ]
+
+
+async def test_an_encoder_is_turned(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio()
+    monitor = await guest.start(["gpiomon", "--num-events=8", "--format=%o %e", bank.chip, "5", "6"])
+    with trio.fail_after(30):
+        await bank.wait_event(6, "requested")
+        await bank.quadrature(5, 6, 8, 100)
+        assert await monitor.wait() == 0
+    assert monitor.stdout.split("\n")[:4] == ["5 1", "6 1", "5 0", "6 0"]
+
+
+async def test_a_serial_cable_carries_bytes_both_ways(guest: Guest) -> None:
+    cable = await guest.usb.serial()
+    process = await guest.start(f"exec 3<>{cable.by_id}; stty -F {cable.by_id} raw -echo; echo ready; head -1 <&3 >&3")
+    await process.wait_output("ready")
+    await cable.far.send_all(b"hello\n")
+    with trio.fail_after(30):
+        assert await cable.far.receive_some() == b"hello\n"
+    await cable.unplug()
+    await cable.plug("RIG0002")
+    assert (await guest.run("ls /dev/serial/by-id")).stdout.count("RIG0002") == 1
+
+
+async def test_a_usb_device_of_the_plant_is_any_device(guest: Guest, plant: Plant) -> None:
+    cable = await plant.usb(
+        "tests.hil.guest.devices:Echo", name="Echo", serial="E1", endpoints={1: "bulk", 0x81: "bulk"}
+    )
+    said = (await guest.run(["python3", "-c", READ_USB])).stdout.splitlines()
+    assert said == ["E1 Echo", "b'abc'", "b'hello'", "32"]
+    await cable.unplug()
+    await cable.plug("E2")
+    assert (await guest.run(["python3", "-c", READ_USB])).stdout.startswith("E2 Echo")
+
+
+async def test_the_plant_says_what_it_cannot_do(plant: Plant) -> None:
+    chip = await plant.make("hal.sim.chips.lm75:Lm75Target", temperature_c=1.0)
+    with pytest.raises(PlantError, match="temprature"):
+        await chip.set(temprature=2.0)
+
+
+async def test_a_machine_runs_and_the_official_sdk_reaches_it(guest: Guest) -> None:
+    document = {"components": [{"name": "t", "api": "rdk:component:sensor", "model": "fake"}]}
+    async with guest.server(document) as server, server.sdk() as sdk:
+        readings = await sdk(Sensor.from_robot(sdk.robot, "t").get_readings())
+        assert readings == {"a": 1, "b": 2, "c": 3}
+    assert "stopped" in server.log

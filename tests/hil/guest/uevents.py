@@ -13,14 +13,15 @@ from typing import TypeVar
 
 import trio
 
-UDEV_GROUP = 2  # of NETLINK_KOBJECT_UEVENT: what udev tells after its rules were applied (the kernel's own is 1)
+KOBJECT_UEVENT = 15  # NETLINK_KOBJECT_UEVENT of linux/netlink.h
+UDEV_GROUP = 2  # what udev tells after its rules were applied (the kernel's own is 1)
 KERNEL_GROUP = 1
 Found = TypeVar("Found")
 
 
 async def wait_until(look: Callable[[], Found]) -> Found:
     """Call `look` now and after every event, until it gives something true."""
-    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, socket.NETLINK_KOBJECT_UEVENT)
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, KOBJECT_UEVENT)
     sock.bind((0, UDEV_GROUP | KERNEL_GROUP))
     with trio.socket.from_stdlib_socket(sock) as events:
         while not (found := look()):

@@ -111,7 +111,7 @@ class Channel:
         self._sending = trio.Lock()
         self.closed = False
 
-    async def send(self, do: str, number: int, **fields: Any) -> None:
+    async def send(self, do: str, number: int, /, **fields: Any) -> None:
         """Send one request."""
         data = json.dumps({"do": do, "id": number, **fields}).encode()
         async with self._sending:

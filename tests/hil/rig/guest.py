@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+if TYPE_CHECKING:
+    from tests.hil.rig.server import Server
 from tests.hil.image.contents import SOURCE, USER
 from tests.hil.rig.channel import Channel, GuestProcess, connect_channel
 from tests.hil.rig.qemu import GUEST_ADDRESS
@@ -130,6 +132,14 @@ class Guest:
     async def _forwarded(self) -> set[tuple[int, int]]:
         rows = [line.split() for line in (await self.qmp.monitor("info usernet")).splitlines()]
         return {(int(row[3]), int(row[5])) for row in rows if row and row[0].startswith("TCP[HOST_FORWARD]")}
+
+    @asynccontextmanager
+    async def server(self, document: Mapping[str, Any], *options: str, **how: Any) -> AsyncIterator[Server]:
+        """machine-server in the guest: see tests.hil.rig.server.open_server."""
+        from tests.hil.rig.server import open_server
+
+        async with open_server(self, document, *options, **how) as server:
+            yield server
 
     async def power_cut(self) -> None:
         """End QEMU without a word to the guest: what had not reached the disk is lost. `boot` comes after it."""

@@ -25,9 +25,7 @@ STOP_LIMIT: Final = 60.0
 class Server:
     """A running machine-server. `address` leads to it from here; `log` is everything it has logged."""
 
-    def __init__(
-        self, guest: Guest, process: GuestProcess, config: str, document: Mapping[str, Any], port: int
-    ) -> None:
+    def __init__(self, guest: Guest, process: GuestProcess, config: str, network: Mapping[str, Any], port: int) -> None:
         self.guest = guest
         self.process = process
         self.config = config

@@ -70,8 +70,8 @@ class Usb:
     async def clear(self) -> None:
         """Take everything away."""
         for cable in self.cables:
+            await cable.far.aclose()
             if cable.plugged:
                 await cable.unplug()
-            await cable.far.aclose()
             await self._guest.qmp("chardev-remove", id=cable.name)
         self.cables.clear()

@@ -29,6 +29,7 @@ class VirtualMachine:
         self.disk = self.folder / "disk.qcow2"
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
+        self.kept: dict[str, int] = {}  # programs that outlive a test, by name: their number at the agent
 
     def __enter__(self) -> Self:
         base = self.image / "base.qcow2"
@@ -59,7 +60,10 @@ class VirtualMachine:
         self.started = time.monotonic()
         with (self.folder / "qemu.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command_line(self.image, self.disk, self.folder, self.share, state=state),
+                [
+                    *("setpriv", "--pdeathsig", "KILL"),  # nobody would look after it when we are killed
+                    *command_line(self.image, self.disk, self.folder, self.share, state=state),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -71,6 +75,7 @@ class VirtualMachine:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+        self.kept.clear()
 
     def log(self) -> str:
         """What QEMU and the guest's console have said: the reason when nothing else answers."""

@@ -1,0 +1,198 @@
+"""GPIO chips of gpio-sim: lines that the plant pulls, reads and watches.
+
+Every change that software makes to a line is seen with its time: writes by the kernel's tracepoint gpio:gpio_value,
+requests and releases by the character device's line information. Times are of CLOCK_MONOTONIC.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trio
+
+CONFIG = Path("/sys/kernel/config/gpio-sim")
+TRACING = Path("/sys/kernel/tracing")
+KEPT = 100_000  # events
+NAMES = itertools.count()
+
+
+@dataclass(frozen=True)
+class LineEvent:
+    """What software did with a line: `what` is set, requested, released or reconfigured; `high` is the level then."""
+
+    time: float
+    line: int
+    high: bool
+    what: str
+
+
+class GpioBank:
+    """One chip. `names` gives lines a name; lines are numbered from 0."""
+
+    def __init__(self, label: str = "rig", lines: int = 28, names: dict[str, str] | None = None) -> None:
+        self.label = label
+        self.lines = lines
+        self.events: deque[LineEvent] = deque(maxlen=KEPT)
+        self._changed = trio.Event()
+        self._folder = CONFIG / f"rig{next(NAMES)}"
+        bank = self._folder / "bank0"
+        bank.mkdir(parents=True)
+        (bank / "num_lines").write_text(str(lines))
+        (bank / "label").write_text(label)
+        for number, name in (names or {}).items():
+            (bank / f"line{number}").mkdir()
+            (bank / f"line{number}" / "name").write_text(name)
+        (self._folder / "live").write_text("1")
+        self.chip = (bank / "chip_name").read_text().strip()
+        device = (self._folder / "dev_name").read_text().strip()
+        self._system = Path("/sys/devices/platform") / device / self.chip
+        self.path = f"/dev/{self.chip}"
+
+    def close(self) -> None:
+        """Take the chip away; its users see it vanish."""
+        (self._folder / "live").write_text("0")
+        for line in self._folder.glob("bank0/line*"):
+            line.rmdir()
+        (self._folder / "bank0").rmdir()
+        self._folder.rmdir()
+
+    def pull(self, line: int, high: bool) -> None:
+        """Drive a line from outside: what an input reads, and what an output falls back to when it is released."""
+        (self._system / f"sim_gpio{line}" / "pull").write_text("pull-up" if high else "pull-down")
+
+    def value(self, line: int) -> bool:
+        """The level of a line now."""
+        return (self._system / f"sim_gpio{line}" / "value").read_text().strip() == "1"
+
+    def values(self, *lines: int) -> list[bool]:
+        """The levels of lines."""
+        return [self.value(line) for line in lines]
+
+    async def wait_value(self, line: int, high: bool) -> float:
+        """Return once a line has a level; the time of the change that brought it, 0.0 if it had it."""
+        seen = 0.0
+        while self.value(line) is not high:
+            await self._changed.wait()
+            seen = self.events[-1].time
+        return seen
+
+    async def wait_event(self, line: int, what: str, since: float = 0.0) -> float:
+        """Return once something happened to a line since a time; when it did."""
+        while not (found := [event for event in self.history(line, since) if event.what == what]):
+            await self._changed.wait()
+        return found[0].time
+
+    def history(self, line: int, since: float = 0.0) -> list[LineEvent]:
+        """The kept events of a line, oldest first."""
+        return [event for event in self.events if event.line == line and event.time >= since]
+
+    def duty(self, line: int, since: float) -> dict[str, float]:
+        """Of the wave that software made on a line since a time: share of high time, rises per second, rises."""
+        sets = [event for event in self.history(line, since) if event.what == "set"]
+        changes = [event for index, event in enumerate(sets) if index == 0 or event.high != sets[index - 1].high]
+        rises = [index for index, event in enumerate(changes) if event.high]
+        if len(rises) < 2:
+            return {"duty": 0.0, "frequency": 0.0, "rises": len(rises)}
+        first, last = rises[0], rises[-1]
+        span = changes[last].time - changes[first].time
+        high = sum(b.time - a.time for a, b in itertools.pairwise(changes[first : last + 1]) if a.high)
+        return {"duty": high / span, "frequency": (len(rises) - 1) / span, "rises": len(rises)}
+
+    async def pulse(self, line: int, seconds: float, high: bool = True) -> None:
+        """Pull a line to a level for a time, then back."""
+        self.pull(line, high)
+        await trio.sleep(seconds)
+        self.pull(line, not high)
+
+    async def quadrature(self, a: int, b: int, steps: int, rate: float) -> None:
+        """Turn an encoder whose phases are on lines a and b: `steps` edges, backwards if negative, `rate` a second."""
+        level_a, level_b = self.value(a), self.value(b)
+        start = trio.current_time()
+        for number in range(abs(steps)):
+            if (level_a == level_b) is (steps > 0):
+                level_a = not level_a
+                self.pull(a, level_a)
+            else:
+                level_b = not level_b
+                self.pull(b, level_b)
+            await trio.sleep_until(start + (number + 1) / rate)
+
+    def changed(self) -> trio.Event:
+        """Set at the next event; for plants of the same process."""
+        return self._changed
+
+    def _note(self, event: LineEvent) -> None:
+        self.events.append(event)
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Watch the chip."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._watch_levels)
+            await nursery.start(self._watch_owners)
+            task_status.started()
+
+    async def _watch_levels(self, task_status: trio.TaskStatus[None]) -> None:
+        instance = TRACING / "instances" / self._folder.name
+        instance.mkdir()
+        try:
+            base = self._base()
+            for name, text in (
+                ("trace_clock", "mono"),
+                ("events/gpio/gpio_value/filter", f"get == 0 && gpio >= {base} && gpio < {base + self.lines}"),
+                ("events/gpio/gpio_value/enable", "1"),
+            ):
+                (instance / name).write_text(text)
+            fd = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                task_status.started()
+                rest = ""
+                while True:
+                    try:
+                        rest += os.read(fd, 65536).decode()
+                    except BlockingIOError:
+                        await trio.lowlevel.wait_readable(fd)
+                        continue
+                    *lines, rest = rest.split("\n")
+                    for line in lines:
+                        found = re.search(r" (\d+\.\d+): gpio_value: (\d+) set (\d)", line)
+                        if found is not None:
+                            self._note(LineEvent(float(found[1]), int(found[2]) - base, found[3] == "1", "set"))
+                    await trio.lowlevel.checkpoint()
+            finally:
+                os.close(fd)
+        finally:
+            instance.rmdir()
+
+    def _base(self) -> int:
+        for path in Path("/sys/class/gpio").glob("gpiochip*"):
+            if (path / "label").read_text().strip() == self.label:
+                return int((path / "base").read_text())
+        raise OSError(f"/sys/class/gpio has no chip {self.label}")
+
+    async def _watch_owners(self, task_status: trio.TaskStatus[None]) -> None:
+        import gpiod
+        from gpiod.info_event import InfoEvent
+
+        names = {
+            InfoEvent.Type.LINE_REQUESTED: "requested",
+            InfoEvent.Type.LINE_RELEASED: "released",
+            InfoEvent.Type.LINE_CONFIG_CHANGED: "reconfigured",
+        }
+        with gpiod.Chip(self.path) as chip:
+            for line in range(self.lines):
+                chip.watch_line_info(line)
+            task_status.started()
+            while True:
+                await trio.lowlevel.wait_readable(chip.fd)
+                event: Any = chip.read_info_event()
+                line = event.line_info.offset
+                what = names[event.event_type]
+                self._note(LineEvent(event.timestamp_ns / 1e9, line, self.value(line), what))

@@ -1,0 +1,241 @@
+"""The host's end of the plant: chips, adapters, GPIO chips and USB devices that tests wire to the guest."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+
+from tests.hil.rig.channel import GuestProcess
+from tests.hil.rig.guest import Guest
+
+LIMIT: Final = 60.0  # seconds for one request that does not wait for something
+
+
+class PlantError(AssertionError):
+    """The plant could not do what was asked."""
+
+
+class Thing:
+    """An object in the guest, of any class: `await thing.set(temperature_c=30)`, `.get("temperature_c")`, `.call(...)`."""
+
+    def __init__(self, plant: Plant, name: str) -> None:
+        self.plant = plant
+        self.name = name
+
+    async def set(self, **values: Any) -> None:
+        """Set attributes; one that does not exist is an error."""
+        await self.plant.ask("set", name=self.name, values=values)
+
+    async def get(self, attribute: str) -> Any:
+        """Read an attribute."""
+        return await self.plant.ask("get", name=self.name, attribute=attribute)
+
+    async def call(self, method: str, *args: Any, limit: float = LIMIT, **kwargs: Any) -> Any:
+        """Call a method; one that is async is awaited there, at most `limit` seconds."""
+        return await self.plant.ask("call", limit=limit, name=self.name, method=method, args=list(args), kwargs=kwargs)
+
+    async def drop(self) -> None:
+        """Take it away before the test ends."""
+        await self.plant.ask("drop", name=self.name)
+
+
+class Cable(Thing):
+    """A USB device that can be plugged and unplugged."""
+
+    async def plug(self, serial: str = "") -> None:
+        """Plug it in, perhaps with another serial number; returns when udev has it."""
+        await self.call("plug", serial)
+
+    async def unplug(self) -> None:
+        """Pull it out, whoever is using it; returns when it is gone."""
+        await self.call("unplug")
+
+    async def stall(self, stalled: bool = True) -> None:
+        """Let it answer nothing more, or answer again."""
+        await self.set(stalled=stalled)
+
+
+class Adapter(Cable):
+    """A USB-to-I2C adapter. `bus` is its device node, such as /dev/i2c-3."""
+
+    bus = ""
+
+    async def find(self) -> str:
+        """Its device node now, once it is there: the number may have changed after a replug."""
+        self.bus = await self.call("node")
+        return self.bus
+
+    async def plug(self, serial: str = "") -> None:
+        """As Cable; `bus` is its new node."""
+        await super().plug(serial)
+        await self.find()
+
+    async def attach(self, address: int, what: str | Thing, /, *args: Any, **kwargs: Any) -> Thing:
+        """Solder a chip to the bus: an object, or a class such as "hal.sim.chips.tmp102:Tmp102Target" with its arguments."""
+        chip = what if isinstance(what, Thing) else await self.plant.make(what, *args, **kwargs)
+        await self.call("attach", address, chip)
+        return chip
+
+    async def detach(self, address: int) -> None:
+        """Take a chip off."""
+        await self.call("detach", address)
+
+    async def refuse(self, address: int, refused: bool = True) -> None:
+        """Let nobody acknowledge at an address, or let the chip do so again."""
+        await self.call("refuse", address, refused)
+
+    async def messages(self, address: int | None = None) -> int:
+        """How many messages went to an address, or to all, since the adapter was made."""
+        count: int = await self.call("messages", address)
+        return count
+
+
+class Bank(Thing):
+    """A GPIO chip. `chip` is its name (gpiochip0), `path` its node, `label` what boards and lines find it by."""
+
+    chip = path = label = ""
+
+    async def pull(self, line: int, high: bool) -> None:
+        """Drive a line from outside."""
+        await self.call("pull", line, high)
+
+    async def value(self, line: int) -> bool:
+        """The level of a line now."""
+        level: bool = await self.call("value", line)
+        return level
+
+    async def wait_value(self, line: int, high: bool, limit: float = 30.0) -> float:
+        """Return once a line has a level; guest time of the change, 0.0 if it had it already."""
+        when: float = await self.call("wait_value", line, high, limit=limit)
+        return when
+
+    async def wait_event(self, line: int, what: str, limit: float = 30.0) -> float:
+        """Return once software has set, requested, released or reconfigured a line; guest time of that."""
+        when: float = await self.call("wait_event", line, what, limit=limit)
+        return when
+
+    async def history(self, line: int, since: float = 0.0) -> list[dict[str, Any]]:
+        """What software did with a line: time, high, what (set, requested, released, reconfigured)."""
+        events: list[dict[str, Any]] = await self.call("history", line, since)
+        return events
+
+    async def duty(self, line: int, since: float = 0.0) -> dict[str, float]:
+        """Of the wave on a line since a guest time: duty, frequency, rises."""
+        found: dict[str, float] = await self.call("duty", line, since)
+        return found
+
+    async def quadrature(self, a: int, b: int, steps: int, rate: float) -> None:
+        """Turn an encoder: `steps` edges (backwards if negative), `rate` a second; returns when done."""
+        await self.call("quadrature", a, b, steps, rate, limit=LIMIT + abs(steps) / rate * 5)
+
+
+class Plant:
+    """What is wired to the guest. Everything made in a test is taken away after it."""
+
+    def __init__(self, process: GuestProcess) -> None:
+        self._process = process
+        self._names = itertools.count()
+        self._numbers = itertools.count(int.from_bytes(os.urandom(4)) << 16)
+        self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
+
+    async def make(self, what: str, *args: Any, **kwargs: Any) -> Thing:
+        """Make an object of any class, by import path; with `async def run(self)` it lives until the test ends."""
+        return await self._make(Thing, what, args, kwargs)
+
+    async def i2c_adapter(self, serial: str = "RIGI2C1") -> Adapter:
+        """Plug in a USB-to-I2C adapter and wait for its bus."""
+        adapter = await self._make(Adapter, "tests.hil.guest.adapter:Adapter", (serial,), {})
+        await adapter.find()
+        return adapter
+
+    async def gpio(self, lines: int = 28, *, label: str = "rig", names: Mapping[int, str] | None = None) -> Bank:
+        """Make a GPIO chip."""
+        settings = {"label": label, "lines": lines, "names": {str(key): name for key, name in (names or {}).items()}}
+        bank = await self._make(Bank, "tests.hil.guest.gpio_bank:GpioBank", (), settings)
+        bank.label, bank.chip, bank.path = label, await bank.get("chip"), await bank.get("path")
+        return bank
+
+    async def usb(self, what: str | Thing, /, **descriptors: Any) -> Cable:
+        """Plug in a USB device: a target (object or import path), with the fields of usb_cable.Descriptors."""
+        target = what if isinstance(what, Thing) else await self.make(what)
+        cable = await self._make(Cable, "tests.hil.guest.usb_cable:UsbCable", (target,), descriptors)
+        await cable.plug()
+        return cable
+
+    async def reset(self) -> None:
+        """Take everything away."""
+        await self.ask("reset")
+
+    async def _make(self, kind: type[Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        thing = kind(self, f"{what.rpartition(':')[2]}-{next(self._names)}-{os.urandom(2).hex()}")
+        await self.ask("make", name=thing.name, what=what, args=list(args), kwargs=kwargs)
+        return thing
+
+    async def ask(self, do: str, *, limit: float = LIMIT, **fields: Any) -> Any:
+        """One request to the service."""
+        number = next(self._numbers)
+        answers, answered = trio.open_memory_channel[dict[str, Any]](1)
+        self._answers[number] = answers
+        try:
+            with trio.fail_after(limit):
+                await self._process.write(json.dumps({"id": number, "do": do, **_encode(fields)}) + "\n")
+                try:
+                    answer = await answered.receive()
+                except trio.EndOfChannel:
+                    raise PlantError(f"the plant has ended:\n{self._process.output}") from None
+        except trio.TooSlowError:
+            raise PlantError(f"{do} {fields}: no answer within {limit} s\n{self._process.stderr}") from None
+        finally:
+            del self._answers[number]
+        if "error" in answer:
+            raise PlantError(f"{do} {fields}: {answer['error']}\n{answer['detail']}")
+        return _decode(answer["result"])
+
+    async def receive(self) -> None:
+        """Hand answers out; run this in a nursery."""
+        async for line in self._process.lines:
+            answer = json.loads(line)
+            if answer["id"] in self._answers:
+                self._answers[answer["id"]].send_nowait(answer)
+        for answers in self._answers.values():
+            answers.close()
+
+
+async def open_plant(guest: Guest) -> Plant:
+    """The plant of this guest's module; it is started by the first test that wants it."""
+    number = guest.vm.kept.get("plant")
+    if number is None:
+        process = await guest.start(["python3", "-m", "tests.hil.guest.plant"], keep=True)
+        guest.vm.kept["plant"] = process.number
+    else:
+        process = guest.channel.attach(number, "the plant")
+    plant = Plant(process)
+    guest.nursery.start_soon(plant.receive)
+    await plant.reset()
+    return plant
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Thing):
+        return {"$": value.name}
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    return [_encode(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return (
+            base64.b64decode(value["bytes"])
+            if value.keys() == {"bytes"}
+            else {key: _decode(item) for key, item in value.items()}
+        )
+    return [_decode(item) for item in value] if isinstance(value, list) else value
