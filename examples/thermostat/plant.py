@@ -26,6 +26,8 @@ FAN_LINE = Line("pinctrl-bcm2711", 27)
 class Box:
     """`ambient_c` is the room; `temperature_c` the air inside; `heating` and `fan` what the pins say."""
 
+    RECORDED = ("temperature_c", "heating", "fan")
+
     def __init__(self, hardware: SimHardware) -> None:
         self._world = hardware.world
         self._ambient = self._air = 20.0

@@ -45,7 +45,10 @@ def unit_of(name: str) -> str:
 
 @dataclass(slots=True)
 class Channel:
-    """One quantity. `steps`: it keeps its value until the next point, as a switch does."""
+    """One quantity. `steps`: it keeps its value until the next point, as a switch does.
+
+    A point whose value is not a number is a gap: nothing was known then.
+    """
 
     name: str
     unit: str
@@ -67,16 +70,15 @@ class Recorder:
         return self._clock() - self._begin
 
     def add(self, name: str, value: float, *, unit: str = "", steps: bool = False) -> None:
-        """Record a value now; what is not a finite number is left out."""
-        if not math.isfinite(value):
-            return
+        """Record a value now; one that is not a finite number is a gap."""
+        value = float(value) if math.isfinite(value) else math.nan
         channel = self.channels.get(name)
         if channel is None:
             channel = self.channels[name] = Channel(name, unit or unit_of(name), steps)
         if len(channel.points) >= LIMIT:
             channel.dropped += 1
         else:
-            channel.points.append((self.elapsed(), float(value)))
+            channel.points.append((self.elapsed(), value))
 
     def add_all(self, prefix: str, value: Any) -> None:
         """Record whatever numbers are in `value`, a number, a mapping or a dataclass of numbers, under `prefix`."""
@@ -90,9 +92,16 @@ class Recorder:
         elif isinstance(value, (int, float)):
             self.add(prefix, value)
 
+    def gap(self, prefix: str) -> None:
+        """What was recorded under `prefix` is not known from now on."""
+        for channel in self.channels.values():
+            known = channel.points and not math.isnan(channel.points[-1][1])
+            if known and (channel.name == prefix or channel.name.startswith(f"{prefix} ")):
+                self.add(channel.name, math.nan)
+
 
 def to_csv(channels: Iterable[Channel]) -> str:
-    """A line for each point, in order of time: `time_s,channel,value,unit`."""
+    """A line for each point, in order of time: `time_s,channel,value,unit`; a gap has no value."""
     rows = sorted(
         ((time, channel.name, value, channel.unit) for channel in channels for time, value in channel.points),
         key=lambda row: row[0],
@@ -100,5 +109,7 @@ def to_csv(channels: Iterable[Channel]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["time_s", "channel", "value", "unit"])
-    writer.writerows((f"{time:.6f}", name, f"{value:.9g}", unit) for time, name, value, unit in rows)
+    writer.writerows(
+        (f"{time:.6f}", name, "" if math.isnan(value) else f"{value:.9g}", unit) for time, name, value, unit in rows
+    )
     return text.getvalue()

@@ -1,7 +1,8 @@
 """The plant: what the machine moves, heats and measures, as a model beside the simulated hardware.
 
 A plant is a class that is given the simulated hardware: it attaches chips to buses and watches pins. Tests reach its
-attributes and methods by name, because on a rig in another computer it lives there.
+attributes and methods by name, because on a rig in another computer it lives there. `RECORDED`, if it has that, names
+the attributes that are sampled together with the machine's sensors.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Plant:
         self._link = link
         self._kind = kind
         self._recorder = recorder
+        self._recorded: tuple[str, ...] | None = None
 
     @property
     def exists(self) -> bool:
@@ -55,6 +57,18 @@ class Plant:
         value = await self._reach().get(name)
         self._recorder.add_all(f"plant {name}", value)
         return value
+
+    async def record(self) -> None:
+        """Sample what the plant names in RECORDED."""
+        if self._link is None:
+            return
+        if self._recorded is None:
+            try:
+                self._recorded = tuple(await self._link.get("RECORDED"))
+            except AttributeError:
+                self._recorded = ()
+        for name in self._recorded:
+            await self.get(name)
 
     async def set(self, name: str, value: Any) -> None:
         """Change an attribute."""

@@ -68,14 +68,14 @@ def axis(low: float, high: float, pixels: float, marks: int) -> Axis:
 
 def render(title: str, panels: Sequence[Panel]) -> str:
     """One picture: panels below each other, over one common time axis."""
-    panels = [panel for panel in panels if any(channel.points for channel in panel.channels)]
+    panels = [panel for panel in panels if any(known(channel) for channel in panel.channels)]
     end = max((channel.points[-1][0] for panel in panels for channel in panel.channels if channel.points), default=0.0)
     times = axis(0.0, max(end, 1e-3), WIDTH - LEFT - RIGHT, 10)
     parts: list[str] = []
     y = 30.0
     for panel in panels:
-        parts.append(f'<g transform="translate({LEFT},{y + TOP:g})">{_panel(panel, times)}</g>')
-        y += TOP + PANEL + BOTTOM + LEGEND_LINE * _rows(panel)
+        parts.append(f'<g transform="translate({LEFT},{y + TOP:g})">{_panel(panel, times, end)}</g>')
+        y += TOP + PANEL + BOTTOM + LEGEND_LINE * len(panel.channels)
     if not panels:
         parts.append(f'<text x="{WIDTH / 2}" y="60" text-anchor="middle">nothing was recorded</text>')
         y = 80
@@ -91,15 +91,15 @@ def panels_of(channels: Iterable[Channel]) -> list[Panel]:
     """Channels of one unit share a panel; those without one share a panel by the first word of their names."""
     groups: dict[tuple[str, str], list[Channel]] = {}
     for channel in channels:
-        if channel.points:
+        if known(channel):
             groups.setdefault((channel.unit, "" if channel.unit else channel.name.partition(" ")[0]), []).append(
                 channel
             )
     return [Panel(unit or word, group) for (unit, word), group in groups.items()]
 
 
-def _panel(panel: Panel, times: Axis) -> str:
-    values = [value for channel in panel.channels for _, value in channel.points]
+def _panel(panel: Panel, times: Axis, end: float) -> str:
+    values = [value for channel in panel.channels for _, value in known(channel)]
     vertical = axis(min(values), max(values), PANEL, 5)
     lines = [f'<text x="0" y="-10" font-weight="bold">{escape(panel.title)}</text>']
     for mark in vertical.marks:
@@ -117,8 +117,8 @@ def _panel(panel: Panel, times: Axis) -> str:
             f'<text transform="translate(-58,{middle:g}) rotate(-90)" text-anchor="middle">{escape(panel.unit)}</text>'
         )
     for index, channel in enumerate(panel.channels):
-        if channel.points:
-            lines.append(f'<path d="{_path(channel, times, vertical)}" fill="none" {_stroke(index)}/>')
+        if known(channel):
+            lines.append(f'<path d="{_path(channel, times, vertical, end)}" fill="none" {_stroke(index)}/>')
     lines.append(f'<path d="M0 0V{PANEL}H{times.pixels:g}" fill="none" stroke="#333"/>')
     lines += _legend(panel)
     return "\n".join(lines)
@@ -131,37 +131,57 @@ def _stroke(index: int) -> str:
     )
 
 
-def _path(channel: Channel, times: Axis, vertical: Axis) -> str:
-    """The line through the points; where many share a pixel, only their first, extremes and last are drawn."""
-    columns: dict[int, list[tuple[float, float]]] = {}
+def known(channel: Channel) -> list[tuple[float, float]]:
+    """The points that are not gaps."""
+    return [point for point in channel.points if not math.isnan(point[1])]
+
+
+def _path(channel: Channel, times: Axis, vertical: Axis, end: float) -> str:
+    """The lines through the points, interrupted where there are gaps; a step lasts until the end of the picture."""
+    runs: list[list[tuple[float, float]]] = [[]]
     for time, value in channel.points:
-        point = times.at(time), PANEL - vertical.at(value)
+        x = times.at(time)
+        if math.isnan(value):
+            if channel.steps and runs[-1]:
+                runs[-1].append((x, runs[-1][-1][1]))
+            runs.append([])
+        else:
+            runs[-1].append((x, PANEL - vertical.at(value)))
+    if channel.steps and runs[-1]:
+        runs[-1].append((times.at(end), runs[-1][-1][1]))
+    return "".join(_line(_thinned(run), steps=channel.steps) for run in runs if run)
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Where many points share a pixel, only their first, extremes and last."""
+    columns: dict[int, list[tuple[float, float]]] = {}
+    for point in points:
         columns.setdefault(int(point[0]), []).append(point)
-    points: list[tuple[float, float]] = []
+    kept: list[tuple[float, float]] = []
     for column in columns.values():
         if len(column) > 4:
             extremes = sorted((min(column, key=lambda p: p[1]), max(column, key=lambda p: p[1])))
-            column = [column[0], *extremes, column[-1]]
-        points += column
+            kept += [column[0], *extremes, column[-1]]
+        else:
+            kept += column
+    return kept
+
+
+def _line(points: Sequence[tuple[float, float]], *, steps: bool) -> str:
     start = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     if len(points) == 1:
         return f"{start}h4"
-    if channel.steps:
-        return start + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
-    return start + "".join(f"L{x:.1f} {y:.1f}" for x, y in points[1:])
-
-
-def _rows(panel: Panel) -> int:
-    return len(panel.channels)
+    return start + "".join(f"H{x:.1f}V{y:.1f}" if steps else f"L{x:.1f} {y:.1f}" for x, y in points[1:])
 
 
 def _legend(panel: Panel) -> list[str]:
     lines = []
     for index, channel in enumerate(panel.channels):
         y = PANEL + 48 + LEGEND_LINE * index
-        last = f"{channel.points[-1][1]:.6g} {channel.unit}".rstrip() if channel.points else "no values"
+        values = known(channel)
+        last = f"{values[-1][1]:.6g} {channel.unit}".rstrip() if values else "none"
         more = f", {channel.dropped} later ones not kept" if channel.dropped else ""
-        text = f"{channel.name} ({len(channel.points)} values, last {last}{more})"
+        text = f"{channel.name} ({len(values)} values, last {last}{more})"
         lines.append(f'<path d="M0 {y - 4}h22" {_stroke(index)}/>')
         lines.append(f'<text x="30" y="{y}">{escape(text)}</text>')
     return lines

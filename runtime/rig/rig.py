@@ -99,7 +99,7 @@ class Rig:
             await trio.sleep(every)
 
     async def sample(self, every: float) -> None:
-        """Record the readings of every sensor of the document each `every` seconds, until cancelled."""
+        """Record the readings of all sensors and what the plant has to show, each `every` seconds, until cancelled."""
         from runtime.components.sensor import Sensor
 
         names = [
@@ -107,13 +107,14 @@ class Rig:
             for entry in self.document.get("components", ())
             if isinstance(entry, Mapping) and entry.get("api") == str(Sensor.API)
         ]
-        sensors = [self.get(Sensor, name) for name in names]
+        sensors = {name: self.get(Sensor, name) for name in names}
         while True:
-            for sensor in sensors:
+            for name, sensor in sensors.items():
                 try:
                     await sensor.get_readings()
                 except MachineError:
-                    continue  # a gap in its plot
+                    self.recorder.gap(name)
+            await self.plant.record()
             await trio.sleep(every)
 
 

@@ -73,9 +73,13 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
     document = read_document(config, state.base)
     artefacts = state.artefacts = Artefacts(state.folder, trio.current_time)
 
+    levels: dict[str, float] = {}
+
     def drive(name: str, level: float) -> None:
-        artefacts.recorder.add(name, level, steps=True)
-        state.journal.note(f"{name} {level:g}")
+        if levels.get(name) != level:
+            levels[name] = level
+            artefacts.recorder.add(name, level, steps=True)
+            state.journal.note(f"{name} {level:g}")
 
     outputs = Outputs(drive)
     state.outputs.append(outputs)
