@@ -22,7 +22,7 @@ class PlantError(AssertionError):
 
 
 class Thing:
-    """An object in the guest, of any class: `await thing.set(temperature_c=30)`, `.get("temperature_c")`, `.call(...)`."""
+    """An object in the guest, of any class: `set(temperature_c=30)`, `get("temperature_c")`, `call("method", ...)`."""
 
     def __init__(self, plant: Plant, name: str) -> None:
         self.plant = plant
@@ -77,7 +77,7 @@ class Adapter(Cable):
         await self.find()
 
     async def attach(self, address: int, what: str | Thing, /, *args: Any, **kwargs: Any) -> Thing:
-        """Solder a chip to the bus: an object, or a class such as "hal.sim.chips.tmp102:Tmp102Target" with its arguments."""
+        """Solder a chip to the bus: an object, or a class ("hal.sim.chips.tmp102:Tmp102Target") and its arguments."""
         chip = what if isinstance(what, Thing) else await self.plant.make(what, *args, **kwargs)
         await self.call("attach", address, chip)
         return chip
