@@ -2,7 +2,7 @@
 
 Positions are revolutions, speeds revolutions per second, power is -1 to 1. The error of the PID is the speed error as a
 share of the top speed. Its integral is not summed up but measured: it is how far the shaft is behind the trajectory, so
-that a speed is kept on average to the tick, and a place is reached exactly.
+that a speed is kept on average to the tick, and a place is reached within a tick.
 """
 
 from __future__ import annotations

@@ -64,12 +64,13 @@ class Bridge:
         self._flip = -1 if flip else 1
         self._least, self._most = least, most
         self._lock = trio.Lock()
+        self._known = False  # whether every input is as it was told to be
         self._power = 0.0  # as written last
         self._sense = 0  # -1 or 1 while the direction inputs stand for it, 0 while nothing is on
 
     @property
     def power(self) -> float:
-        """What was applied last."""
+        """What was applied last, and may still be if it could not be taken away."""
         return self._power * self._flip
 
     async def prepare(self) -> None:
@@ -83,10 +84,14 @@ class Bridge:
         """Apply `power` within the limits. MachineError of the board; everything is off then."""
         power = within(power, self._least, self._most) * self._flip
         async with self._lock:
-            if power == self._power:
+            if self._known and power == self._power:
                 return
+            known, self._known = self._known, False
             try:
+                if not known:
+                    await self._all_off()
                 await self._apply(power)
+                self._known = True
             except BaseException as error:
                 try:
                     await at_rest(self._all_off)
@@ -124,12 +129,13 @@ class Bridge:
         waves = pins.waves()
         # Not `dir`: if its wave could not be ended, changing it would reverse the motor.
         levels = [pin for pin in (pins.a, pins.b, pins.en_high) if pin and pin not in waves]
+        self._known = False
         await every(
             *(partial(board.set_pwm, pin, 0.0) for pin in waves),
             *(partial(board.set_gpio, pin, False) for pin in levels),
             *(partial(board.set_gpio, pin, True) for pin in (pins.en_low,) if pin),
         )
-        self._power, self._sense = 0.0, 0
+        self._known, self._power, self._sense = True, 0.0, 0
 
 
 def within(power: float, least: float, most: float) -> float:
