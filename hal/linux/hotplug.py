@@ -38,7 +38,7 @@ UDEV_CONTROL: Final = Path("/run/udev/control")
 async def listen() -> AsyncIterator[HotplugEvents]:
     """Listen until left. HalError where the system has no such socket or does not allow it."""
     udev = UDEV_CONTROL.exists()
-    with trio.socket.from_stdlib_socket(_open(_UDEV if udev else _KERNEL)) as sock:
+    with _open(_UDEV if udev else _KERNEL) as sock:
         yield _Events(sock, udev)
 
 
@@ -63,7 +63,7 @@ def _open(group: int) -> socket.socket:
 
 
 class _Events:
-    def __init__(self, sock: trio.socket.SocketType, udev: bool) -> None:
+    def __init__(self, sock: socket.socket, udev: bool) -> None:
         self._sock = sock
         self._udev = udev
 
@@ -71,20 +71,39 @@ class _Events:
         return self
 
     async def __anext__(self) -> HotplugEvent:
+        await trio.lowlevel.checkpoint()
         while True:
             try:
-                data, ancillary, flags, sender = await self._sock.recvmsg(
-                    _LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)
-                )
+                event = self.accepted(*self._sock.recvmsg(_LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)))
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._sock)
             except OSError as error:
                 if error.errno == errno.ENOBUFS:
+                    self._drain()
                     return LOST
                 raise HalError.of(error, "events of devices") from error
-            if flags & socket.MSG_TRUNC or not self._trusted(sender, ancillary):
-                continue
-            event = parse_udev(data) if self._udev else parse_kernel(data)
-            if event is not None:
-                return event
+            else:
+                if event is not None:
+                    return event
+
+    def _drain(self) -> None:
+        """Take what is left: until then the kernel drops every further event, and says so only once."""
+        while True:
+            try:
+                self._sock.recv(_LONGEST)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise HalError.of(error, "events of devices") from error
+
+    def accepted(
+        self, data: bytes, ancillary: list[tuple[int, int, bytes]], flags: int, sender: object
+    ) -> HotplugEvent | None:
+        """The event of a message, if it is a whole one of somebody to be believed."""
+        if flags & socket.MSG_TRUNC or not self._trusted(sender, ancillary):
+            return None
+        return parse_udev(data) if self._udev else parse_kernel(data)
 
     def _trusted(self, sender: object, ancillary: list[tuple[int, int, bytes]]) -> bool:
         """The kernel itself is port 0 and cannot be imitated; udev is root."""
