@@ -32,10 +32,10 @@ class Wave:
         A period that begins in time begins on schedule, so that lateness does not add up; periods that were missed are
         not made up for.
         """
-        late = now - self.start - self.period
-        if late < 0:
+        end = self.start + self.period
+        if now < end:
             return self
-        return replace(self, start=now if late > TOLERANCE else self.start + self.period)
+        return replace(self, start=now if now - end > TOLERANCE else end)
 
     def level(self, now: float) -> tuple[bool, float]:
         """The level at `now`, in the current period, and when it ends."""
