@@ -82,6 +82,7 @@ class EdgeSource:
         self._turn = trio.Lock()
         self._seen = 0  # the kernel's number of the last event, from 1 on since the request
         self._offset = 0.0
+        self._failure: OSError | None = None
         self._inotify: Inotify | None = None
         self._both: select.epoll | None = None
 
@@ -127,6 +128,8 @@ class EdgeSource:
         async with self._turn:
             if listener.queue:
                 return
+            if self._failure is not None:
+                raise HalError.of(self._failure, self._what) from self._failure
             if self._both is None or self._inotify is None:
                 raise trio.ClosedResourceError(f"{self._what} is closed")
             await trio.lowlevel.wait_readable(self._both.fileno())
@@ -138,6 +141,7 @@ class EdgeSource:
                     self._inotify.drain()
                     self._probe()
             except OSError as error:
+                self._failure = error  # for the other listeners, too: the notice is used up
                 raise HalError.of(error, self._what) from error
 
     def _distribute(self, events: Sequence[KernelEdge]) -> None:
