@@ -4,7 +4,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PORT ?= 8080
 
-.PHONY: help run test test-unit test-fuzz hil check format lock docs bench clean
+.PHONY: help run test test-unit test-fuzz hil rig check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -15,9 +15,13 @@ run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
 	@$(PY) -m tests.hil.image || echo "Going on without the hardware rig; its tests say why they are skipped."
 	@$(PY) -m pytest tests
+	@$(PY) -m pytest examples/thermostat -q
 
 test-unit: $(VENV)/.test ## The tests that need no process and no socket: seconds
 	@$(PY) -m pytest tests/unit -q
+
+rig: $(VENV)/.test ## Test the example thermostat against a model of its box, on the simulated world
+	@$(PY) -m pytest examples/thermostat
 
 hil: $(VENV)/.test ## Build the guest of the hardware rig: a minute (Debian, amd64, root), or at once if nothing has changed
 	@$(PY) -m tests.hil.image
