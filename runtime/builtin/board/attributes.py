@@ -82,7 +82,10 @@ class LinuxBoardConfig(Attributes, kw_only=True, frozen=True):
     analogs: tuple[Analog, ...] = ()  # analog inputs on converters
     digital_interrupts: tuple[Interrupt, ...] = ()  # pins whose edges are counted and streamed
     pins: Mapping[str, str] = {}  # more names of pins: {"pump": "gpiochip0:17"} or {"pump": "11"}
-    safe_high: tuple[str, ...] = ()  # pins that are high when the board stops and before they are set; others are low
+    safe_high: tuple[
+        str, ...
+    ] = ()  # outputs that are high before they are set and when the board stops; others are low
+    outputs: tuple[str, ...] = ()  # pins at their safe level from the board's start on, as is every one of safe_high
     default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 800  # Hz, of pins that were not told
 
     def __post_init__(self) -> None:

@@ -43,11 +43,11 @@ class LinuxBoard(Board):
         self._safe_high = {self._find(name).line for name in config.safe_high}
         self._pins: dict[Line, Pin] = {}
         self._analogs: dict[str, AnalogInput] = {}
-        for name in config.pins:
+        for name in (*config.pins, *config.outputs):
             self._find(name)  # a wrong one is refused at once
 
     async def run(self, *, task_status: Started) -> None:
-        """Ready when converters are open and interrupts are counted."""
+        """Ready when converters are open, interrupts are counted, and the outputs that are named are safe."""
         config: LinuxBoardConfig = self.attributes
         try:
             async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
@@ -66,6 +66,8 @@ class LinuxBoard(Board):
                         )
                     pin.interrupt = entry.name, InputSettings(entry.bias, entry.active_low, entry.debounce_ms / 1000)
                     await pin.listen(_nothing)
+                for name in (*config.safe_high, *config.outputs):
+                    await self._pin(name).take()
                 nursery.start_soon(self._watch)
                 task_status.started()
         except BaseExceptionGroup as group:

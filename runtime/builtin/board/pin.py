@@ -72,6 +72,12 @@ class Pin:
             await self._change("output")
         self._do(lambda: self._value().write(high))
 
+    async def take(self) -> None:
+        """Make it an output, at its safe level."""
+        await trio.lowlevel.checkpoint()
+        self._writable()
+        await self._change("output")
+
     async def get(self) -> bool:
         """The level on the line; of a wave, whether it is high for at least half of the time."""
         await trio.lowlevel.checkpoint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
@@ -39,14 +40,28 @@ async def test_outputs_are_low_when_the_board_stops_and_safe_high_ones_high(auto
     assert hardware.reservations.all() == {}
 
 
-async def test_an_output_starts_at_its_safe_level(autojump_clock: MockClock) -> None:
-    async with rig(entry(safe_high=["13"])) as r:
-        await r.call("set_pwm_frequency", pin="13", frequency_hz=100)
-        assert r.level(27) is False, "nothing is taken before it is used"
-        driven = []
-        r.hardware.world.wiring.pin(CHIP, "27").watchers.append(Recorder(lambda: driven.append(r.level(27))))
+async def test_outputs_that_are_named_are_safe_from_the_start(autojump_clock: MockClock) -> None:
+    levels: list[bool] = []
+    hardware = SimHardware(World())
+    pin = hardware.world.wiring.pin(CHIP, "27")
+    pin.watchers.append(Recorder(lambda: levels.append(hardware.world.wiring.signal(pin).level(0))))
+    async with rig(entry(safe_high=["13"], outputs=["11"]), hardware=hardware) as r:
+        assert (await r.call("get_status"))["pins"] == {"13 (GPIO27)": "output", "11 (GPIO17)": "output"}
         await r.call("set_gpio", pin="13", high=False)
-        assert driven == [True, False]
+        await r.call("set_gpio", pin="11", high=True)
+        assert levels == [True, False], "never low before it was told"
+    async with rig(entry(outputs=["11"], digital_interrupts=[{"name": "door", "pin": "GPIO17"}])) as r:
+        assert "'door'" in r.reason()
+    async with rig(entry(outputs=["99"])) as r:
+        assert "99" in r.reason()
+
+
+async def test_other_pins_are_left_alone_until_they_are_used(autojump_clock: MockClock) -> None:
+    async with rig() as r:
+        await r.call("set_pwm_frequency", pin="13", frequency_hz=100)
+        await r.call("pwm", pin="13")
+        assert (await r.call("get_status"))["pins"] == {"13 (GPIO27)": "closed"}
+        assert not r.hardware.lines.outputs()
 
 
 class Telling(SimHardware):
@@ -63,14 +78,14 @@ class Telling(SimHardware):
 class Recorder:
     """Watches a pin."""
 
-    def __init__(self, call: object) -> None:
+    def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
     def settle(self, t: float) -> None:
         pass
 
     def changed(self, t: float) -> None:
-        self._call()  # type: ignore[operator]
+        self._call()
 
 
 async def test_an_input_is_read(autojump_clock: MockClock) -> None:
