@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -16,7 +16,7 @@ from runtime.memory import MemoryMachine, open_machine
 from runtime.registry import Registry, installed
 from runtime.resource import Resource
 from runtime.rig.artefacts import LogSink
-from runtime.rig.faults import Bench, SimBench
+from runtime.rig.faults import Bench, Context, SimBench
 from runtime.rig.outputs import Outputs, WatchedLinux, WatchedSim
 from runtime.rig.plant import LocalPlant, PlantLink
 from runtime.rig.setup import Backend, Setup
@@ -157,15 +157,18 @@ class LocalMachine:
         self._stop.set()
         await self._stopped.wait()
 
+    @property
+    def power_loss(self) -> Callable[[], Context] | None:
+        """Of a simulated computer: every pin lets go, and what the machine does while it stops reaches nobody."""
+        hardware = self.hardware
+        return None if not isinstance(hardware, SimHardware) else lambda: self._power_loss(hardware)
+
     @asynccontextmanager
-    async def power_loss(self) -> AsyncIterator[None]:
-        """Every pin lets go at once; what the machine does while it stops reaches nobody."""
-        if not isinstance(self.hardware, SimHardware):
-            raise MachineError("this computer cannot cut its own power", kind=ErrorKind.UNSUPPORTED)
-        self.hardware.power_off()
+    async def _power_loss(self, hardware: SimHardware) -> AsyncIterator[None]:
+        hardware.power_off()
         await self.stop()
         try:
             yield
         finally:
-            self.hardware.power_on()
+            hardware.power_on()
         await self.start()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 from runtime.rig.channels import Channel
 
@@ -17,6 +18,10 @@ LEGEND_LINE: Final = 18
 # The palette of Okabe and Ito (jfly.uni-koeln.de/color), told apart by colour-blind people too; then dashes.
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DASHES: Final = ("", "6 3", "2 3")
+
+
+# What XML 1.0 cannot hold (section 2.2, Char)
+_FOREIGN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,11 @@ def axis(low: float, high: float, pixels: float, marks: int) -> Axis:
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return Axis(first * step, last * step, tuple(i * step for i in range(first, last + 1)), step, pixels)
+
+
+def escape(text: str) -> str:
+    """Text as XML."""
+    return saxutils.escape(_FOREIGN.sub("\ufffd", text))
 
 
 def render(title: str, panels: Sequence[Panel]) -> str:

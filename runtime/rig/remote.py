@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -18,8 +18,10 @@ from runtime.rig.plant import PlantLink
 from runtime.rig.setup import Backend, Setup
 from runtime.sessions import SESSION_KEY
 from schema.errors import ErrorKind, MachineError
+from schema.names import ResourceName
 
 ROBOT: Final = "viam.robot.v1.RobotService"
+NOT_CONFIGURED: Final = "not configured"
 START_LIMIT: Final = 60.0  # seconds until every resource is ready
 SAFE_LIMIT: Final = 20.0  # seconds for stopping everything that moves
 
@@ -74,6 +76,8 @@ async def wait_ready(client: ApiClient, document: Mapping[str, Any]) -> None:
             missing = _missing(wanted, status.get("resources", ()))
             if not missing:
                 return
+            if status["state"] != "INITIALIZING" and set(missing.values()) == {NOT_CONFIGURED}:
+                break  # it has tried everything it knows
             await trio.sleep(0.2)
     raise MachineError(
         "the machine is not ready:\n" + "\n".join(f"{name}: {why}" for name, why in sorted(missing.items())),
@@ -83,7 +87,7 @@ async def wait_ready(client: ApiClient, document: Mapping[str, Any]) -> None:
 
 
 def _missing(wanted: set[str], resources: Any) -> dict[str, str]:
-    missing = dict.fromkeys(wanted, "not configured")
+    missing = dict.fromkeys(wanted, NOT_CONFIGURED)
     for one in resources:
         name = str(one["name"])
         if name in missing:
@@ -98,15 +102,12 @@ class RemoteMachine:
     """What a test has of it. Between tests it goes on running, with everything that moves stopped."""
 
     machine: Machine | None = None
+    power_loss: Callable[[], Context] | None = None
 
     def __init__(self, client: ApiClient, bench: Bench | None = None, plant: PlantLink | None = None) -> None:
         self.client = client
         self.bench = bench
         self.plant = plant
-
-    def power_loss(self) -> Context:
-        """A machine at an address has no power switch."""
-        raise MachineError("the rig has no power switch for this machine", kind=ErrorKind.UNSUPPORTED)
 
 
 async def stop_everything(client: ApiClient) -> list[str]:
@@ -118,7 +119,7 @@ async def stop_everything(client: ApiClient) -> list[str]:
     with trio.move_on_after(SAFE_LIMIT) as limit:
         try:
             await client.call(ROBOT, "", "stop_all", extra=[])
-            for name in await client.call(ROBOT, "", "resource_names"):
+            for name in map(ResourceName.parse, await client.call(ROBOT, "", "resource_names")):
                 base = base_of(name.api)
                 moves = base is not None and issubclass(base, Actuator)
                 if moves and await client.call(name.api, name.short, "is_moving"):

@@ -57,8 +57,9 @@ class Backend(Protocol):
     def machine(self) -> Machine | None:
         """The machine itself, if it is in this process."""
 
-    def power_loss(self) -> Context:
-        """The computer of the machine has no power inside, and starts again at the end."""
+    @property
+    def power_loss(self) -> Callable[[], Context] | None:
+        """Inside its context the computer of the machine has no power; None if that cannot be done."""
 
 
 Provider: TypeAlias = Callable[[Setup], AbstractAsyncContextManager[Backend]]
