@@ -50,9 +50,7 @@ def _all(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
         yield from _serial(port, apis)
     for device in found.usb:
         if not device.drivers:
-            yield from _entry(
-                apis, "generic", "usb", "usb", _usb(device), f"USB {device.vendor}:{device.product}"
-            )
+            yield from _entry(apis, "generic", "usb", "usb", _usb(device), f"USB {device.vendor}:{device.product}")
     for camera in found.cameras:
         yield from _entry(apis, "camera", "webcam", "camera", {"video_path": camera.best}, camera.best)
     for pad in found.inputs:
