@@ -25,7 +25,22 @@ BUTTONS: Final = {
     0x13D: "ButtonLThumb",
     0x13E: "ButtonRThumb",
     0xA7: "ButtonRecord",
+    # Joysticks, and gamepads that say they are joysticks: numbered buttons, in the usual order of their numbers.
+    0x120: "ButtonSouth",
+    0x121: "ButtonEast",
+    0x122: "ButtonWest",
+    0x123: "ButtonNorth",
+    0x124: "ButtonLT",
+    0x125: "ButtonRT",
+    0x126: "ButtonLT2",
+    0x127: "ButtonRT2",
+    0x128: "ButtonSelect",
+    0x129: "ButtonStart",
+    0x12A: "ButtonLThumb",
+    0x12B: "ButtonRThumb",
 }
+"""Names by code, all known to clients: what has no such name is left out, for official clients refuse others."""
+
 AXES: Final = {
     0x00: "AbsoluteX",
     0x01: "AbsoluteY",
@@ -33,9 +48,6 @@ AXES: Final = {
     0x03: "AbsoluteRX",
     0x04: "AbsoluteRY",
     0x05: "AbsoluteRZ",
-    0x06: "AbsoluteThrottle",
-    0x07: "AbsoluteRudder",
-    0x08: "AbsoluteWheel",
     0x09: "AbsolutePedalAccelerator",
     0x0A: "AbsolutePedalBrake",
     0x10: "AbsoluteHat0X",
@@ -49,7 +61,7 @@ DIRECTIONS: Final = {  # of a directional pad that is four buttons: the hat they
 }
 _X, _Y, _Z, _RX, _RY, _RZ = range(6)
 _ONE_SIDED: Final = frozenset({0x09, 0x0A, *range(0x12, 0x16)})  # pedals; triggers as hats 1 and 2
-_RELEASED, _PRESSED, _HELD = range(3)
+_RELEASED, _HELD = 0, 2  # values of a key
 
 
 class ControlEvent(NamedTuple):
@@ -89,27 +101,42 @@ class GamepadMap:
     """The controls of one gamepad, and what its reports mean."""
 
     def __init__(self, keys: Iterable[int], axes: Mapping[int, AxisRange], *, dead_zone: float | None = None) -> None:
-        self._axes = dict(axes)
         self._dead_zone = dead_zone
-        pad = {} if AXES_OF_HAT & set(axes) else {key: DIRECTIONS[key] for key in keys if key in DIRECTIONS}
-        self._pad = dict(pad)
-        self._pressed: set[int] = set()  # of the pad's four buttons
-        self._values: dict[str, float] = {}
-        names = [AXES.get(axis, f"Absolute0x{axis:02x}") for axis in sorted(axes)]
-        names += [name for hat, name in AXES.items() if any(hat == to for to, _ in pad.values())]
-        names += [BUTTONS.get(key, f"Button0x{key:x}") for key in sorted(keys) if key not in pad]
-        self.controls: tuple[str, ...] = tuple(dict.fromkeys(names))
+        self._axes = {axis: span for axis, span in axes.items() if axis in AXES}
+        hats = {hat for hat, _ in DIRECTIONS.values() if hat in axes}
+        self._pad = {key: way for key in keys if (way := DIRECTIONS.get(key)) is not None and way[0] not in hats}
+        self._pressed: set[int] = set()  # of the directional pad's four buttons
+        self._buttons: dict[int, str] = {}
+        for code, name in BUTTONS.items():  # a gamepad's own codes first
+            if code in keys and name not in self._buttons.values():
+                self._buttons[code] = name
+        self._values = dict.fromkeys(
+            (
+                *(
+                    name
+                    for axis, name in AXES.items()
+                    if axis in axes or any(axis == to for to, _ in self._pad.values())
+                ),
+                *self._buttons.values(),
+            ),
+            0.0,
+        )
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Names of the controls."""
+        return tuple(self._values)
 
     def values(self) -> dict[str, float]:
         """Every control as it was last reported; 0 if it was not."""
-        return {control: self._values.get(control, 0.0) for control in self.controls}
+        return dict(self._values)
 
     def translate(self, changes: Iterable[ControlChange]) -> list[ControlEvent]:
         """The events of one report. An axis that moved within its dead zone has none."""
         events = []
         for change in changes:
             event = self._key(change.code, change.value) if change.key else self._axis(change.code, change.value)
-            if event is not None:
+            if event is not None and (event.event == "ButtonHold" or event.value != self._values[event.control]):
                 self._values[event.control] = event.value
                 events.append(event)
         return events
@@ -117,31 +144,20 @@ class GamepadMap:
     def _key(self, key: int, value: int) -> ControlEvent | None:
         if key in self._pad:
             (self._pressed.add if value else self._pressed.discard)(key)
-            hat, _ = self._pad[key]
-            return self._moved(
-                AXES[hat], float(sum(way for k, (to, way) in self._pad.items() if to == hat and k in self._pressed))
-            )
-        control = BUTTONS.get(key, f"Button0x{key:x}")
-        if value == _HELD:
-            return ControlEvent("ButtonHold", control, 1.0)
-        if value == self._values.get(control, _RELEASED):
+            hat = self._pad[key][0]
+            ways = [way for pressed, (to, way) in self._pad.items() if to == hat and pressed in self._pressed]
+            return ControlEvent("PositionChangeAbs", AXES[hat], float(sum(ways)))
+        if key not in self._buttons:
             return None
-        return ControlEvent("ButtonPress" if value == _PRESSED else "ButtonRelease", control, float(value))
+        event = ("ButtonRelease", "ButtonPress", "ButtonHold")[min(value, _HELD)]
+        return ControlEvent(event, self._buttons[key], float(value != _RELEASED))
 
     def _axis(self, axis: int, value: int) -> ControlEvent | None:
         if axis not in self._axes:
             return None
         trigger = one_sided(axis, self._axes)
-        control = AXES.get(axis, f"Absolute0x{axis:02x}")
-        return self._moved(control, scaled(value, self._axes[axis], trigger=trigger, dead_zone=self._dead_zone))
-
-    def _moved(self, control: str, value: float) -> ControlEvent | None:
-        if value == self._values.get(control, 0.0):
-            return None
-        return ControlEvent("PositionChangeAbs", control, value)
-
-
-AXES_OF_HAT: Final = frozenset({0x10, 0x11})
+        share = scaled(value, self._axes[axis], trigger=trigger, dead_zone=self._dead_zone)
+        return ControlEvent("PositionChangeAbs", AXES[axis], share)
 
 
 def neutral(values: Mapping[str, float]) -> list[ControlEvent]:

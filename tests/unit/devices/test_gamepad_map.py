@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hal.ports.controls import AxisRange, ControlChange
 from hal.sim.controls import AXES, KEYS
-from runtime.builtin.devices.gamepad_map import GamepadMap, neutral, one_sided, scaled
+from runtime.builtin.devices.gamepad_map import AXES as MAPPED
+from runtime.builtin.devices.gamepad_map import BUTTONS, GamepadMap, neutral, one_sided, scaled
 from runtime.components.input_controller import CONTROLS
 
 STICK, BYTE, HAT = AxisRange(-32768, 32767, 128), AxisRange(0, 255, 15), AxisRange(-1, 1)
@@ -46,6 +47,10 @@ def test_triggers_are_told_from_sticks_by_what_else_there_is() -> None:
     assert one_sided(9, {0, 9})
 
 
+def test_every_name_is_one_that_clients_know() -> None:
+    assert {*BUTTONS.values(), *MAPPED.values()} <= set(CONTROLS)
+
+
 def test_a_usual_gamepad_has_names_that_clients_know() -> None:
     pad = GamepadMap(KEYS, AXES)
     assert set(pad.controls) <= set(CONTROLS)
@@ -61,14 +66,22 @@ def test_a_pad_of_four_buttons_is_a_hat() -> None:
         ("PositionChangeAbs", "AbsoluteHat0X", -1.0),
     ]
     assert pad.translate([ControlChange(True, 0x221, 1)]) == [("PositionChangeAbs", "AbsoluteHat0Y", 0.0)]
-    # With a real hat the buttons are buttons.
-    assert "Button0x220" in GamepadMap((0x220,), {0x10: HAT, 0x11: HAT}).controls
+    assert GamepadMap((0x220,), {0x11: HAT}).translate([up]) == []  # a real hat says it already
 
 
-def test_unknown_codes_have_names_too() -> None:
+def test_what_has_no_name_that_clients_know_is_left_out() -> None:
     pad = GamepadMap((0x2C0,), {0x28: BYTE})
-    assert pad.controls == ("Absolute0x28", "Button0x2c0")
-    assert pad.translate([ControlChange(True, 0x2C0, 1)]) == [("ButtonPress", "Button0x2c0", 1.0)]
+    assert pad.controls == ()
+    assert pad.translate([ControlChange(True, 0x2C0, 1), ControlChange(False, 0x28, 255)]) == []
+
+
+def test_a_joystick_s_numbered_buttons_have_names() -> None:
+    stick = GamepadMap((0x120, 0x123), {0: BYTE})
+    assert stick.controls == ("AbsoluteX", "ButtonSouth", "ButtonNorth")
+    assert stick.translate([ControlChange(True, 0x120, 1)]) == [("ButtonPress", "ButtonSouth", 1.0)]
+    both = GamepadMap((0x120, 0x130), {})
+    assert both.controls == ("ButtonSouth",)
+    assert both.translate([ControlChange(True, 0x120, 1)]) == []
 
 
 def test_only_what_changes_is_an_event_and_neutral_undoes_it() -> None:
