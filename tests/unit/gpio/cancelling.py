@@ -1,0 +1,41 @@
+"""Cancel a call at each of its checkpoints, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import trio
+
+
+class _Steps(trio.abc.Instrument):
+    """Cancels `scope` at the n-th step that any task makes."""
+
+    def __init__(self, scope: trio.CancelScope, at: int) -> None:
+        self._scope = scope
+        self._left = at
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._scope.cancel()
+
+
+async def cancelled_at_every_step(
+    call: Callable[[], Awaitable[object]], before: Callable[[], Awaitable[object]]
+) -> AsyncIterator[bool]:
+    """Yield after each attempt whether the call was completed; the last attempt is not cancelled at all."""
+    at = 0
+    while True:
+        at += 1
+        await before()
+        with trio.CancelScope() as scope:
+            instrument = _Steps(scope, at)
+            trio.lowlevel.add_instrument(instrument)
+            try:
+                await call()
+            finally:
+                trio.lowlevel.remove_instrument(instrument)
+        yield not scope.cancelled_caught
+        if not scope.cancel_called:
+            assert at > 3, "a call with so few steps was not looked at"
+            return
