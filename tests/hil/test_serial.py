@@ -25,7 +25,7 @@ LIMIT = 60.0  # seconds for whatever is waited for; the guest's processor is emu
 SENSOR = "rdk:component:sensor"
 
 
-def component(name: str, api: str, model: str, **attributes: object) -> dict[str, Any]:
+def component(name: str, api: str, model: str, /, **attributes: object) -> dict[str, Any]:
     return {"name": name, "api": f"rdk:component:{api}", "model": model, "attributes": attributes}
 
 

@@ -1,39 +1,72 @@
-"""A gamepad of uinput, for as long as this program runs: `python3 -m tests.hil.guest.gamepad "Rig Pad"`.
-
-The numbers are those of linux/uinput.h and linux/input-event-codes.h.
-"""
+"""A gamepad made of Python: a device of the kernel's uinput, as the input subsystem sees any other."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import struct
-import sys
-import time
+from pathlib import Path
 
-UI_DEV_CREATE, UI_DEV_SETUP, UI_ABS_SETUP = 0x5501, 0x405C5503, 0x401C5504
-UI_SET_EVBIT, UI_SET_KEYBIT = 0x40045564, 0x40045565
-EV_KEY, EV_ABS = 0x01, 0x03
-BTN_SOUTH, BTN_EAST = 0x130, 0x131
-ABS_X, ABS_Y = 0x00, 0x01
-BUS_USB = 0x03
+from tests.hil.guest.uevents import wait_until
+
+# From linux/uinput.h
+SET_EVBIT, SET_KEYBIT = 0x40045564, 0x40045565
+DEV_SETUP, ABS_SETUP = 0x405C5503, 0x401C5504
+DEV_CREATE, DEV_DESTROY = 0x5501, 0x5502
+GET_SYSNAME = 0x8040552C  # of 64 bytes
+EV_SYN, EV_KEY, EV_ABS = 0, 1, 3
+USB = 3
+
+KEYS = (0x130, 0x131, 0x133, 0x134, 0x136, 0x137, 0x13A, 0x13B, 0x13C, 0x13D, 0x13E)
+AXES = {
+    0: (-32768, 32767, 128),
+    1: (-32768, 32767, 128),
+    2: (0, 255, 0),
+    3: (-32768, 32767, 128),
+    4: (-32768, 32767, 128),
+    5: (0, 255, 0),
+    16: (-1, 1, 0),
+    17: (-1, 1, 0),
+}
+"""What an Xbox pad has: least, greatest, flat."""
 
 
-def main() -> None:
-    """Make it, say so, and wait to be ended."""
-    pad = os.open("/dev/uinput", os.O_RDWR)
-    fcntl.ioctl(pad, UI_SET_EVBIT, EV_KEY)
-    for button in (BTN_SOUTH, BTN_EAST):
-        fcntl.ioctl(pad, UI_SET_KEYBIT, button)
-    for axis in (ABS_X, ABS_Y):
-        fcntl.ioctl(pad, UI_ABS_SETUP, struct.pack("HxxIiiiii", axis, 0, -32768, 32767, 16, 128, 0)[:28])
-    name = sys.argv[1].encode()
-    fcntl.ioctl(pad, UI_DEV_SETUP, struct.pack("HHHH80sI", BUS_USB, 0x1209, 0x0001, 1, name, 0))
-    fcntl.ioctl(pad, UI_DEV_CREATE)
-    print("ready", flush=True)
-    while True:
-        time.sleep(3600)
+class Gamepad:
+    """Plugged in by `plug`, pulled out by `unplug`; `emit` is what a hand does."""
 
+    def __init__(self, name: str = "Rig Gamepad", vendor: int = 0x045E, product: int = 0x028E) -> None:
+        self.name, self.vendor, self.product = name, vendor, product
+        self._fd = -1
 
-if __name__ == "__main__":
-    main()
+    async def plug(self) -> str:
+        """Returns the path of its event device, once udev has dealt with it."""
+        fd = self._fd = os.open("/dev/uinput", os.O_WRONLY | os.O_NONBLOCK)
+        for kind in (EV_KEY, EV_ABS):
+            fcntl.ioctl(fd, SET_EVBIT, kind)
+        for key in KEYS:
+            fcntl.ioctl(fd, SET_KEYBIT, key)
+        for axis, (least, greatest, flat) in AXES.items():
+            fcntl.ioctl(fd, ABS_SETUP, struct.pack("@H2x6i", axis, 0, least, greatest, 0, flat, 0))
+        who = struct.pack("@4H80sI", USB, self.vendor, self.product, 1, self.name.encode(), 0)
+        fcntl.ioctl(fd, DEV_SETUP, who)
+        fcntl.ioctl(fd, DEV_CREATE)
+        system = fcntl.ioctl(fd, GET_SYSNAME, bytes(64)).split(b"\0")[0].decode()
+        place = Path("/sys/devices/virtual/input") / system
+        return await wait_until(lambda: next((f"/dev/input/{p.name}" for p in place.glob("event*")), ""))
+
+    def emit(self, *reports: list[list[int]], times: int = 1) -> None:
+        """Each report is a list of [type, code, value], which happen at one moment."""
+        once = b"".join(
+            b"".join(struct.pack("@LLHHi", 0, 0, *change) for change in [*report, [EV_SYN, 0, 0]]) for report in reports
+        )
+        for _ in range(times):
+            os.write(self._fd, once)
+
+    def unplug(self) -> None:
+        """It is gone at once."""
+        if self._fd >= 0:
+            fcntl.ioctl(self._fd, DEV_DESTROY)
+            os.close(self._fd)
+            self._fd = -1
+
+    close = unplug

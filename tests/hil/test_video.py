@@ -1,0 +1,134 @@
+"""A camera in the guest: the kernel's vivid driver, machine-server, the official SDK."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import trio
+from PIL import Image
+from viam.components.camera import Camera
+
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.record import Recorder
+from tests.hil.test_serial import component, first_good, machine, refusal
+
+DRIVER = "/sys/bus/platform/drivers/vivid"
+# One webcam, without the loud timer overlay; pattern 0 is 75 % colour bars.
+LOAD = (
+    "modprobe -r vivid 2>/dev/null; modprobe vivid n_devs=1 node_types=0x1 num_inputs=1 input_types=0x0 no_error_inj=0"
+)
+
+
+@pytest.fixture
+async def node(guest: Guest) -> AsyncIterator[str]:
+    """The camera's device."""
+    await guest.run(LOAD)
+    await guest.run("udevadm settle")
+    found = (await guest.run("ls /dev/video* | head -1")).stdout.strip()
+    await guest.run(f"v4l2-ctl -d {found} --set-ctrl=osd_text_mode=2,test_pattern=0")
+    yield found
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + 30):
+        await guest.run("modprobe -r vivid", check=False)
+
+
+async def image_of(sdk: Any, name: str) -> tuple[Image.Image, Any]:
+    images, metadata = await sdk(Camera.from_robot(sdk.robot, name).get_images())
+    (named,) = images
+    picture = Image.open(io.BytesIO(named.data))
+    picture.load()
+    return picture.convert("RGB"), metadata
+
+
+BARS = [(191, 191, 191), (191, 191, 0), (0, 191, 191), (0, 191, 0), (191, 0, 191), (191, 0, 0), (0, 0, 191)]
+
+
+def check_bars(picture: Image.Image) -> None:
+    """75 % colour bars: white, yellow, cyan, green, magenta, red, blue (and black)."""
+    width, height = picture.size
+    for index, wanted in enumerate(BARS):
+        found = picture.getpixel((round((index + 0.5) * width / 8), height // 2))
+        assert isinstance(found, tuple)
+        assert all(abs(a - b) < 40 for a, b in zip(found, wanted, strict=True)), (index, found, wanted)
+
+
+async def test_what_the_camera_sees_arrives_in_every_format(guest: Guest, node: str) -> None:
+    for pixels in ("yuyv", "nv12", "rgb24", "bgr24", "grey"):
+        attributes = {"video_path": node, "format": pixels, "width_px": 320, "height_px": 180}
+        async with machine(guest, component("cam", "camera", "webcam", **attributes)) as (_, sdk):
+            picture, metadata = await image_of(sdk, "cam")
+            assert picture.size == (320, 180)
+            if pixels != "grey":
+                check_bars(picture)
+            taken = metadata.captured_at.ToDatetime(tzinfo=UTC)
+            assert abs((datetime.now(UTC) - taken).total_seconds()) < 30
+
+
+async def test_the_first_camera_by_name_and_what_it_does_not_have(guest: Guest, node: str) -> None:
+    entries = (
+        component("wrong_size", "camera", "webcam", video_path=node, width_px=641, height_px=360),
+        component("wrong_rate", "camera", "webcam", video_path=node, width_px=640, height_px=360, frame_rate=41),
+        component("wrong_format", "camera", "webcam", video_path=node, format="mjpeg"),
+        component("elsewhere", "camera", "webcam", video_path="/dev/v4l/by-id/none"),
+    )
+    async with machine(guest, *entries) as (server, _):
+        await server.wait_log("has no size 641x360: use 640x360")
+        await server.wait_log("has no 41 frames/s in .*: use ")
+        await server.wait_log("has no format mjpeg: use .*yuyv")
+        await server.wait_log(f"by-id/none: No such file or directory; there are {node}")
+    async with machine(guest, component("cam", "camera", "webcam")) as (server, sdk):
+        await image_of(sdk, "cam")
+        status = await sdk(Camera.from_robot(sdk.robot, "cam").get_status())
+        assert status["mode"].split()[1] == "640x360"
+        print(f"first camera: {status}")
+
+
+async def test_a_camera_unplugged_and_back(guest: Guest, node: str, record_recovery: Recorder) -> None:
+    async with machine(guest, component("cam", "camera", "webcam", width_px=320, height_px=180)) as (_, sdk):
+        await image_of(sdk, "cam")
+        start = time.monotonic()
+        await guest.run(f"echo vivid.0 > {DRIVER}/unbind")
+        seen = await refusal(lambda: image_of(sdk, "cam"), "")
+        print(f"unhealthy {time.monotonic() - start:.2f} s after the camera was unplugged")
+        start = time.monotonic()
+        await guest.run(f"echo vivid.0 > {DRIVER}/bind")
+        await first_good(lambda: image_of(sdk, "cam"))
+        record_recovery("camera unplugged and back", time.monotonic() - start, seen=seen)
+
+
+async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: str, record_recovery: Recorder) -> None:
+    other = await guest.start(f"v4l2-ctl -d {node} --stream-mmap --stream-count=100000")
+    await other.wait_output("<")
+    async with machine(guest, component("cam", "camera", "webcam", video_path=node)) as (server, sdk):
+        await server.wait_log("Device or resource busy")
+        await refusal(lambda: image_of(sdk, "cam"), "")
+        start = time.monotonic()
+        await other.stop()
+        await first_good(lambda: image_of(sdk, "cam"))
+        record_recovery(
+            "camera used by another program, then free", time.monotonic() - start, seen="Device or resource busy"
+        )
+    async with machine(guest, component("cam", "camera", "webcam", video_path=node), user="hil") as (server, _):
+        await server.wait_log("Permission denied: add the user to group video")
+
+
+async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) -> None:
+    async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (server, sdk):
+        await image_of(sdk, "cam")
+        number = server.process.number
+        print(f"process {number}")
+
+        async def used() -> float:
+            fields = (await guest.run("cat /proc/$(pgrep -f 'machine-server -config' | head -1)/stat")).stdout.split()
+            return (int(fields[13]) + int(fields[14])) / 100
+
+        before, status = await used(), await sdk(Camera.from_robot(sdk.robot, "cam").get_status())
+        await trio.sleep(5)
+        after, later = await used(), await sdk(Camera.from_robot(sdk.robot, "cam").get_status())
+        frames = later["frames"] - status["frames"]
+        print(f"{(after - before) / frames * 1e3:.2f} ms of the guest's processor for each of {frames:.0f} frames")
+        assert frames > 5
