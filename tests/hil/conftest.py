@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import trio
@@ -25,6 +26,14 @@ def why_not() -> str:
     return why_not_ready()
 
 
+def forget_the_dead() -> None:
+    """Remove what test runs left behind that were killed."""
+    for folder in (*BUILD.glob("run-*"), *BUILD.glob("share-*")):
+        number = folder.name.split("-")[1]
+        if not number.isdigit() or not Path(f"/proc/{number}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def _source() -> Iterator[str]:
     reason = why_not()
@@ -32,6 +41,7 @@ def _source() -> Iterator[str]:
         pytest.fail(f"the hardware rig is required here: {reason}", pytrace=False)
     if reason:
         pytest.skip(reason)
+    forget_the_dead()
     folder = BUILD / f"share-{os.getpid()}"
     share_source(folder)
     yield str(folder)
@@ -41,8 +51,6 @@ def _source() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def vm(_source: str) -> Iterator[VirtualMachine]:
     """The virtual machine of this module: its memory and disk are as saved when the module begins."""
-    from pathlib import Path
-
     with VirtualMachine(Path(_source)) as machine:
         yield machine
 

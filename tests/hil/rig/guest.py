@@ -134,7 +134,7 @@ class Guest:
         return {(int(row[3]), int(row[5])) for row in rows if row and row[0].startswith("TCP[HOST_FORWARD]")}
 
     @asynccontextmanager
-    async def server(self, document: Mapping[str, Any], *options: str, **how: Any) -> AsyncIterator[Server]:
+    async def server(self, document: Mapping[str, Any] | None, *options: str, **how: Any) -> AsyncIterator[Server]:
         """machine-server in the guest: see tests.hil.rig.server.open_server."""
         from tests.hil.rig.server import open_server
 

@@ -115,9 +115,9 @@ class Bank(Thing):
         when: float = await self.call("wait_value", line, high, limit=limit)
         return when
 
-    async def wait_event(self, line: int, what: str, limit: float = 30.0) -> float:
+    async def wait_event(self, line: int, what: str, *, since: float = 0.0, limit: float = 30.0) -> float:
         """Return once software has set, requested, released or reconfigured a line; guest time of that."""
-        when: float = await self.call("wait_event", line, what, limit=limit)
+        when: float = await self.call("wait_event", line, what, since, limit=limit)
         return when
 
     async def history(self, line: int, since: float = 0.0) -> list[dict[str, Any]]:

@@ -72,6 +72,11 @@ class Server:
             yield sdk
 
 
+def network(port: int = 8080) -> dict[str, str]:
+    """The section `network` of a machine that can be reached from here."""
+    return {"bind_address": f"0.0.0.0:{port}"}
+
+
 async def write_document(guest: Guest, path: str, document: Mapping[str, Any]) -> None:
     """Write a configuration as editors and agents do: beside it, then renamed."""
     await guest.write(f"{path}.new", json.dumps(document))
@@ -81,8 +86,9 @@ async def write_document(guest: Guest, path: str, document: Mapping[str, Any]) -
 @asynccontextmanager
 async def open_server(
     guest: Guest,
-    document: Mapping[str, Any],
+    document: Mapping[str, Any] | None,
     *options: str,
+    config: str = "",
     hardware: str = "linux",
     user: str = "",
     env: Mapping[str, str] | None = None,
@@ -92,19 +98,21 @@ async def open_server(
     """Run machine-server with `document`; every resource was tried once when the block begins (with `running`).
 
     It is stopped with SIGTERM at the end of the block, and must end with status 0 then; killed if the block fails.
-    `user` runs it for an account of the guest. Its own port in the guest is `port`.
+    `user` runs it for an account of the guest. Its own port in the guest is `port`, which a document that is already in
+    the file `config` (then `document` is None) must name: `"network": network(port)`.
     """
     folder = f"/tmp/server-{os.urandom(3).hex()}"
     await guest.run(f"install -d -m 777 {folder}")
-    config = f"{folder}/machine.json"
-    document = {**document, "network": {"bind_address": f"0.0.0.0:{port}", **document.get("network", {})}}
-    await write_document(guest, config, document)
+    config = config or f"{folder}/machine.json"
+    section = {**network(port), **(document or {}).get("network", {})}
+    if document is not None:
+        await write_document(guest, config, {**document, "network": section})
     words = f"machine-server -config {config} -hardware {hardware} {' '.join(options)}"
     process = await guest.start(
         f"exec 3>&1 1>&2; exec {words}", user=user, cwd=folder, env={"MACHINE_READY_FD": "3", **(env or {})}
     )
     forwarded = await guest.forward(port)
-    server = Server(guest, process, config, document["network"], forwarded)
+    server = Server(guest, process, config, section, forwarded)
     try:
         with trio.fail_after(START_LIMIT):
             await process.wait_output("running\n" if running else "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -25,7 +26,7 @@ class VirtualMachine:
         self.share = share
         self.resumed = resume
         BUILD.mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=BUILD))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=BUILD))
         self.disk = self.folder / "disk.qcow2"
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0

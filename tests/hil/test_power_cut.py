@@ -1,0 +1,75 @@
+"""The power goes while the machine's configuration is being rewritten: the old one or the new one is there afterwards.
+
+The disk is a journalled ext4. What the guest had not written to it is lost with the process of QEMU, as it is with the
+memory of a computer; what a disk loses of its own cache is not shown here.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+import trio
+
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.record import Recorder
+from tests.hil.rig.server import network
+
+CONFIG = "/var/lib/machine/machine.json"
+SENSORS = 40
+
+# Rewrites the configuration as fast as it can; every sensor's name tells of which rewrite it is.
+WRITER = """
+import json, os, sys
+path, sensors, network, safely = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4] == "safely"
+number = 0
+while True:
+    number += 1
+    entries = [
+        {"name": f"s{index}-of-{number}", "api": "rdk:component:sensor", "model": "fake", "attributes": {}}
+        for index in range(sensors)
+    ]
+    with open(path + ".new", "w") as file:
+        json.dump({"components": entries, "network": network}, file, indent=1)
+        if safely:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(path + ".new", path)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["safely", "carelessly"])
+async def test_a_configuration_is_whole_after_a_power_cut(guest: Guest, record_recovery: Recorder, how: str) -> None:
+    """Safely: written beside it, brought to the disk, renamed. Carelessly: renamed without waiting for the disk."""
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    await guest.run("mkdir -p /var/lib/machine; rm -f /var/lib/machine/*; sync")
+    writer = await guest.start(["python3", "-c", WRITER, CONFIG, str(SENSORS), json.dumps(network()), how])
+    await writer.wait_output("3\n")
+    if how == "safely":  # a machine that follows the file meanwhile
+        await guest.start(f"exec machine-server -config {CONFIG} -log-file /tmp/server.log")
+    await guest.run("sync")
+    await trio.sleep(random.Random(seed).uniform(0.5, 4.0))  # anywhere in a rewrite
+    last = int(writer.stdout.split()[-1])
+    await guest.power_cut()
+    print(f"{how}: the power went after rewrite {last}")
+    start = time.monotonic()
+    await guest.boot()
+    text = (await guest.read(CONFIG)).decode()
+    numbers = {entry["name"].rpartition("-")[2] for entry in json.loads(text)["components"]}
+    print(f"rewrite {numbers} is on the disk")
+    assert len(numbers) == 1
+    assert 3 <= int(numbers.pop()) <= last + 3  # the writer goes on while its last word is on its way
+    async with guest.server(None, config=CONFIG) as server, server.client() as client:
+        status = await client.call("viam.robot.v1.RobotService", "", "get_machine_status")
+        assert sum("-of-" in str(entry["name"]) for entry in status["resources"]) == SENSORS
+        taken = time.monotonic() - start
+    record_recovery(
+        f"power cut while the configuration is rewritten {how}",
+        taken,
+        seen="the machine starts with the configuration before or after the rewrite (the time is that of a boot)",
+    )
