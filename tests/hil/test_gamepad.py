@@ -122,7 +122,7 @@ async def test_permission_and_choice(guest: Guest, plant: Plant, record_recovery
     async with machine(guest, entries[0], user="hil") as (server, sdk):
         await server.wait_log("Permission denied: add the user to group input")
         start = time.monotonic()
-        await guest.run(f"chmod 666 {first}; udevadm trigger -c change {first}")
+        await guest.run(f"chown hil {first}; udevadm trigger -c change -n {first}")
         controller = Controller.from_robot(sdk.robot, "first")
         assert (await first_good(lambda: sdk(controller.get_status())))["path"] == first
         record_recovery(
