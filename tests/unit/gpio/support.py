@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,12 +21,12 @@ async def board(bench: Bench) -> Any:
 
 
 @contextmanager
-def plant(bench: Bench, *, max_rpm: float = 120, reverse: bool = False, **pins: str) -> Iterator[SimMotor]:
-    """A motor whose bridge hangs on `pins` (a, b, direction, pwm); its encoder drives pins 35 and 37 of the board."""
+def plant(bench: Bench, wires: Mapping[str, str], *, max_rpm: float = 120, reverse: bool = False) -> Iterator[SimMotor]:
+    """A motor whose bridge hangs on `wires` (a, b, direction, pwm); its encoder drives pins 35 and 37 of the board."""
     world = bench.world
     motor = SimMotor("plant", max_rpm, world.now())
-    wires = {use: world.pin("pi", pin) for use, pin in pins.items()}
-    motor.pins = MotorPins(world.wiring, motor.shaft, **wires)
+    pins = {use: world.pin("pi", pin) for use, pin in wires.items()}
+    motor.pins = MotorPins(world.wiring, motor.shaft, **pins)
     tracks = [world.pin("pi", pin) for pin in ("35", "37")]
     encoder = SimEncoder("disc", world.wiring, tracks[::-1] if reverse else tracks)
     motor.encoder, motor.ticks_per_rotation = encoder, TICKS

@@ -41,7 +41,7 @@ async def test_go_for_turns_exactly(
 ) -> None:
     await board(bench)
     pins, wires = WIRINGS[wiring]
-    with plant(bench, **wires) as shaft:
+    with plant(bench, wires) as shaft:
         motor = await driven(bench, pins=pins, dir_flip=flip)
         begin = trio.current_time()
         await motor.go_for(60 * sign, 5)
@@ -57,7 +57,7 @@ async def test_go_for_turns_exactly(
 
 async def test_go_to_is_absolute_and_counts_from_zero(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         await motor.go_to(-60, 3)
         assert await motor.get_position() == pytest.approx(3, abs=TICK)
@@ -74,7 +74,7 @@ async def test_go_to_is_absolute_and_counts_from_zero(bench: Bench, autojump_clo
 
 async def test_many_small_ways_add_up(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         for count in range(1, 11):
             await motor.go_to(60, count * 0.1)
@@ -84,7 +84,7 @@ async def test_many_small_ways_add_up(bench: Bench, autojump_clock: MockClock) -
 @pytest.mark.parametrize("rpm", [5, 60, -90])
 async def test_a_speed_is_kept_until_told_otherwise(bench: Bench, autojump_clock: MockClock, rpm: float) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         await motor.set_rpm(rpm)
         assert await motor.is_moving()
@@ -103,7 +103,7 @@ async def test_a_speed_is_kept_until_told_otherwise(bench: Bench, autojump_clock
 
 async def test_the_speed_is_right_although_max_rpm_is_wrong(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, max_rpm=150, a="11", b="13"):
+    with plant(bench, AB, max_rpm=150):
         motor = await driven(bench, max_rpm=100)
         await motor.set_rpm(80)
         await trio.sleep(5)
@@ -114,7 +114,7 @@ async def test_the_speed_is_right_although_max_rpm_is_wrong(bench: Bench, autoju
 
 async def test_the_ramp_is_kept(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         motor = await driven(bench, ramp_rate=0.01)  # 120 rpm in 5 s
         await motor.set_rpm(120)
         for second in (1, 2, 3, 4):
@@ -124,7 +124,7 @@ async def test_the_ramp_is_kept(bench: Bench, autojump_clock: MockClock) -> None
 
 async def test_a_new_speed_while_turning_does_not_cut_the_power(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         motor = await driven(bench)
         await motor.set_rpm(60)
         await trio.sleep(4)
@@ -139,7 +139,7 @@ async def test_a_new_speed_while_turning_does_not_cut_the_power(bench: Bench, au
 
 async def test_a_newer_command_wins_and_the_older_call_says_so(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         async with trio.open_nursery() as nursery:
 
@@ -168,7 +168,7 @@ NEWER: dict[str, Callable[[Any], Awaitable[None]]] = {
 @pytest.mark.parametrize("newer", NEWER)
 async def test_each_command_ends_an_older_way(bench: Bench, autojump_clock: MockClock, newer: str) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         ended = trio.Event()
         async with trio.open_nursery() as nursery:
@@ -189,7 +189,7 @@ async def test_each_command_ends_an_older_way(bench: Bench, autojump_clock: Mock
 
 async def test_commands_at_the_same_moment_are_obeyed_in_order(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         for _ in range(20):
             await motor.set_rpm(60)
@@ -204,7 +204,7 @@ async def test_commands_at_the_same_moment_are_obeyed_in_order(bench: Bench, aut
 
 async def test_cancelling_takes_the_power_away(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench)
         with trio.move_on_after(3):
             await motor.go_for(60, 100)
@@ -219,7 +219,7 @@ async def test_cancelling_takes_the_power_away(bench: Bench, autojump_clock: Moc
 async def test_a_removed_motor_leaves_its_pins_off(bench: Bench, autojump_clock: MockClock, wiring: str) -> None:
     await board(bench)
     pins, wires = WIRINGS[wiring]
-    with plant(bench, **wires) as shaft:
+    with plant(bench, wires) as shaft:
         motor = await driven(bench, pins={**pins, "en_high": "16", "en_low": "18"})
         await motor.set_rpm(100)
         await trio.sleep(2)
@@ -236,7 +236,7 @@ async def test_a_removed_motor_leaves_its_pins_off(bench: Bench, autojump_clock:
 async def test_the_inputs_are_never_high_together(bench: Bench, autojump_clock: MockClock, wiring: str) -> None:
     await board(bench)
     pins, wires = WIRINGS[wiring]
-    with plant(bench, **wires):
+    with plant(bench, wires):
         motor = await driven(bench, pins=pins)
         both = Both(bench, "11", "13")
         for rpm in (110, -110, 60, -30):
@@ -250,7 +250,7 @@ async def test_the_inputs_are_never_high_together(bench: Bench, autojump_clock: 
 
 async def test_a_failing_board_leaves_the_motor_off(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         motor = await driven(bench)
         async with trio.open_nursery() as nursery:
 
@@ -271,7 +271,7 @@ async def test_a_board_that_stays_broken_fails_calls_and_the_motor_works_afterwa
     bench: Bench, autojump_clock: MockClock
 ) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         motor = await driven(bench)
         await motor.set_rpm(60)
         await trio.sleep(2)
@@ -301,7 +301,7 @@ async def test_an_encoder_wired_backwards_stops_the_motor_with_a_remedy(
     bench: Bench, autojump_clock: MockClock
 ) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13", reverse=True) as shaft:
+    with plant(bench, AB, reverse=True) as shaft:
         motor = await driven(bench)
         with pytest.raises(MachineError, match="exchange pins a and b") as caught:
             await motor.go_for(60, 20)
@@ -326,7 +326,7 @@ async def test_an_encoder_that_goes_away_stops_the_motor(bench: Bench, autojump_
     await bench.add("encoder", "enc", {"board": "pi", "pins": {"a": "35", "b": "37"}})
     encoder = bench.world.find(SimEncoder, "enc")
     assert encoder is not None
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         encoder.attach(shaft.shaft, TICKS, bench.world.now())
         attributes = {"board": "pi", "pins": AB, "encoder": "enc", "ticks_per_rotation": TICKS, "max_rpm": 120}
         motor = await bench.add("motor", "left", attributes, model="rdk:builtin:gpio")
@@ -345,7 +345,7 @@ async def test_an_encoder_that_goes_away_stops_the_motor(bench: Bench, autojump_
 
 async def test_a_single_track_takes_its_direction_from_the_motor(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13"):
+    with plant(bench, AB):
         motor = await driven(bench, encoder="single", ticks_per_rotation=TICKS // 4)
         await motor.go_for(60, 3)
         await motor.go_for(-60, 5)

@@ -64,7 +64,7 @@ async def test_it_counts_both_ways_and_from_its_reset(bench: Bench, autojump_clo
 async def test_it_follows_a_shaft(bench: Bench, autojump_clock: MockClock) -> None:
     pi = await board(bench)
     encoder = await incremental(bench, ticks_per_rotation=TICKS)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, {"a": "11", "b": "13"}) as shaft:
         for pin, seconds in (("11", 9.3031), ("13", 3.7057)):  # resting beside a tick, not exactly on it
             await pi.set_gpio(pin, True)
             await trio.sleep(seconds)

@@ -29,7 +29,7 @@ async def driven(bench: Bench, *, name: str = "left", **attributes: Any) -> Any:
 @pytest.mark.parametrize("sign", [1, -1])
 async def test_go_for_is_a_matter_of_time(bench: Bench, autojump_clock: MockClock, sign: int) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         motor = await driven(bench)
         begin = trio.current_time()
         await motor.go_for(60 * sign, 5)
@@ -146,7 +146,7 @@ async def test_a_direction_changes_only_without_power(bench: Bench, autojump_clo
 
 async def test_set_power_cancelled_anywhere_leaves_it_off(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13") as shaft:
+    with plant(bench, AB) as shaft:
         for pins in (AB, {**AB, "pwm": "15", "en_high": "16"}):
             motor = await driven(bench, pins=pins)
             both = Both(bench, "11", "13")
@@ -194,7 +194,7 @@ async def test_a_newer_command_ends_the_wait_without_cutting_its_own_power(
 
 async def test_a_board_that_fails_between_two_inputs_leaves_both_off(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
-    with plant(bench, a="11", b="13", pwm="15") as shaft:
+    with plant(bench, {**AB, "pwm": "15"}) as shaft:
         motor = await driven(bench, pins={**AB, "pwm": "15"})
         for count in range(1, 4):
             await motor.set_power(0.5)

@@ -206,7 +206,8 @@ async def test_ways_and_speeds_that_are_none_are_refused(bench: Bench, autojump_
 
 
 def test_bases_that_cannot_be() -> None:
-    for wrong in ({"left": []}, {"right": ["left-1"]}, {"width_mm": 0}):
+    wrongs: tuple[dict[str, Any], ...] = ({"left": []}, {"right": ["left-1"]}, {"width_mm": 0})
+    for wrong in wrongs:
         with pytest.raises(ConfigError):
             decode(WheeledConfig, {**DIMENSIONS, **wrong}, path="attributes")
 
