@@ -93,14 +93,10 @@ async def test_a_line_sensor_survives_unplugging_in_the_middle_of_a_line(
     holder = await guest.start(["python3", "-c", HOLD, cable.by_id])
     await holder.wait_output("/dev/tty")
     node = holder.stdout.strip()
-    async with machine(
-        guest,
-        component("by_path", "sensor", "serial_line", path=cable.by_id, parser="number", baud=9600),
-        component("unwise", "sensor", "serial_line", path="/dev/ttyUSB7", parser="number"),
-    ) as (server, sdk):
+    entry = component("by_path", "sensor", "serial_line", path=cable.by_id, parser="number", baud=9600)
+    async with machine(guest, entry) as (_, sdk):
         await cable.far.send_all(b"9.9\n1.5\n")
         assert (await first_good(readings(sdk, "by_path")))["value"] == 1.5
-        assert "number changes when devices are plugged in another order" in server.log
 
         await cable.far.send_all(b"2.")  # and the plug is pulled
         await cable.unplug()
@@ -111,7 +107,6 @@ async def test_a_line_sensor_survives_unplugging_in_the_middle_of_a_line(
         await cable.far.send_all(b"5\n")  # the other half of the line
         assert (await first_good(value_after(cable, b"3.5\n", sdk, "by_path")))["value"] == 3.5
         record_recovery("serial device unplugged in the middle of a line and back", time.monotonic() - start, seen=seen)
-        assert "2.5" not in server.log
 
 
 async def test_a_device_with_another_serial_number_is_not_taken_for_the_first(
@@ -170,7 +165,9 @@ async def test_permission_is_explained(guest: Guest, record_recovery: Recorder) 
 
 async def test_a_raw_port_asks_and_hears(guest: Guest) -> None:
     cable = await guest.usb.serial()
-    async with machine(guest, component("it", "generic", "serial_port", path=cable.by_id, baud=250000)) as (_, sdk):
+    node = (await guest.run(["readlink", "-f", cable.by_id])).stdout.strip()
+    async with machine(guest, component("it", "generic", "serial_port", path=node, baud=250000)) as (server, sdk):
+        await server.wait_log(f"number changes when devices are plugged in another order.*use {cable.by_id}")
         generic = Generic.from_robot(sdk.robot, "it")
 
         async def instrument() -> None:

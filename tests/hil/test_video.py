@@ -1,4 +1,4 @@
-"""A camera in the guest: the kernel's vivid driver, machine-server, the official SDK."""
+"""Cameras in the guest: the kernel's vivid and uvcvideo, machine-server, the official SDK."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from PIL import Image
 from viam.components.camera import Camera
 
 from tests.hil.rig.guest import Guest
+from tests.hil.rig.plant import Plant
 from tests.hil.rig.record import Recorder
 from tests.hil.test_serial import component, first_good, machine, refusal
 
@@ -132,3 +133,81 @@ async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) ->
         frames = later["frames"] - status["frames"]
         print(f"{(after - before) / frames * 1e3:.2f} ms of the guest's processor for each of {frames:.0f} frames")
         assert frames > 5
+
+
+# ---- a webcam on USB, for uvcvideo: motion JPEG as webcams send it, without Huffman tables
+
+BY_ID = "/dev/v4l/by-id/usb-Rig_Webcam_CAM0001-video-index0"
+
+
+def motion_jpeg(left: tuple[int, int, int], right: tuple[int, int, int]) -> bytes:
+    image = Image.new("RGB", (640, 480), left)
+    image.paste(right, (320, 0, 640, 480))
+    buffer = io.BytesIO()
+    image.save(buffer, "jpeg", quality=90)
+    data = buffer.getvalue()
+    out, at = data[:2], 2
+    while data[at : at + 2] != b"\xff\xda":
+        length = 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        out += data[at : at + length] if data[at : at + 2] != b"\xff\xc4" else b""
+        at += length
+    return out + data[at:]
+
+
+RED_BLUE = motion_jpeg((255, 0, 0), (0, 0, 255))
+GREEN_RED = motion_jpeg((0, 255, 0), (255, 0, 0))
+
+
+def halves(picture: Image.Image) -> list[str]:
+    """The strongest colour in each half."""
+    found = [picture.getpixel((x, 240)) for x in (160, 480)]
+    return ["rgb"[max(range(3), key=lambda i: colour[i])] for colour in found if isinstance(colour, tuple)]
+
+
+async def test_a_usb_webcam_by_its_stable_path(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    await guest.run("modprobe uvcvideo")
+    camera = await plant.make("tests.hil.guest.webcam:Webcam", RED_BLUE)
+    await camera.call("plug")
+    await guest.run("udevadm settle")
+    print((await guest.run("v4l2-ctl --list-devices; ls /dev/v4l/by-id; dmesg | tail -3", check=False)).output)
+    entries = (
+        component("cam", "camera", "webcam", video_path=BY_ID, frame_rate=15),
+        component("meta", "camera", "webcam", video_path=BY_ID.replace("index0", "index1")),
+    )
+    async with machine(guest, *entries) as (server, sdk):
+        await server.wait_log("delivers no frames: a camera often has a second device")
+
+        async def sees(wanted: list[str]) -> None:
+            picture, _ = await image_of(sdk, "cam")
+            assert picture.size == (640, 480)
+            assert halves(picture) == wanted
+
+        await first_good(lambda: sees(["r", "b"]))
+        properties = await sdk(Camera.from_robot(sdk.robot, "cam").get_properties())
+        assert properties.frame_rate == pytest.approx(15, abs=0.1)
+        await camera.set(frame=GREEN_RED)
+        await first_good(lambda: sees(["g", "r"]))
+
+        start = time.monotonic()
+        await camera.call("unplug")
+        seen = await refusal(lambda: image_of(sdk, "cam"), "")
+        print(f"unhealthy {time.monotonic() - start:.2f} s after the webcam was unplugged")
+        await camera.call("plug", "CAM0002")  # another one of the same kind
+        await guest.run("udevadm settle")
+        await server.wait_log("CAM0001-video-index0: No such file or directory; there are [^\n]*CAM0002")
+        await refusal(lambda: image_of(sdk, "cam"), "")
+        await camera.call("unplug")
+        start = time.monotonic()
+        await camera.call("plug", "CAM0001")
+        await first_good(lambda: sees(["g", "r"]))
+        record_recovery("USB webcam unplugged, swapped for another, and back", time.monotonic() - start, seen=seen)
+
+        await camera.set(frozen=True)
+        await server.wait_log("has delivered no frame for 5 s")
+        await refusal(lambda: image_of(sdk, "cam"), "")
+        start = time.monotonic()
+        await camera.set(frozen=False)
+        await first_good(lambda: sees(["g", "r"]))
+        record_recovery(
+            "webcam that hangs, then delivers", time.monotonic() - start, seen="has delivered no frame for 5 s"
+        )

@@ -40,9 +40,9 @@ class Nmea(MovementSensor):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        config.warn(self.log)
         lines = LineBuffer(longest=LONGEST)
         async with self.hardware.serial(config.port(), config.settings()) as port:
+            config.warn(self.log)
             task_status.started()
             while True:
                 for line in lines.feed(await port.receive_some()):

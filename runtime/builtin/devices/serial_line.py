@@ -55,8 +55,8 @@ class SerialLine(Sensor):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        config.warn(self.log)
         async with self.hardware.serial(config.port(), config.settings()) as port:
+            config.warn(self.log)
             task_status.started()
             while True:
                 if lines := self._lines.feed(await port.receive_some()):

@@ -71,8 +71,8 @@ class SerialPort(Generic):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        config.warn(self.log)
         async with self.hardware.serial(config.port(), config.settings()) as self._port:
+            config.warn(self.log)
             task_status.started()
             while True:
                 self._received.put(await self._port.receive_some())
