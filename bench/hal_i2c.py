@@ -16,7 +16,7 @@ import trio
 
 from bench.hal import compare, table
 from hal.linux.hardware import LinuxHardware
-from hal.linux.i2c import FUNC_I2C, I2cBuses
+from hal.linux.i2c import FUNC_I2C, I2C_FUNCS, I2cBuses
 from hal.linux.i2c_adapters import find_adapter
 from hal.ports.i2c import I2cBus
 from runtime.components.sensor import Sensor
@@ -53,10 +53,9 @@ class Register(Sensor):
 class StandIn:
     """smbus2.SMBus on a file: as many system calls as on an adapter, but the kernel does nothing in them."""
 
-    def __init__(self, path: str) -> None:
-        self.fd = os.open(path, os.O_RDWR)
+    def __init__(self, path: str = "") -> None:
+        self.fd = os.open(path, os.O_RDWR) if path else -1
         self.funcs = FUNC_I2C
-        no_adapter(self.fd)
 
     def i2c_rdwr(self, *messages: Any) -> None:
         no_adapter(self.fd)
@@ -65,8 +64,10 @@ class StandIn:
         os.close(self.fd)
 
 
-def no_adapter(fd: int, request: int = 0, value: int = 0) -> None:
+def no_adapter(fd: int, request: int = 0, value: Any = 0) -> None:
     ioctl(fd, termios.FIONREAD, b"1234")
+    if request == I2C_FUNCS:
+        value[0] = FUNC_I2C
 
 
 class BenchHardware(LinuxHardware):

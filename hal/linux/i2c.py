@@ -2,13 +2,15 @@
 
 The node is opened for each transaction: that costs a few microseconds, and an idle bus then holds nothing. While a
 descriptor is open, the kernel can neither unload the adapter's module nor finish unplugging it, gives the same adapter
-another number when it is plugged in again, and does not look at the rest of that USB hub.
+another number when it is plugged in again, and does not look at the rest of that USB hub. What the adapter can do is
+asked once: for an adapter on USB the question is a transfer of its own.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ PERMISSION: Final = f"add the user to group {GROUP}, or install the rules: `sudo
 I2C_RETRIES: Final = 0x0701
 I2C_TIMEOUT: Final = 0x0702  # in units of 10 ms
 I2C_SLAVE: Final = 0x0703
+I2C_FUNCS: Final = 0x0705
 FUNC_I2C: Final = 0x1
 LAST_POSSIBLE: Final = 0x7F
 LONGEST_MESSAGE: Final = 8192  # bytes; i2c-dev refuses more
@@ -62,6 +65,7 @@ class _Life:
     number: int
     node: Path
     identity: Identity
+    functions: int  # I2C_FUNC_...
     watching: trio.Lock = field(default_factory=trio.Lock)
 
 
@@ -128,15 +132,24 @@ class LinuxI2cBus:
     def _find(self) -> _Life:
         adapter = find_adapter(self.asked, self._buses.sys, self._buses.dev)
         node = self._buses.dev / adapter.name
-        with self._open(node) as bus:
-            self._buses.ioctl(bus.fd, I2C_TIMEOUT, DEVICE_LIMIT)
-            self._buses.ioctl(bus.fd, I2C_RETRIES, RETRIES)
-            return _Life(adapter.number, node, identity(os.fstat(bus.fd)))
+        with self._open(node) as fd:
+            functions = bytearray(struct.calcsize("L"))
+            try:
+                self._buses.ioctl(fd, I2C_FUNCS, functions)
+                self._buses.ioctl(fd, I2C_TIMEOUT, DEVICE_LIMIT)
+                self._buses.ioctl(fd, I2C_RETRIES, RETRIES)
+            except OSError as error:
+                raise HalError.of(error, str(node)) from error
+            if not any(functions):  # what i2c-tiny-usb says instead of an error
+                raise HalError(
+                    f"{node}: the adapter does not say what it can do", Fault.BUS, remedy="unplug it and plug it in"
+                )
+            return _Life(adapter.number, node, identity(os.fstat(fd)), *struct.unpack("L", functions))
 
     @contextmanager
-    def _open(self, node: Path) -> Iterator[Any]:
+    def _open(self, node: Path) -> Iterator[int]:
         try:
-            bus = self._buses.smbus(str(node))
+            fd = os.open(node, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
                 raise self._gone() from error
@@ -145,19 +158,21 @@ class LinuxI2cBus:
                 found.remedy = PERMISSION
             raise found from error
         try:
-            yield bus
+            yield fd
         finally:
-            bus.close()
+            os.close(fd)
 
     def _transfer(self, life: _Life, address: int, steps: tuple[bytes | int, ...]) -> list[bytes]:
-        with self._open(life.node) as bus:
-            if identity(os.fstat(bus.fd)) != life.identity:
+        with self._open(life.node) as fd:
+            if identity(os.fstat(fd)) != life.identity:
                 raise self._gone()
+            bus = self._buses.smbus()
+            bus.fd = fd
             try:
-                self._buses.ioctl(bus.fd, I2C_SLAVE, address)  # says if a kernel driver has the address
-                if bus.funcs & FUNC_I2C:
+                self._buses.ioctl(fd, I2C_SLAVE, address)  # says if a kernel driver has the address
+                if life.functions & FUNC_I2C:
                     return _plain(bus, address, steps)
-                return carry_out(bus, bus.funcs, address, steps)
+                return carry_out(bus, life.functions, address, steps)
             except OSError as error:
                 raise self._explain(error, life, address) from error
             except HalError as error:
@@ -204,8 +219,8 @@ class I2cBuses:
         *,
         sys: Path = SYS,
         dev: Path = DEV,
-        smbus: Callable[[str], Any] = smbus2.SMBus,
-        ioctl: Callable[[int, int, int], object] = ioctl,
+        smbus: Callable[[], Any] = smbus2.SMBus,
+        ioctl: Callable[[int, int, Any], object] = ioctl,
     ) -> None:
         """Everything is the system's own, unless a test says otherwise."""
         self.sys = sys

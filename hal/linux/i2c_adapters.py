@@ -93,4 +93,6 @@ def _missing(what: str, there: list[Adapter], dev: Path) -> HalError:
     if not any(_NODE.fullmatch(path.name) for path in dev.glob("i2c-*")):
         remedy = "load the driver of these nodes: `sudo modprobe i2c-dev`, and name it in /etc/modules to keep it"
         return HalError(f"{what}: no I2C adapter has a node in {dev}", Fault.GONE, remedy=remedy)
-    return HalError(f"{what}; there are {', '.join(map(str, there))}", Fault.GONE, remedy="name one of these")
+    return HalError(
+        f"{what}; there are {', '.join(map(str, there))}", Fault.GONE, remedy="plug it in, or name one of these"
+    )

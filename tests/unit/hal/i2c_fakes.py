@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class StubAdapter:
     """`smbus2.SMBus` on i2c-stub, for the calls that are used here."""
 
     def __init__(self, *addresses: int) -> None:
+        self.functions = STUB_FUNCTIONS
         self.chips = {address: StubChip() for address in addresses}
         self.calls: list[str] = []
 
@@ -92,6 +94,7 @@ class PlainAdapter:
     """`smbus2.SMBus` on an adapter with plain I2C: chips of 256 byte registers, and errors on demand."""
 
     def __init__(self, *addresses: int) -> None:
+        self.functions = i2c.FUNC_I2C | STUB_FUNCTIONS
         self.chips = {address: bytearray(range(256)) for address in addresses}
         self.fail: list[OSError] = []
         self.transfers: list[list[tuple[int, int, bytes]]] = []
@@ -122,10 +125,9 @@ class Kernel:
         (self.sys / "bus/i2c/devices").mkdir(parents=True)
         self.dev.mkdir()
         self.adapters: dict[int, Any] = {}
-        self.requests: list[tuple[int, int]] = []
-        self.descriptors: set[int] = set()
+        self.requests: list[tuple[int, Any]] = []
         self.refused: dict[int, int] = {}
-        self.buses = i2c.I2cBuses(sys=self.sys, dev=self.dev, smbus=self._open, ioctl=self._ioctl)
+        self.buses = i2c.I2cBuses(sys=self.sys, dev=self.dev, smbus=self._smbus, ioctl=self._ioctl)
 
     def plug(self, number: int, title: str, adapter: Any) -> None:
         self.adapters[number] = adapter
@@ -151,30 +153,34 @@ class Kernel:
         (device / "driver").symlink_to(drivers)
         self.refused[address] = errno.EBUSY
 
-    def _open(self, path: str) -> Any:
-        fd = os.open(path, os.O_RDWR)
-        self.descriptors.add(fd)
-        return _Opened(self, fd, self.adapters[int(path.rpartition("-")[2])])
+    def _smbus(self) -> _Smbus:
+        return _Smbus(self)
 
-    def _ioctl(self, fd: int, request: int, value: int) -> None:
-        assert fd in self.descriptors
+    def adapter(self, fd: int) -> Any:
+        """The one whose node is open as `fd`."""
+        return self.adapters[int(os.readlink(f"/proc/self/fd/{fd}").rpartition("-")[2])]
+
+    def open_nodes(self) -> list[str]:
+        """Nodes that are open now."""
+        links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+        return [link for link in links if link.startswith(str(self.dev))]
+
+    def _ioctl(self, fd: int, request: int, value: Any) -> None:
+        adapter = self.adapter(fd)
         self.requests.append((request, value))
-        if request == i2c.I2C_SLAVE and value in self.refused:
+        if request == i2c.I2C_FUNCS:
+            value[:] = adapter.functions.to_bytes(len(value), sys.byteorder)
+        elif request == i2c.I2C_SLAVE and value in self.refused:
             raise error(self.refused[value])
 
 
-class _Opened:
-    """An adapter with a descriptor."""
+class _Smbus:
+    """`smbus2.SMBus` that was given a descriptor."""
 
-    def __init__(self, kernel: Kernel, fd: int, adapter: Any) -> None:
-        self.fd = fd
-        self.funcs = STUB_FUNCTIONS if isinstance(adapter, StubAdapter) else i2c.FUNC_I2C | STUB_FUNCTIONS
+    fd = -1
+
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._adapter = adapter
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._adapter, name)
-
-    def close(self) -> None:
-        self._kernel.descriptors.remove(self.fd)
-        os.close(self.fd)
+        return getattr(self._kernel.adapter(self.fd), name)

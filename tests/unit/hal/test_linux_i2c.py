@@ -60,14 +60,40 @@ async def test_the_adapter_is_told_to_give_up_in_time(kernel: Kernel) -> None:
     assert (i2c.I2C_RETRIES, i2c.RETRIES) in kernel.requests
 
 
+async def test_what_the_adapter_can_do_is_asked_once_for_each_time_it_is_plugged_in(kernel: Kernel) -> None:
+    adapter = PlainAdapter(0x48)
+    kernel.plug(7, "i2c-tiny-usb", adapter)
+    async with kernel.buses.open("7") as bus:
+        for _ in range(3):
+            await bus.transaction(0x48, 1)
+        assert [request for request, _ in kernel.requests].count(i2c.I2C_FUNCS) == 1
+        kernel.unplug(7)
+        await failure(bus, 0x48, 1)
+        kernel.plug(7, "i2c-tiny-usb", adapter)
+        await bus.transaction(0x48, 1)
+        assert [request for request, _ in kernel.requests].count(i2c.I2C_FUNCS) == 2
+
+
+async def test_an_adapter_that_does_not_say_what_it_can_do_is_not_taken_for_one_that_can_do_nothing(
+    kernel: Kernel,
+) -> None:
+    adapter = PlainAdapter(0x48)
+    adapter.functions = 0
+    kernel.plug(7, "i2c-tiny-usb", adapter)
+    with pytest.raises(HalError, match="does not say what it can do") as caught:
+        async with kernel.buses.open("7"):
+            raise AssertionError
+    assert caught.value.fault is Fault.BUS
+
+
 async def test_between_transactions_nothing_is_held(kernel: Kernel) -> None:
     kernel.plug(1, "bcm2835", PlainAdapter(0x48))
     async with kernel.buses.open("1") as bus:
-        assert kernel.descriptors == set()
+        assert kernel.open_nodes() == []
         await bus.transaction(0x48, 1)
-        assert kernel.descriptors == set()
+        assert kernel.open_nodes() == []
         await failure(bus, 0x50, 1)
-        assert kernel.descriptors == set()
+        assert kernel.open_nodes() == []
 
 
 async def test_all_names_of_an_adapter_mean_one_bus_and_the_last_user_closes_it(kernel: Kernel, tmp_path: Path) -> None:
@@ -150,13 +176,13 @@ async def test_an_address_that_a_kernel_driver_has_is_busy_and_the_driver_is_nam
         assert adapter.transfers == []
 
 
-async def test_a_node_that_may_not_be_opened_names_the_group(kernel: Kernel) -> None:
+async def test_a_node_that_may_not_be_opened_names_the_group(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.plug(1, "bcm2835", PlainAdapter(0x48))
 
-    def refuse(path: str) -> None:
+    def refuse(path: object, flags: int) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    kernel.buses.smbus = refuse
+    monkeypatch.setattr("hal.linux.i2c.os.open", refuse)
     with pytest.raises(HalError, match=r"dev/i2c-1: Permission denied: add the user to group i2c") as caught:
         async with kernel.buses.open("1"):
             raise AssertionError
