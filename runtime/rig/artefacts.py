@@ -57,6 +57,10 @@ class Artefacts:
         text = f"{self.recorder.elapsed():10.3f} {entry.level_name:5} {entry.logger} {entry.message} {fields}".rstrip()
         self._log.write(f"{text}\n{entry.trace}")
 
+    def add_log(self, text: str) -> None:
+        """What a machine in another process has logged, as it wrote it."""
+        self._log.write(text)
+
     def transition(self, change: Transition) -> None:
         """One change of the graph."""
         before, after = (state.value if state is not None else "-" for state in (change.before, change.after))

@@ -90,6 +90,7 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
         models=tuple(state.wishes.get("models", ())),
         plant=made,
         plant_name=plant if isinstance(plant, str) else _name_of(made),
+        folder=state.base,
         seed=state.seed,
         artefacts=artefacts,
         outputs=outputs,

@@ -23,8 +23,8 @@ from schema.errors import ErrorKind, MachineError
 class Setup:
     """One test's wishes: the machine's document, drivers of its own, the plant beside it; and where results go.
 
-    `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name. `unsafe` is
-    filled when everything has stopped: what is not at its safe level, in words.
+    `plant_name` is how another computer finds the plant's class (`module:Class`), if it has such a name; `folder`
+    is that of the test. `unsafe` is filled when everything has stopped: what is not at its safe level, in words.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class Setup:
     models: Sequence[str | type[Resource]]
     plant: PlantClass | None
     plant_name: str
+    folder: Path
     seed: int
     artefacts: Artefacts
     outputs: Outputs

@@ -67,8 +67,8 @@ async def stopped(address: str) -> None:
     with trio.fail_after(20):
         async with Channel(address) as channel:
             client = ApiClient(channel)
-            while (await client.call("rdk:component:motor", "left", "is_powered"))["is_on"]:
-                await trio.sleep(0.1)  # noqa: ASYNC110 - a process elsewhere, which tells nobody
+            while (await client.call("rdk:component:motor", "left", "is_powered"))["is_on"]:  # noqa: ASYNC110
+                await trio.sleep(0.1)
 
 
 def test_a_machine_without_what_the_test_needs(project: Project, tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""In the guest: the plant of a test, made for the simulated hardware, between the kernel's lines and an I2C adapter.
+
+The plant's own world mirrors the kernel: a pin there has the level of the GPIO line, and the chips on its bus are those
+of the adapter. So the plant is the same class that runs on the simulated rig.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import trio
+
+from hal.errors import Fault
+from hal.ports.digital import Line
+from hal.sim.faults import FaultPlan
+from hal.sim.hardware import SimHardware
+from hal.sim.i2c import SimI2cBus
+from hal.sim.signal import HIGH, LOW
+from hal.sim.target import I2cTarget, Nak
+from hal.sim.world import World
+from runtime.rig.plant import load_plant
+from tests.hil.guest.adapter import Adapter
+from tests.hil.guest.gpio_bank import GpioBank
+
+
+class Chip:
+    """A chip of the plant's bus as the adapter sees it: with the faults of that bus."""
+
+    def __init__(self, bus: SimI2cBus, address: int, target: I2cTarget, hardware: SimHardware) -> None:
+        self._names = bus.place(address), bus.name
+        self._target = target
+        self._faults = hardware.faults
+
+    def write(self, data: bytes) -> None:
+        self._strike()
+        self._target.write(data)
+
+    def read(self, n: int) -> bytes:
+        self._strike()
+        return self._faults.garble(self._names[0], self._target.read(n))
+
+    def _strike(self) -> None:
+        _, fault = self._faults.draw(*self._names)
+        if fault is not None:
+            raise Nak
+
+
+class GuestBench:
+    """The plant `name` (module:Class, found in `folder` too) at an adapter, which is bus `bus`, and a GPIO chip."""
+
+    def __init__(self, name: str, folder: str, seed: int, bus: str, adapter: Adapter, bank: GpioBank) -> None:
+        sys.path.insert(0, folder)
+        self._hardware = SimHardware(World(seed=seed))
+        made = load_plant(name)
+        self.model: Any = made(self._hardware) if made is not None else None
+        self._bank = bank
+        wires = self._hardware.bus(bus)
+        for address, target in wires.targets().items():
+            adapter.attach(address, Chip(wires, address, target, self._hardware))
+
+    async def run(self) -> None:
+        """Let the plant's pins follow the kernel's lines."""
+        world = self._hardware.world
+        pins = {int(pin.name): pin for pin in world.wiring.pins(self._bank.label) if pin.name.isdigit()}
+        levels: dict[int, bool] = {}
+        while True:
+            changed = self._bank.changed()
+            for line, pin in pins.items():
+                level = self._bank.value(line)
+                if levels.get(line) is not level:
+                    levels[line] = level
+                    world.wiring.set_drive(pin, HIGH if level else LOW, world.now())
+            await changed.wait()
+
+    def get(self, name: str) -> Any:
+        return getattr(self.model, name, ()) if name == "RECORDED" else getattr(self.model, name)
+
+    def set(self, name: str, value: Any) -> None:
+        getattr(self.model, name)
+        setattr(self.model, name, value)
+
+    async def call(self, name: str, arguments: list[Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        return getattr(self.model, name)(*arguments)
+
+    def inject(self, name: str, plan: dict[str, Any]) -> None:
+        fault = Fault(plan["fault"]) if plan["fault"] else None
+        self._hardware.faults.inject(name, FaultPlan(**{**plan, "fault": fault}))
+
+    def clear(self, name: str) -> None:
+        self._hardware.faults.clear(name)
+
+    def short(self, line: int, level: bool | None) -> None:
+        """Short a pin of the plant, whatever the kernel drives."""
+        world = self._hardware.world
+        signal = None if level is None else HIGH if level else LOW
+        world.wiring.set_short(self._hardware.pin(Line(self._bank.label, line)), signal, world.now())
+
+    def levels(self) -> list[tuple[int, bool]]:
+        """Every change of level that software made, in order: the line and its level."""
+        found: list[tuple[int, bool]] = []
+        last: dict[int, bool] = {}
+        for event in self._bank.events:
+            if last.get(event.line) is not event.high:
+                last[event.line] = event.high
+                found.append((event.line, event.high))
+        return found
+
+    def left_driven(self) -> list[str]:
+        """Lines that a program still holds."""
+        last = {event.line: event for event in self._bank.events if event.what in ("requested", "released")}
+        return [f"{self._bank.label} line {n}" for n, event in sorted(last.items()) if event.what == "requested"]

@@ -1,0 +1,99 @@
+"""Outputs watched from outside: every level is told, and what was not closed is forced to its safe level."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from trio.testing import MockClock
+
+from hal.errors import Fault, HalError
+from hal.ports.digital import DigitalOutput, Line, OutputSettings
+from hal.sim import World
+from runtime.rig.outputs import Outputs, WatchedSim
+
+LINE = Line("chip", 4)
+
+
+@pytest.fixture
+def told() -> list[tuple[str, float]]:
+    return []
+
+
+@pytest.fixture
+def outputs(told: list[tuple[str, float]]) -> Outputs:
+    return Outputs(lambda name, level: told.append((name, level)))
+
+
+async def test_levels_are_told_from_opening_to_closing(
+    outputs: Outputs, told: list[tuple[str, float]], autojump_clock: MockClock
+) -> None:
+    hardware = WatchedSim(World(), outputs)
+    async with hardware.digital_output(LINE, OutputSettings(safe=True)) as output:
+        output.write(False)
+        assert not output.read()
+    async with hardware.pwm(LINE) as wave:
+        wave.set_wave(0.5, 100.0)
+        assert wave.wave() == (0.5, 100.0)
+    assert [level for name, level in told if name == "chip line 4"] == [1, 0, 1, 0, 0.5, 0]
+    assert outputs.unsafe() == []
+    assert [state.level for state in hardware.lines.outputs()] == [False]
+
+
+async def test_an_error_of_its_user_is_no_fault_of_the_output(outputs: Outputs, autojump_clock: MockClock) -> None:
+    hardware = WatchedSim(World(), outputs)
+    with pytest.raises(HalError):
+        async with hardware.digital_output(LINE, OutputSettings()):
+            raise HalError("of the driver", Fault.BUS)
+    assert outputs.unsafe() == []
+
+
+async def test_what_is_still_open_is_forced_once(
+    outputs: Outputs, told: list[tuple[str, float]], autojump_clock: MockClock
+) -> None:
+    hardware = WatchedSim(World(), outputs)
+    digital, wave = hardware.digital_output(LINE, OutputSettings(safe=True)), hardware.pwm(Line("chip", 5))
+    (await digital.__aenter__()).write(False)
+    (await wave.__aenter__()).set_wave(0.7, 100.0)
+    assert outputs.unsafe() == [
+        "chip line 4 was still driven; it has been forced to its safe level",
+        "chip line 5 was still driven; it has been forced to its safe level",
+    ]
+    assert [state.level == state.safe for state in hardware.lines.outputs()] == [True, True]
+    assert told[-2:] == [("chip line 4", True), ("chip line 5", 0.0)]
+    assert outputs.unsafe() == []
+    await digital.__aexit__(None, None, None)
+    await wave.__aexit__(None, None, None)
+
+
+async def test_what_cannot_be_forced_is_told(outputs: Outputs, autojump_clock: MockClock) -> None:
+    hardware = WatchedSim(World(), outputs)
+    digital = hardware.digital_output(LINE, OutputSettings())
+    await digital.__aenter__()
+    hardware.lines.unplug("chip")
+    [text] = outputs.unsafe()
+    assert text.startswith(
+        "chip line 4 is still driven and could not be forced to its safe level: chip line 4: No such"
+    )
+    await digital.__aexit__(None, None, None)
+
+
+async def test_a_closing_that_fails_is_told(outputs: Outputs, autojump_clock: MockClock) -> None:
+    class Stuck:
+        def read(self) -> bool:
+            return True
+
+        def write(self, high: bool) -> None:
+            pass
+
+    @asynccontextmanager
+    async def stuck() -> AsyncIterator[DigitalOutput]:
+        yield Stuck()
+        raise HalError("chip line 4 could not be driven", Fault.BUS)
+
+    with pytest.raises(HalError):
+        async with outputs.digital(LINE, OutputSettings(), stuck()):
+            pass
+    [text] = outputs.unsafe()
+    assert text.startswith("chip line 4 could not be brought to its safe level: chip line 4 could not be driven")
