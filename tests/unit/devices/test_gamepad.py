@@ -24,7 +24,7 @@ SOUTH, START = 0x130, 0x13B
 
 
 @pytest.fixture
-def pad(bench: Bench, autojump_clock: object) -> SimGamepad:
+def pad(bench: Bench) -> SimGamepad:
     return bench.hardware.plug_gamepad(PAD)
 
 
@@ -56,7 +56,9 @@ async def listening(controller: InputController) -> AsyncIterator[list[tuple[str
         nursery.cancel_scope.cancel()
 
 
-async def test_a_usual_gamepad_has_controls_that_clients_know(bench: Bench, pad: SimGamepad) -> None:
+async def test_a_usual_gamepad_has_controls_that_clients_know(
+    bench: Bench, pad: SimGamepad, autojump_clock: object
+) -> None:
     controller = await started(bench)
     controls = await controller.get_controls()
     assert set(controls) <= set(CONTROLS)
@@ -66,7 +68,7 @@ async def test_a_usual_gamepad_has_controls_that_clients_know(bench: Bench, pad:
     }
 
 
-async def test_events_come_with_their_values(bench: Bench, pad: SimGamepad) -> None:
+async def test_events_come_with_their_values(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
     controller = await started(bench)
     async with listening(controller) as heard:
         pad.move(0, 32767)
@@ -88,7 +90,9 @@ async def test_events_come_with_their_values(bench: Bench, pad: SimGamepad) -> N
         assert last["ButtonSouth"].event == "ButtonRelease"
 
 
-async def test_a_gamepad_that_goes_away_lets_go_of_everything_and_comes_back(bench: Bench, pad: SimGamepad) -> None:
+async def test_a_gamepad_that_goes_away_lets_go_of_everything_and_comes_back(
+    bench: Bench, pad: SimGamepad, autojump_clock: object
+) -> None:
     controller = await started(bench)
     pad.move(1, -32768)
     pad.press(SOUTH)
@@ -141,7 +145,7 @@ async def test_without_auto_reconnect_losing_it_is_a_failure(autojump_clock: obj
     assert error.fault is Fault.GONE
 
 
-async def test_a_slow_listener_gets_how_it_is_at_last(bench: Bench, pad: SimGamepad) -> None:
+async def test_a_slow_listener_gets_how_it_is_at_last(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
     controller = await started(bench)
     stream = controller.stream_events(
         [Subscription("AbsoluteX", ["PositionChangeAbs"]), Subscription("ButtonStart", ["ButtonChange"])]
@@ -171,14 +175,14 @@ async def test_a_slow_listener_gets_how_it_is_at_last(bench: Bench, pad: SimGame
         assert last["ButtonStart"].value == 1.0
 
 
-async def test_what_is_asked_for_must_exist(bench: Bench, pad: SimGamepad) -> None:
+async def test_what_is_asked_for_must_exist(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
     controller = await started(bench)
     with pytest.raises(MachineError, match="ButtonSuoth"):
         controller.stream_events([Subscription("ButtonSuoth", ["AllEvents"])])
     await controller.stream_events([Subscription("ButtonEStop", ["AllEvents"])]).aclose()
 
 
-async def test_grab_and_dead_zone_reach_the_device(bench: Bench, pad: SimGamepad) -> None:
+async def test_grab_and_dead_zone_reach_the_device(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
     controller = await started(bench, grab=True, dead_zone=0.5, path="/dev/input/event3")
     assert pad.grabbed
     async with listening(controller) as heard:
