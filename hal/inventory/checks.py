@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hal.boards.definition import BoardDefinition
-from hal.inventory.access import Node, User, current_user, nodes, refused
+from hal.inventory.access import Node, User, current_user, nodes, refused, usable
 from hal.inventory.findings import Inventory, Problem
 from hal.inventory.rules import State, groups, shipped, state
 from hal.inventory.sysfs import ROOT, entries, text
@@ -28,11 +28,13 @@ def problems(
     found: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
 ) -> tuple[Problem, ...]:
     """Everything that is wrong; `hint` is set where it is only worth knowing."""
+    claimed, who, wanted = _claims(found, root, user or current_user())
+    denied = {node.path for node in claimed if not usable(node, who)}
     return (
-        *found.problems,
+        *(problem for problem in found.problems if problem.subject.partition(" ")[0] not in denied),
         *_libraries(found),
         *_rules(root),
-        *refused(*_claims(found, root, user or current_user())),
+        *refused(claimed, who, wanted),
         *_modules(found, root),
         *_switched_off(board, root),
         *_grabbers(found, root),

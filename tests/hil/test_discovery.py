@@ -110,20 +110,20 @@ async def test_serial_ports_and_usb_devices_by_what_they_say(guest: Guest, plant
     assert not any(device["vendor"] == "1d6b" for device in found["usb"]), "hubs are left out"
 
 
-async def test_a_gamepad_and_a_camera(guest: Guest) -> None:
-    pad = await guest.start(["python3", "-m", "tests.hil.guest.gamepad", "Rig Pad"], cwd="/opt/machine")
-    await pad.wait_output("ready")
+async def test_a_gamepad_and_a_camera(guest: Guest, plant: Plant) -> None:
+    pad = await plant.make("tests.hil.guest.gamepad:Gamepad", name="Rig Pad")
+    path = await pad.call("plug")
     camera = (await guest.run("modprobe vivid && udevadm settle", check=False)).returncode == 0
     found = await hal(guest)
     (device,) = [device for device in found["inputs"] if device["name"] == "Rig Pad"]
-    assert device["kind"] == "gamepad"
+    assert (device["kind"], device["path"]) == ("gamepad", path)
     config = json.loads((await guest.run("machine hal --config")).stdout)["components"]
     by_model = {component["model"]: component["attributes"] for component in config}
     assert by_model["rdk:builtin:gamepad"]["path"] == device["path"]
     if camera:
         assert any("vivid" in one["name"] for one in found["cameras"])
         assert by_model["rdk:builtin:webcam"]["video_path"] == found["cameras"][0]["path"]
-    await pad.stop()
+    await pad.call("unplug")
     await guest.run("rmmod vivid", check=False)
 
 

@@ -60,8 +60,8 @@ async def test_installing_gives_groups_names_and_rights_to_what_is_there_and_wha
     adapter = await plant.i2c_adapter("RULES1")
     bank = await plant.gpio()
     cable = await guest.usb.serial("RIG0050")
-    pad = await guest.start(["python3", "-m", "tests.hil.guest.gamepad", "Rig Pad"], cwd="/opt/machine")
-    await pad.wait_output("ready")
+    pad = await plant.make("tests.hil.guest.gamepad:Gamepad", name="Rig Pad")
+    await pad.call("plug")
     camera = (await guest.run("modprobe vivid && udevadm settle", check=False)).returncode == 0
 
     began = time.monotonic()
@@ -93,7 +93,7 @@ async def test_installing_gives_groups_names_and_rights_to_what_is_there_and_wha
     (device,) = [one for one in await _usb(guest) if one["serial"] == "E7"]
     assert await owner(guest, str(device["path"])) == "plugdev 660"
     await echo.unplug()
-    await pad.stop()
+    await pad.call("unplug")
     await guest.run("rmmod vivid", check=False)
 
 

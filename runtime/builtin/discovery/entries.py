@@ -47,7 +47,8 @@ def _all(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
         yield from _entry(apis, "board", "linux", "local", {}, found.board.title)
     yield from _i2c(found, apis)
     for port in found.serial:
-        yield from _serial(port, apis)
+        if port.vendor:  # a port of the computer itself may have nothing behind it
+            yield from _serial(port, apis)
     for device in found.usb:
         if not device.drivers:
             yield from _entry(apis, "generic", "usb", "usb", _usb(device), f"USB {device.vendor}:{device.product}")

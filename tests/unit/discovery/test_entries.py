@@ -116,3 +116,7 @@ def test_all_of_them_together_are_a_document() -> None:
     assert decoded.warnings == ()
     assert decoded.document is not None
     assert len(decoded.document.components) == len(components)
+
+
+def test_a_port_of_the_computer_itself_gets_none() -> None:
+    assert entries(Inventory(PC, serial=(SerialFinding("/dev/ttyS0"),)), BUILTIN) == ()

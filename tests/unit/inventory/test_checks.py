@@ -162,6 +162,16 @@ def test_problems_of_the_scan_come_first(computer: Computer) -> None:
     assert wrong[0] is said
 
 
+def test_a_bus_that_may_not_be_opened_is_said_once(computer: Computer) -> None:
+    computer.i2c(1, "bcm2835")
+    (computer.root / "dev/i2c-1").chmod(0o600)
+    denied = Problem("/dev/i2c-1 (bcm2835)", "the scan failed: Permission denied", "add the user to group i2c")
+    looked = Inventory(Board("x", "X"), i2c=i2c_adapters(computer.root), problems=(denied,))
+    wrong = problems(looked, PC, root=computer.root, user=PI)
+    assert [problem.subject for problem in wrong if "i2c-1" in problem.subject] == ["/dev/i2c-1"]
+    assert denied in problems(looked, PC, root=computer.root, user=ROOT_USER)
+
+
 def test_the_rules_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hal.inventory import rules
 
