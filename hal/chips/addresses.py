@@ -16,7 +16,7 @@ CHIPS: Final[tuple[tuple[str, Iterable[int]], ...]] = (
     ("INA226", range(0x40, 0x50)),
     ("ADS1115", range(0x48, 0x4C)),
     ("ADS1015", range(0x48, 0x4C)),
-    ("MPU-6050", (0x68, 0x69)),
+    ("MPU6050", (0x68, 0x69)),
     ("PCA9685", (*range(0x40, 0x70), *range(0x71, 0x78))),  # 0x70 is its all-call address
     ("AT24", range(0x50, 0x58)),
     ("MCP23017", range(0x20, 0x28)),

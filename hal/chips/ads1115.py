@@ -78,12 +78,18 @@ def config_word(inputs: str, full_scale: float, rate: int, model: Model) -> int:
     return START | INPUTS[inputs] << 12 | GAINS[full_scale] << 9 | SINGLE_SHOT | model.rates[rate] << 5 | NO_COMPARATOR
 
 
+async def power_down(registers: Registers) -> None:
+    """End continuous conversions that another program may have begun; without this they would hide ours."""
+    await registers.write_int(CONFIG, SINGLE_SHOT | NO_COMPARATOR, 2)
+
+
 async def read_channel(registers: Registers, inputs: int | str, full_scale: float, rate: int, model: Model) -> int:
     """One conversion of a channel (0 to 3, against ground) or a pair ("0-1"): a signed count.
 
     Nothing is kept between calls, so a chip that was without power needs nothing; but two calls must not overlap, hold
-    a lock, and the chip must be in power-down, as after power-up and `Ads1115.configure`. Takes one conversion time, 1/rate. ValueError for what the chip does not have; HalError of the bus, and
-    (bus) if what answers is no such chip, (timeout) if it never finishes.
+    a lock, and the chip must be in power-down, as after power-up and `power_down`. Takes one conversion time, 1/rate.
+    ValueError for what the chip does not have; HalError of the bus, and (bus) if what answers is no such chip,
+    (timeout) if it never finishes.
     """
     word = config_word(str(inputs), full_scale, rate, model)
     await registers.write_int(CONFIG, word, 2)
@@ -120,8 +126,7 @@ class Ads1115(Chip):
 
     async def configure(self) -> None:
         """Power-down, whatever another program left, then one conversion to see that it works."""
-        word = config_word("0", self.full_scale, self.rate, self.model)
-        await self.registers.write_int(CONFIG, word & ~START, 2)
+        await power_down(self.registers)
         await self.read_channel(0)
 
     async def read_channel(self, inputs: int | str) -> int:

@@ -53,10 +53,10 @@ class Variant:
 
 
 VARIANTS: Final = {
-    0x68: Variant("MPU-6050", 340.0, 36.53),  # RM-MPU-6000A, section 4.18
-    0x70: Variant("MPU-6500", 333.87, 21.0),  # PS-MPU-6500A, section 3.4.2: room temperature offset 0
-    0x71: Variant("MPU-9250", 333.87, 21.0),  # PS-MPU-9250A, section 3.4.2
-    0x73: Variant("MPU-9255", 333.87, 21.0),  # PS-MPU-9255, as MPU-9250
+    0x68: Variant("MPU6050", 340.0, 36.53),  # RM-MPU-6000A, section 4.18
+    0x70: Variant("MPU6500", 333.87, 21.0),  # PS-MPU-6500A, section 3.4.2: room temperature offset 0
+    0x71: Variant("MPU9250", 333.87, 21.0),  # PS-MPU-9250A, section 3.4.2
+    0x73: Variant("MPU9255", 333.87, 21.0),  # PS-MPU-9255, as MPU-9250
 }
 STRANGERS: Final = {
     0x12: "an ICM-20602",
@@ -90,7 +90,7 @@ def motion_of(data: bytes, gyro_range: int, accel_range: int, variant: Variant) 
 class Mpu6050(Chip):
     """Sleeps after power-up with other settings, which tells that power was lost."""
 
-    title = "MPU-6050"
+    title = "MPU6050"
 
     def __init__(self, registers: Registers, gyro_range: int, accel_range: int) -> None:
         super().__init__(registers)

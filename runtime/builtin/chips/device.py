@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import trio
 
@@ -81,6 +81,11 @@ class I2cDevice(Resource, Generic[ChipT]):
                 finally:
                     with trio.move_on_after(RELEASE_LIMIT, shield=True):
                         await self.release(chip)
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """Which chip answered, and where."""
+        await trio.lowlevel.checkpoint()
+        return {"chip": self._chip.title, "place": str(self._chip.registers)}
 
     @asynccontextmanager
     async def chip(self) -> AsyncIterator[ChipT]:

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from hal.sim.chips.bme280 import Bme280Target
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.chips.pca9685 import Pca9685Target
 from hal.sim.chips.sht3x import Sht3xTarget
@@ -66,6 +67,11 @@ async def test_two_chips_on_one_bus(autojump_clock: MockClock) -> None:
         readings = await driven.memory.client().call(SENSOR, "second", "get_readings")
         assert readings["temperature_c"] == pytest.approx(30, abs=0.01)
         assert await driven.readings() == {"temperature_c": 25.0}
+
+
+async def test_the_status_names_the_chip_that_answered(autojump_clock: MockClock) -> None:
+    async with driving("sensor", "bme280", 0x77, Bme280Target(humid=False), i2c_address="0x77") as driven:
+        assert await driven.call("get_status") == {"chip": "BMP280", "place": "i2c-1 address 0x77"}
 
 
 async def test_unplugged_and_back(autojump_clock: MockClock) -> None:
