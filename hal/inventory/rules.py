@@ -12,6 +12,7 @@ from hal.inventory.sysfs import ROOT
 
 INSTALLED: Final = "etc/udev/rules.d"
 _PACKAGED: Final = ("usr/lib/udev/rules.d", "lib/udev/rules.d", "run/udev/rules.d")
+_USER_SCHEME: Final = sysconfig.get_preferred_scheme("user")  # of pip install --user; beside is that of --target
 _GROUP: Final = re.compile(r'(?:GROUP=|GROUP:=)"([^"$]+)"|chgrp ([a-z]+) ')
 
 
@@ -25,8 +26,9 @@ class State(Enum):
 
 def shipped() -> tuple[Path, ...]:
     """The files: beside the packages in a checkout, below share/machine-runtime in an installed wheel."""
-    checkout = Path(__file__).resolve().parents[2] / "udev"
-    places = (checkout, Path(sysconfig.get_path("data")) / "share/machine-runtime/udev")
+    beside = Path(__file__).resolve().parents[2]
+    installed = [Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME)), beside]
+    places = [beside / "udev", *(place / "share/machine-runtime/udev" for place in installed)]
     return next((files for place in places if (files := tuple(sorted(place.glob("*.rules"))))), ())
 
 

@@ -182,5 +182,14 @@ def test_the_rules_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkey
     (tmp_path / "share/machine-runtime/udev").mkdir(parents=True)
     shutil.copy(checkout, tmp_path / "share/machine-runtime/udev")
     monkeypatch.setattr(rules, "__file__", str(site / "rules.py"))
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path) if name == "data" else None)
-    assert shipped() == (tmp_path / "share/machine-runtime/udev/70-machine.rules",)
+    data = tmp_path / "lib/python3/site-packages/share/machine-runtime/udev"
+    for prefix in ("", "user"):
+        monkeypatch.setattr(
+            "sysconfig.get_path",
+            lambda name, scheme="", prefix=prefix: str(tmp_path if bool(scheme) == bool(prefix) else tmp_path / "x"),
+        )
+        assert shipped() == (tmp_path / "share/machine-runtime/udev/70-machine.rules",)
+    monkeypatch.setattr("sysconfig.get_path", lambda name, scheme="": str(tmp_path / "x"))
+    assert shipped() == ()
+    shutil.copytree(tmp_path / "share/machine-runtime/udev", data)
+    assert shipped() == (data / "70-machine.rules",)
