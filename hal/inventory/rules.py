@@ -27,7 +27,7 @@ class State(Enum):
 def shipped() -> tuple[Path, ...]:
     """The files: beside the packages in a checkout, below share/machine-runtime in an installed wheel."""
     beside = Path(__file__).resolve().parents[2]
-    installed = [Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME)), beside]
+    installed = [beside, Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME))]
     places = [beside / "udev", *(place / "share/machine-runtime/udev" for place in installed)]
     return next((files for place in places if (files := tuple(sorted(place.glob("*.rules"))))), ())
 
