@@ -12,10 +12,10 @@ import trio
 
 from hal.sim.chips.pointer import ByteRegisters
 
-# Trimming values: T and P of the worked example of BST-BMP280-DS001 (section 3.12), H of a chip.
+# Trimming values: T and P of BST-BMP280-DS001, section 3.12; H near those of a chip, none of them 0.
 T = (27504, 26435, -1000)
 P = (36477, -10685, 3024, 2855, 140, -7, 15500, -14600, 6000)
-H = (75, 370, 0, 313, 50, 30)
+H = (75, 370, 120, 313, 50, 30)
 SAMPLES = (0, 1, 2, 4, 8, 16, 16, 16)  # osrs: how many
 
 

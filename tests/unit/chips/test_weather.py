@@ -45,6 +45,13 @@ def test_trimming_values_are_cut_as_table_16_says() -> None:
     assert (negative.h4, negative.h5, negative.h6) == (-1, -2, -2)
 
 
+# BST-BME280-DS002, sections 9.1 and 3.5.1: weather monitoring (x1, x1, x1) takes 9.3 ms at most; DS001: x1, x1: 6.4 ms.
+def test_measuring_times_of_the_data_sheets() -> None:
+    assert bme280.measuring_time(1, humid=True) == pytest.approx(9.3e-3)
+    assert bme280.measuring_time(1, humid=False) == pytest.approx(6.4e-3, abs=0.1e-3)
+    assert bme280.measuring_time(16, humid=True) == pytest.approx(112.8e-3)
+
+
 def test_trimming_values_without_sense_give_no_exception() -> None:
     none = bosch.Trimming(*[0] * 12)
     assert bosch.pressure(RAW_PRESSURE, bosch.temperature(RAW_TEMPERATURE, none)[1], none) == 0.0
