@@ -32,7 +32,7 @@ def looking(function: Function) -> Function:
     epilog="""\b
 Examples:
   machine hal                              what is connected
-  machine hal --config >> machine.json     entries ready to paste
+  machine hal --config > machine.json      entries ready to paste
   machine hal check                        what stands in the way, and what to do
   sudo machine hal install-rules --user pi
   machine hal boards raspberry-pi-4        the pin-out""",
