@@ -183,7 +183,10 @@ BOARDS: Final = (
         "jetson-orin-nano",
         "NVIDIA Jetson Orin Nano and Orin NX Developer Kits",
         tuple(
-            f"nvidia,{carrier}+p3767-000{sku}" for sku in (0, 1, 3, 4, 5) for carrier in ("p3509-0000", "p3768-0000")
+            f"nvidia,{carrier}+p3767-000{unit}{power}"
+            for unit in (0, 1, 3, 4, 5)
+            for carrier in ("p3509-0000", "p3768-0000")
+            for power in ("", "-super")  # the same board with the power modes of Jetson Linux 36.4.3 and later
         ),
         _pins(_ORIN_NX, "tegra234-gpio", _FIXED, {}),
         {"I2C1": "/dev/i2c-7", "I2C0": "/dev/i2c-1"},
