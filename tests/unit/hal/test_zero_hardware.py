@@ -127,6 +127,9 @@ async def test_a_slow_reader_loses_the_oldest_edges(hardware: ZeroHardware, fact
         assert edges.dropped == 10
         got = [await anext(aiter(edges)) for _ in range(EDGE_BUFFER)]
         assert [edge.high for edge in got[:2]] == [True, False]
+        with trio.move_on_after(0.01) as limit:
+            await anext(aiter(edges))
+        assert limit.cancelled_caught, "that was all"
         pin.drive_high()
         assert (await anext(aiter(edges))).high is True
 

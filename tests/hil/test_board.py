@@ -1,0 +1,320 @@
+"""Board `linux` on a real GPIO chip, through machine-server and the official SDK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+from grpclib.exceptions import GRPCError
+from viam.components.board import Board
+
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.plant import Bank, Plant
+from tests.hil.rig.record import Recorder
+from tests.hil.rig.sdk import Sdk
+from tests.hil.rig.server import Server
+
+LIMIT = 60.0  # seconds for anything in the guest
+DOOR = {"name": "door", "pin": "rig:3"}
+
+
+def document(**attributes: Any) -> dict[str, Any]:
+    return {"components": [{"name": "board", "api": "rdk:component:board", "model": "linux", "attributes": attributes}]}
+
+
+class Handle:
+    """The board as the SDK sees it."""
+
+    def __init__(self, sdk: Sdk) -> None:
+        self.sdk = sdk
+        self.board = Board.from_robot(sdk.robot, "board")
+
+    async def pin(self, name: str) -> Board.GPIOPin:
+        return await self.sdk(self.board.gpio_pin_by_name(name))
+
+    async def set(self, name: str, high: bool) -> None:
+        await self.sdk((await self.pin(name)).set(high))
+
+    async def get(self, name: str) -> bool:
+        return await self.sdk((await self.pin(name)).get())
+
+    async def pwm(self, name: str, duty: float, frequency: int) -> None:
+        pin = await self.pin(name)
+        await self.sdk(pin.set_pwm_frequency(frequency))
+        await self.sdk(pin.set_pwm(duty))
+
+    async def count(self, name: str) -> int:
+        return await self.sdk((await self.sdk(self.board.digital_interrupt_by_name(name))).value())
+
+    async def ticks(self, name: str, count: int, ready: Callable[[], Awaitable[object]]) -> list[tuple[bool, int]]:
+        """The next ticks of an interrupt, of which some come while `ready` runs."""
+
+        async def read() -> list[tuple[bool, int]]:
+            interrupt = await self.board.digital_interrupt_by_name(name)
+            got = []
+            async for tick in await self.board.stream_ticks([interrupt]):
+                got.append((tick.high, tick.time))
+                if len(got) == count:
+                    break
+            return got
+
+        result: list[tuple[bool, int]] = []
+
+        async def keep() -> None:
+            result.extend(await self.sdk(read()))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keep)
+            await ready()
+        return result
+
+    async def status(self) -> dict[str, Any]:
+        return dict(await self.sdk(self.board.get_status()))
+
+
+async def answers(call: Callable[[], Awaitable[object]], limit: float = LIMIT) -> float:
+    """Call until it is answered without an error; seconds that took."""
+    start = time.monotonic()
+    with trio.fail_after(limit):
+        while True:
+            try:
+                await call()
+                return time.monotonic() - start
+            except GRPCError:
+                await trio.sleep(0.02)  # between two questions; each is a round trip to the guest
+
+
+async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio(names={7: "LAMP"})
+    adapter = await plant.i2c_adapter()
+    chip = await adapter.attach(0x48, "hal.sim.chips.ads1115:Ads1115Target")
+    level = {"name": "level", "channel": 2, "i2c_bus": adapter.bus}
+    config = document(digital_interrupts=[DOOR], pins={"pump": "rig:4"}, safe_high=["rig:9"], analogs=[level])
+    async with guest.server(config) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        assert await bank.value(9) is True, "an output that is high when safe, before anybody used it"
+        # outputs, under every name
+        for name, line in (("pump", 4), ("rig:4", 4), (f"{bank.chip}:4", 4), ("LAMP", 7)):
+            for high in (True, False, True):
+                await board.set(name, high)
+                assert await bank.value(line) is high
+                assert await board.get(name) is high
+        # inputs
+        for high in (True, False, True):
+            await bank.pull(5, high)
+            assert await board.get("rig:5") is high
+        # interrupts
+        with trio.fail_after(LIMIT):
+            got = await board.ticks("door", 6, lambda: _press(bank, 3))
+        assert [high for high, _ in got] == [True, False] * 3
+        assert [when for _, when in got] == sorted(when for _, when in got)
+        assert await board.count("door") == 3
+        # analogs
+        await chip.set(volts=[0.0, 0.0, 1.024, 0.0])
+        analog = await sdk(board.board.analog_by_name("level"))
+        assert (await sdk(analog.read())).value == 8192
+        # waves
+        since = await guest.monotonic()
+        await board.pwm("rig:6", 0.3, 25)
+        with trio.fail_after(LIMIT):
+            found = await _wave(bank, 6, since)
+        print(f"30 % at 25 Hz: {found}")
+        assert found["duty"] == pytest.approx(0.3, abs=0.08)
+        assert found["frequency"] == pytest.approx(25, rel=0.1)
+        # errors
+        with pytest.raises(GRPCError, match="'door'"):
+            await board.set("rig:3", True)
+        with pytest.raises(GRPCError, match=r"did you mean .*LAMP"):
+            await board.set("LAMPE", True)
+        print(await board.status())
+    assert [await bank.value(line) for line in (4, 6, 7)] == [False, False, False]
+    assert "PWM by software" in server.log
+    history = await bank.history(9)
+    assert all(event["high"] for event in history if event["what"] in ("set", "requested")), "never low"
+
+
+async def _wave(bank: Bank, line: int, since: float) -> dict[str, float]:
+    while True:
+        found = await bank.duty(line, since)
+        if found["rises"] >= 20:
+            return found
+        await trio.sleep(0.2)
+
+
+async def _press(bank: Bank, line: int) -> None:
+    await trio.sleep(2)  # the SDK does not tell when its stream has begun
+    for high in (True, False, True, False, True, False):
+        await bank.pull(line, high)
+
+
+async def test_a_raspberry_pis_header_on_a_chip_of_its_label(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio(58, label="pinctrl-bcm2711")
+    async with guest.server(document(board="raspberry-pi-4")) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        for name, line in (("11", 17), ("GPIO27", 27), ("40", 21)):
+            await board.set(name, True)
+            assert await bank.value(line) is True
+        await board.pwm("12", 1.0, 50)
+        await bank.wait_value(18, True)
+        with pytest.raises(GRPCError, match="ground"):
+            await board.set("6", True)
+        with pytest.raises(GRPCError, match="40 = GPIO21"):
+            await board.set("41", True)
+        print(await board.status())
+    assert [await bank.value(line) for line in (17, 27, 21, 18)] == [False] * 4
+
+
+async def test_a_line_of_another_program(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
+    await bank.wait_event(4, "requested")
+    async with guest.server(document()) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        with pytest.raises(GRPCError) as caught:
+            await board.set("rig:4", True)
+        assert "used by gpioset" in str(caught.value.message)
+        await board.set("rig:5", True)
+        await holder.stop()
+        taken = await answers(lambda: board.set("rig:4", True))
+        assert await bank.value(4) is True
+        record_recovery("GPIO line busy, then free", taken, seen=str(caught.value.message))
+
+
+async def test_a_user_without_rights(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    await guest.run(f"chgrp root {bank.path}; chmod 600 {bank.path}")
+    async with guest.server(document(digital_interrupts=[DOOR]), user="hil") as server:
+        await _said(server, "group gpio")
+        await guest.run(f"chmod 666 {bank.path}")  # the kernel tells nobody; the next attempt finds it
+        async with server.sdk() as sdk:
+            board = Handle(sdk)
+            taken = await answers(lambda: board.count("door"))
+            await board.set("rig:4", True)
+            assert await bank.value(4) is True
+        record_recovery("GPIO permission denied, then given", taken, seen=_reason(server, "group gpio"))
+
+
+async def test_a_chip_that_vanishes_under_load_and_comes_back(
+    guest: Guest, plant: Plant, record_recovery: Recorder
+) -> None:
+    bank = await plant.gpio()
+    async with guest.server(document(digital_interrupts=[DOOR])) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        await board.pwm("rig:6", 0.5, 50)
+        errors: list[str] = []
+        failed = trio.Event()
+        async with trio.open_nursery() as nursery:
+
+            async def load() -> None:
+                while True:
+                    try:
+                        await board.set("rig:4", True)
+                        await board.get("rig:5")
+                    except GRPCError as error:
+                        errors.append(str(error.message))
+                        failed.set()
+
+            nursery.start_soon(load)
+            await bank.wait_value(4, True)
+            start = time.monotonic()
+            await bank.drop()
+            with trio.fail_after(LIMIT):
+                await server.wait_log("No such device|no GPIO chip")
+            print(f"noticed {time.monotonic() - start:.2f} s after the chip was asked to go")
+            with trio.fail_after(LIMIT):
+                await failed.wait()
+            nursery.cancel_scope.cancel()
+        start = time.monotonic()
+        bank = await plant.gpio()
+        await answers(lambda: board.set("rig:4", True))
+        taken = time.monotonic() - start
+        assert await bank.value(4) is True
+        await bank.pull(3, True)
+        assert await board.count("door") == 1
+        record_recovery("GPIO chip gone under load and back", taken, seen=errors[0])
+
+
+async def test_the_kernel_module_is_removed_and_back(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    async with guest.server(document(digital_interrupts=[DOOR], outputs=["rig:4"])) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        await board.set("rig:4", True)
+        await bank.drop()
+        with trio.fail_after(LIMIT):  # in use until the server has let go
+            await guest.run("until rmmod gpio_sim; do sleep 0.05; done 2>/dev/null")
+        with pytest.raises(GRPCError) as caught:
+            await board.get("rig:4")
+        await guest.run("modprobe gpio-sim")
+        start = time.monotonic()
+        bank = await plant.gpio()
+        await answers(lambda: board.get("rig:4"))
+        taken = time.monotonic() - start
+        assert await board.get("rig:4") is False, "safe again"
+        await board.set("rig:4", True)
+        assert await bank.value(4) is True
+        record_recovery("kernel module of the GPIO chip removed and back", taken, seen=str(caught.value.message))
+
+
+async def test_killed_while_outputs_are_high(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    config = document(outputs=["rig:4"], safe_high=["rig:8"])
+    async with guest.server(config) as server:
+        async with server.sdk() as sdk:
+            board = Handle(sdk)
+            await board.set("rig:4", True)
+            await board.set("rig:8", False)
+            await board.set("rig:5", True)
+            await board.pwm("rig:6", 0.5, 50)
+        before = await guest.monotonic()
+        assert await server.stop(9) == -9
+        released = max([await bank.wait_event(line, "released") for line in (4, 5, 6)])
+        assert [await bank.value(line) for line in (4, 5, 6)] == [False] * 3
+    print(f"released by the kernel {released - before:.3f} s after kill -9 was asked for")
+    start = time.monotonic()
+    since = await guest.monotonic()
+    async with guest.server(config):
+        await bank.wait_value(8, True)
+        taken = time.monotonic() - start
+        assert await bank.value(4) is False
+        assert {event["what"] for event in await bank.history(4, since)} == {"set", "requested"}
+    record_recovery(
+        "machine-server killed -9 with outputs high", taken,
+        seen=f"the kernel releases the lines within {released - before:.2f} s; levels are safe after the restart",
+    )  # fmt: skip
+
+
+async def test_edges_under_load_are_all_counted(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio()
+    async with guest.server(document(digital_interrupts=[DOOR])) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        start = time.monotonic()
+        async with trio.open_nursery() as nursery:
+
+            async def load() -> None:
+                while True:
+                    await board.get("rig:5")
+
+            for _ in range(4):
+                nursery.start_soon(load)
+            await bank.quadrature(3, 27, 2000, 500)
+            nursery.cancel_scope.cancel()
+        taken = time.monotonic() - start
+        await guest.run("true")  # what the plant did last has been handled by now
+        count = await board.count("door")
+        dropped = (await board.status()).get("dropped_edges", {})
+        print(f"1000 edges on the line in {taken:.1f} s under load: {count} rising ones counted, dropped {dropped}")
+        assert count == 500
+        assert not dropped
+
+
+async def _said(server: Server, words: str) -> None:
+    with trio.fail_after(LIMIT):
+        await server.wait_log(words)
+
+
+def _reason(server: Server, words: str) -> str:
+    line = next(line for line in server.log.splitlines() if words in line)
+    return line.partition("reason=")[2] or line
