@@ -135,8 +135,6 @@ class Pursuit:
         if ended is not None and ended is self._goal:
             self._goal = None
             ended.end(error)
-        elif self._goal is not None:
-            self._wanted.set()
 
     async def _beats(self, period: float) -> Goal | None:
         """Beat after beat of `period`; the goal that was reached, or None to look again at goal and period."""

@@ -36,10 +36,11 @@ class Bench:
         *,
         model: str = FAKE,
         depends_on: tuple[str, ...] = (),
+        cls: type[Resource] | None = None,
     ) -> Any:
-        """Construct and start one; returns when it is ready."""
+        """Construct and start one, of `model` or of a class of the test's own; returns when it is ready."""
         full = ResourceName(API.parse(api if ":" in api else f"rdk:component:{api}"), name)
-        cls = Registry().find(full.api, Model.parse(model))
+        cls = cls or Registry().find(full.api, Model.parse(model))
         config, warnings = decode(cls.Config, attributes or {}, path="attributes")
         assert not warnings
         wanted = {*config.requires(), *config.uses(), *depends_on}

@@ -21,12 +21,13 @@ class _Steps(trio.abc.Instrument):
 
 
 async def cancelled_at_every_step(
-    call: Callable[[], Awaitable[object]], before: Callable[[], Awaitable[object]]
+    call: Callable[[], Awaitable[object]], before: Callable[[], Awaitable[object]], *, most: int = 10_000
 ) -> AsyncIterator[bool]:
-    """Yield after each attempt whether the call was completed; the last attempt is not cancelled at all."""
-    at = 0
-    while True:
-        at += 1
+    """Yield after each attempt whether the call was completed; the last attempt is not cancelled at all.
+
+    `most` attempts, for a call of very many steps.
+    """
+    for at in range(1, most + 1):
         await before()
         with trio.CancelScope() as scope:
             instrument = _Steps(scope, at)

@@ -9,15 +9,16 @@ from typing import Any
 from hal.sim.encoder import SimEncoder
 from hal.sim.motor import MotorPins, SimMotor
 from hal.sim.wiring import Pin
+from runtime.builtin.fake.board import FakeBoard
 from tests.unit.builtin.support import Bench
 
 TICKS = 200  # of the plant's encoder, for one revolution
 INTERRUPTS = [{"name": "enc-a", "pin": "35"}, {"name": "enc-b", "pin": "37"}]
 
 
-async def board(bench: Bench) -> Any:
+async def board(bench: Bench, cls: type[FakeBoard] = FakeBoard) -> Any:
     """A board whose interrupts enc-a and enc-b are on pins 35 and 37."""
-    return await bench.add("board", "pi", {"digital_interrupts": INTERRUPTS})
+    return await bench.add("board", "pi", {"digital_interrupts": INTERRUPTS}, cls=cls)
 
 
 @contextmanager

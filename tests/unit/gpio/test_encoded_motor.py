@@ -202,6 +202,17 @@ async def test_commands_at_the_same_moment_are_obeyed_in_order(bench: Bench, aut
             assert not await motor.is_moving()
 
 
+async def test_power_given_right_after_a_speed_stays(bench: Bench, autojump_clock: MockClock) -> None:
+    await board(bench)
+    with plant(bench, AB):
+        motor = await driven(bench)
+        for _ in range(10):
+            await motor.set_rpm(60)
+            await motor.set_power(0.5)
+            await trio.sleep(1)
+            assert (await motor.is_powered()).power_pct == 0.5
+
+
 async def test_cancelling_takes_the_power_away(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
     with plant(bench, AB):

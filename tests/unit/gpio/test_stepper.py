@@ -14,8 +14,10 @@ from trio.testing import MockClock
 
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
+from runtime.builtin.fake.board import FakeBoard
 from runtime.builtin.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig
 from runtime.components.motor import MotorProperties, Powered
+from runtime.resource import Extra
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
@@ -59,8 +61,16 @@ class Rotor:
         return 1 / min(b - a for a, b in itertools.pairwise(self.times))
 
 
-async def stepper(bench: Bench, **attributes: Any) -> tuple[Any, Rotor]:
-    await board(bench)
+class LateBoard(FakeBoard):
+    """Answers a while after it has done what it was told."""
+
+    async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
+        await super().set_gpio(pin, high)
+        await trio.sleep(0.0001)
+
+
+async def stepper(bench: Bench, *, late: bool = False, **attributes: Any) -> tuple[Any, Rotor]:
+    await board(bench, LateBoard if late else FakeBoard)
     full = {"board": "pi", "pins": PINS, "ticks_per_rotation": 200, "max_rpm": 300, **attributes}
     motor = await bench.add("motor", "z", full, model="rdk:builtin:gpiostepper")
     return motor, Rotor(bench)
@@ -108,7 +118,7 @@ async def test_go_to_and_zero_are_exact_to_the_step(bench: Bench, autojump_clock
     assert await motor.get_properties() == MotorProperties(position_reporting=True)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.floats(0.2, 6), st.floats(5, 300))
 def test_cancelled_at_any_time_the_count_is_what_the_rotor_did(seconds: float, rpm: float) -> None:
     async def main() -> None:
@@ -231,6 +241,32 @@ async def test_a_slow_board_turns_slower_but_exactly(bench: Bench, autojump_cloc
     assert rotor.position == 200
     assert rotor.fastest() <= 101
     assert (await motor.get_status())["late_beats"] > 100
+
+
+async def test_a_moment_of_lateness_is_not_made_up_for(bench: Bench, autojump_clock: MockClock) -> None:
+    motor, rotor = await stepper(bench)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(motor.go_for, 60, 2)
+        await trio.sleep(1)
+        with bench.world.faults.injected("pi", FaultPlan(delay=0.3)):
+            await trio.sleep(0.1)
+    assert rotor.position == 400
+    assert rotor.fastest() <= 200 * 8 / 7 * 1.01, "more than one of eight beats too early"
+    assert (await motor.get_status())["late_beats"] > 10
+
+
+async def test_a_stop_that_is_cancelled_too_counts_every_step(bench: Bench, autojump_clock: MockClock) -> None:
+    """On a board that answers after the line has changed, as one behind a bus does."""
+    motor, rotor = await stepper(bench, late=True)
+
+    async def turn() -> None:
+        await motor.set_rpm(300)
+        await trio.sleep(0.5)
+
+    async for _ in cancelled_at_every_step(motor.stop, turn, most=15):
+        assert not await motor.is_moving()
+        assert not rotor.enabled()
+        assert await motor.get_position() == rotor.position / 200
 
 
 async def test_speeds_that_are_none_are_refused(bench: Bench, autojump_clock: MockClock) -> None:

@@ -214,6 +214,14 @@ async def test_two_motors_on_one_pin_are_refused_with_both_names(bench: Bench, a
     await driven(bench, name="right", pins={"a": "12", "b": "14"})  # pin 12 was not kept
 
 
+async def test_a_removed_motor_leaves_its_pins_off(bench: Bench, autojump_clock: MockClock) -> None:
+    await board(bench)
+    motor = await driven(bench, pins={**AB, "pwm": "15", "en_high": "16"})
+    await motor.set_power(1)
+    await bench.remove(motor)
+    assert is_off(bench, "11", "13", "15", "16")
+
+
 async def test_it_is_unpowered_at_start_whatever_the_pins_were(bench: Bench, autojump_clock: MockClock) -> None:
     pi = await board(bench)
     for pin in ("11", "13"):
