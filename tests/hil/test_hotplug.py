@@ -66,9 +66,8 @@ async def test_without_udev_the_kernel_is_heard(guest: Guest) -> None:
     finally:
         await guest.run(f"systemctl start {sockets} systemd-udevd.service")
     event = of([json.loads(line) for line in process.stdout.splitlines()][1:], "change", "tty")
-    assert (event["node"], event["device"]) == ("ttyS0", "/devices/platform/serial8250/tty/ttyS0") or event[
-        "node"
-    ] == "ttyS0"
+    assert event["node"] == "ttyS0"
+    assert str(event["device"]).endswith("/tty/ttyS0")
 
 
 async def test_a_gpio_chip_is_announced(guest: Guest, plant: Plant) -> None:

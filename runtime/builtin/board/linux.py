@@ -24,7 +24,6 @@ from runtime.resource import Attributes, Context, Extra, Started, Unsupported
 from schema.errors import ErrorKind, MachineError
 
 _OURS: Final = ("gpio", "pwm")  # subsystems whose devices are behind pins
-_ENDS: Final = ("remove", "unbind", "offline")
 
 
 class LinuxBoard(Board):
@@ -80,7 +79,7 @@ class LinuxBoard(Board):
         nursery.start_soon(fail)
 
     async def _watch(self) -> None:
-        """Look at every line in use when a chip has gone."""
+        """Look at every line in use, and at the names of all, when a chip has come or gone."""
         async with AsyncExitStack() as stack:
             try:
                 events = await stack.enter_async_context(self.hardware.hotplug())
@@ -88,7 +87,9 @@ class LinuxBoard(Board):
                 self.log.info("a chip that vanishes will be noticed when its lines are used", reason=str(error))
                 await trio.sleep_forever()
             async for event in events:
-                if event.action == "lost" or (event.action in _ENDS and event.subsystem in _OURS):
+                if event.action == "lost" or event.subsystem in _OURS:
+                    # A chip may have come under another name, and another one under its name.
+                    self.definition = self.hardware.board(self.attributes.board)
                     for pin in self._pins.values():
                         pin.check()
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from hal.boards.definition import BoardDefinition, BoardPin
 from hal.errors import Fault
 from hal.ports.digital import InputSettings, Line, OutputSettings
 from hal.ports.hotplug import HotplugEvents
@@ -70,9 +71,13 @@ class Telling(SimHardware):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.events = Hotplug()
+        self.found: BoardDefinition | None = None
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         return self.events.listening()
+
+    def board(self, name: str = "") -> BoardDefinition:
+        return self.found if self.found is not None else super().board(name)
 
 
 class Recorder:
@@ -245,6 +250,25 @@ async def test_a_chip_that_vanishes_is_noticed_without_a_call(autojump_clock: Mo
         hardware.events.removed("gpio", "gpiochip0")
         await wait_all_tasks_blocked()
         assert r.state() == "unhealthy"
+
+
+async def test_a_chip_that_comes_under_another_name_is_found(autojump_clock: MockClock) -> None:
+    hardware = Telling(World())
+
+    def found(chip: str) -> BoardDefinition:
+        return BoardDefinition("generic", "computer", pins=(BoardPin(("LAMP",), Line(chip, 3)),))
+
+    def level(chip: str) -> bool:
+        return hardware.world.wiring.signal(hardware.pin(Line(chip, 3))).level(0)
+
+    hardware.found = found("gpiochip0")
+    async with rig(hardware=hardware) as r:
+        hardware.found = found("gpiochip1")
+        hardware.events.added("gpio", "gpiochip1")
+        await wait_all_tasks_blocked()
+        await r.call("set_gpio", pin="LAMP", high=True)
+        assert (level("gpiochip0"), level("gpiochip1")) == (False, True)
+        assert r.state() == "ready"
 
 
 async def test_what_a_board_cannot_do_is_said(autojump_clock: MockClock) -> None:
