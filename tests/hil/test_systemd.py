@@ -25,6 +25,7 @@ TimeoutStopSec=70
 """
 LAMP, HEATER = 4, 5  # lines; the heater's safe level is high
 LIMIT = 60.0
+READY = '"ready":1'  # of the line that says that every resource was tried
 
 
 async def start_unit(guest: Guest, bank: Bank) -> None:
@@ -32,15 +33,21 @@ async def start_unit(guest: Guest, bank: Bank) -> None:
     board = {"name": "board", "api": "rdk:component:board", "model": "linux", "attributes": attributes}
     await write_document(guest, CONFIG, {"components": [board], "network": network()})
     await guest.write("/run/systemd/system/machine.service", UNIT)
+    before = await started(guest)
     await guest.run("systemctl daemon-reload && systemctl start machine")
-    await wait_journal(guest, '"ready":1')
+    await wait_started(guest, before + 1)
 
 
-async def wait_journal(guest: Guest, text: str, count: int = 1) -> None:
-    """Return once the unit has logged `text` so many times."""
+async def started(guest: Guest) -> int:
+    """How often the unit has come up, by its journal."""
+    return (await guest.run("journalctl -o cat -u machine")).stdout.count(READY)
+
+
+async def wait_started(guest: Guest, count: int) -> None:
+    """Return once the unit has come up so many times."""
     following = await guest.start(["journalctl", "-fn", "all", "-o", "cat", "-u", "machine"])
     with trio.fail_after(LIMIT):
-        while following.stdout.count(text) < count:
+        while following.stdout.count(READY) < count:
             await following.wait_change()
     await following.stop()
 
@@ -68,7 +75,7 @@ async def test_a_stop_by_systemd_is_orderly_and_leaves_outputs_safe(guest: Guest
     lamp = await bank.history(LAMP, before)
     heater = await bank.history(HEATER, before)
     assert [(event["what"], event["high"]) for event in lamp] == [("set", False), ("released", False)]
-    assert [(event["what"], event["high"]) for event in heater][0] == ("set", True)
+    assert (heater[0]["what"], heater[0]["high"]) == ("set", True)
     journal = (await guest.run("journalctl -o cat -u machine")).stdout
     order = [journal.index(word) for word in ("received SIGTERM", "stopped\t")]
     assert order == sorted(order)
@@ -85,13 +92,13 @@ async def test_a_killed_server_leaves_no_output_on_and_is_started_again(
         board = Board.from_robot(sdk.robot, "board")
         await sdk((await sdk(board.gpio_pin_by_name("lamp"))).set(True))
     await bank.wait_value(LAMP, True)
-    before = await guest.monotonic()
+    before, before_kill = await guest.monotonic(), await started(guest)
     start = time.monotonic()
     await guest.run("systemctl kill --signal=KILL machine")
     released = await bank.wait_event(LAMP, "released", since=before)
     assert not await bank.value(LAMP)
     print(f"the kernel let the line go {released - before:.3f} s after the kill")
-    await wait_journal(guest, '"ready":1', count=2)
+    await wait_started(guest, before_kill + 1)
     taken = time.monotonic() - start
     async with open_sdk(f"127.0.0.1:{port}") as sdk:
         board = Board.from_robot(sdk.robot, "board")
@@ -99,7 +106,7 @@ async def test_a_killed_server_leaves_no_output_on_and_is_started_again(
     record_recovery(
         "machine-server killed while an output is on",
         taken,
-        seen="the kernel releases the line at once; systemd starts the server again and the output is at its safe level",
+        seen="the kernel lets go of the line at once; systemd starts the server again, the output is at its safe level",
     )
     await guest.run("systemctl stop machine")
     await guest.unforward(port)

@@ -33,6 +33,11 @@ class VirtualMachine:
         self.kept: dict[str, int] = {}  # programs that outlive a test, by name: their number at the agent
 
     def __enter__(self) -> Self:
+        self._prepare_disk()
+        self.start(resume=self.resumed)
+        return self
+
+    def _prepare_disk(self) -> None:
         base = self.image / "base.qcow2"
         layer = [str(self.disk)] if base.exists() else []
         if layer:
@@ -43,8 +48,6 @@ class VirtualMachine:
                 str(base),
             )
             self.disk = base
-        self.start(resume=self.resumed)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

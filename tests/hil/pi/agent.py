@@ -1,0 +1,26 @@
+"""The command agent of the emulated Raspberry Pi: behind its mini UART, as the first process."""
+
+from __future__ import annotations
+
+import os
+import termios
+import tty
+
+import trio
+
+from tests.hil.guest import agent
+
+PORT = "/dev/ttyS1"  # the other one belongs to the Bluetooth chip
+
+
+def main() -> None:
+    """Raw bytes both ways, then serve for ever."""
+    descriptor = os.open(PORT, os.O_RDWR | os.O_NOCTTY)
+    tty.setraw(descriptor)
+    termios.tcflush(descriptor, termios.TCIOFLUSH)
+    agent.PORT = PORT
+    trio.run(agent.main)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What is in the emulated Raspberry Pi 3: Debian packages for arm64, kernel modules, and where it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Final
+
+from tests.hil.image.places import BUILD, ROOT
+
+PLACE: Final = BUILD / "pi"
+WORK: Final = BUILD / "pi-work"
+QEMU: Final = PLACE / "qemu"
+DTB: Final = "bcm2837-rpi-3-b.dtb"
+
+QEMU_PACKAGES: Final = ("qemu-system-arm",)
+"""Of a release with a working I2C controller of the BCM2835: QEMU 9 or newer, from backports where Debian is older."""
+
+PACKAGES: Final = ("python3", "busybox-static", "libstdc++6", "libusb-1.0-0")
+"""Unpacked with what they need, never configured: nothing in the guest asks for more."""
+
+MODULES: Final = (
+    *("i2c-dev", "i2c-bcm2835", "dwc2", "phy-generic", "usbnet", "cdc_ether", "rndis_host", "usbhid"),
+    *("bcm2835_wdt", "spi-bcm2835", "spi-bcm2835aux", "spidev", "pwm-bcm2835", "lm75", "bcm2835-rng", "leds-gpio"),
+)
+
+INPUTS: Final = ("tests/hil/pi/[_cp]*.py", "requirements/run.lock")  # __main__, contents, packages
+
+
+def inputs_digest() -> str:
+    """A digest of all files that it is built from and by."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern)):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def built_from() -> str:
+    """The digest of what is there; empty if nothing is."""
+    try:
+        found: str = json.loads((PLACE / "inputs.json").read_text())["files"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    return found
+
+
+def why_not_ready() -> str:
+    """Why there can be no emulated Raspberry Pi here; empty if there can be."""
+    found = built_from()
+    if not found:
+        return f"there is no emulated Raspberry Pi in {Path(PLACE)}: run `make hil`"
+    if found != inputs_digest():
+        return f"the emulated Raspberry Pi in {PLACE} is older than what it is built from: run `make hil`"
+    return ""

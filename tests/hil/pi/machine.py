@@ -1,0 +1,132 @@
+"""The emulated Raspberry Pi 3: real drivers of the BCM2837's pins and I2C controllers, a thermometer on I2C bus 1.
+
+There is no disk, no state to resume and no virtio: the file system is in memory, the command agent is behind the mini
+UART, the network is a USB adapter.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from tests.hil.image.contents import SOURCE
+from tests.hil.pi.contents import DTB, PLACE, QEMU
+from tests.hil.rig.channel import Channel
+from tests.hil.rig.guest import NETWORK, Guest
+from tests.hil.rig.lines import connect
+from tests.hil.rig.qmp import connect_qmp
+from tests.hil.rig.source import share_source
+from tests.hil.rig.vm import VirtualMachine
+
+BOOT_LIMIT: Final = 240.0  # seconds; about 20 on a quiet computer
+HELLO_PERIOD: Final = 3.0
+THERMOMETER: Final = 0x48
+GPIO_LEVELS: Final = 0x3F200034  # GPLEV0 (BCM2835 ARM Peripherals, section 6.1, at the BCM2837's base): pins 0 to 31
+LIBRARIES: Final = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
+KERNEL_LINE: Final = "earlycon=pl011,0x3f201000 keep_bootcon console=ttynull quiet nokaslr panic=-1"
+
+
+class RaspberryPi(VirtualMachine):
+    """`with RaspberryPi() as pi:` boots one with the project's source as it is now."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), image=PLACE, resume=False)
+
+    def start(self, *, resume: bool) -> None:
+        """Start QEMU."""
+        initrd = self.folder / "initrd.cpio"
+        self._pack_source(initrd)
+        self.started = time.monotonic()
+        self.resumed = False
+        with (self.folder / "qemu.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*("setpriv", "--pdeathsig", "KILL"), *self._command_line(initrd)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "QEMU_MODULE_DIR": str(QEMU / "usr/lib/x86_64-linux-gnu/qemu")},
+            )
+
+    def _prepare_disk(self) -> None:
+        """There is none."""
+
+    def _pack_source(self, initrd: Path) -> None:
+        """The kernel unpacks two archives in one file one after the other."""
+        folder = self.folder / "source"
+        share_source(folder / SOURCE.lstrip("/"))
+        packed = subprocess.run(
+            "find . | cpio -o -H newc --quiet", shell=True, cwd=folder, check=True, stdout=subprocess.PIPE
+        )
+        with initrd.open("wb") as out:
+            for data in ((PLACE / "base.cpio").read_bytes(), packed.stdout):
+                out.write(data + bytes(-len(data) % 512))
+
+    def _command_line(self, initrd: Path) -> list[str]:
+        run = self.folder
+        return [
+            # The tree's own loader and libraries: this computer's may be older.
+            *(str(QEMU / "lib64/ld-linux-x86-64.so.2"), "--library-path"),
+            ":".join(str(QEMU / name) for name in LIBRARIES),
+            *(str(QEMU / "usr/bin/qemu-system-aarch64"), "-L", str(QEMU / "usr/share/qemu")),
+            *("-M", "raspi3b", "-m", "1G", "-smp", "4", "-accel", "tcg,thread=multi", "-display", "none", "-no-reboot"),
+            *("-kernel", str(PLACE / "vmlinuz"), "-dtb", str(PLACE / DTB), "-initrd", str(initrd)),
+            *("-append", KERNEL_LINE, "-monitor", "none"),
+            *("-serial", f"file:{run / 'console.log'}"),
+            *("-chardev", f"socket,id=agent,path={run / 'agent.sock'},server=on,wait=off", "-serial", "chardev:agent"),
+            *(
+                "-chardev",
+                f"socket,id=qmp,path={run / 'qmp.sock'},server=on,wait=off",
+                "-mon",
+                "chardev=qmp,mode=control",
+            ),
+            *("-device", f"tmp105,id=thermometer,bus=i2c-bus.1,address={THERMOMETER}"),
+            *("-netdev", "user,id=net0,restrict=on", "-device", "usb-net,netdev=net0"),
+        ]
+
+
+class PiGuest(Guest):
+    """The guest as tests use it, without a state to resume and a share to mount."""
+
+    async def connect(self) -> None:
+        """Wait for the agent; then the network."""
+        self.qmp = await connect_qmp(self.vm, self.nursery)
+        self.channel = Channel(await connect(self.vm, "agent.sock"))
+        self.nursery.start_soon(self.channel.receive)
+        greeted = False
+        while not greeted:  # what is sent before the agent listens is lost, as on any serial line
+            with trio.move_on_after(HELLO_PERIOD):
+                await self.channel.ask("hello", time=time.time())
+                greeted = True
+        interface = "for i in $(ls /sys/class/net); do [ $i = lo ] || echo $i; done"
+        await self.run(f"{NETWORK.replace('eth0', f'$({interface})')}")
+
+    async def pins(self) -> int:
+        """The levels of GPIO 0 to 31 as the chip's register says, read from outside."""
+        return int((await self.qmp.monitor(f"xp /1wx {GPIO_LEVELS:#x}")).split()[1], 16)
+
+    async def set_temperature(self, celsius: float) -> None:
+        """Change what the thermometer feels."""
+        where = {"path": "/machine/peripheral/thermometer", "property": "temperature"}
+        await self.qmp("qom-set", **where, value=round(celsius * 1000))
+
+
+@asynccontextmanager
+async def open_pi(vm: RaspberryPi) -> AsyncIterator[PiGuest]:
+    """Take it over once it has booted."""
+    async with trio.open_nursery() as nursery:
+        guest = PiGuest(vm, nursery)
+        try:
+            with trio.fail_after(BOOT_LIMIT):
+                await guest.connect()
+        except trio.TooSlowError:
+            raise AssertionError(f"it did not answer within {BOOT_LIMIT:.0f} s:\n{vm.log()}") from None
+        yield guest
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,98 @@
+"""An emulated Raspberry Pi 3: its own drivers of pins and I2C, looked at and changed from outside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import trio
+from viam.components.board import Board
+from viam.components.sensor import Sensor
+from viam.errors import ViamError
+
+from tests.hil.pi.contents import why_not_ready
+from tests.hil.pi.machine import THERMOMETER, PiGuest, RaspberryPi, open_pi
+
+LIMIT = 120.0
+
+BOARD = {"name": "pi", "api": "rdk:component:board", "model": "linux", "attributes": {"safe_high": ["16"]}}
+
+
+def sensor(name: str, address: int) -> dict[str, Any]:
+    attributes = {"i2c_bus": "1", "i2c_address": address, "chip": "tmp105"}
+    return {"name": name, "api": "rdk:component:sensor", "model": "lm75", "attributes": attributes}
+
+
+DOCUMENT = {"components": [BOARD, sensor("thermometer", THERMOMETER)]}
+
+
+@pytest.fixture(scope="module")
+def pi() -> Iterator[RaspberryPi]:
+    reason = why_not_ready()
+    if reason and os.environ.get("CI"):
+        pytest.fail(f"the emulated Raspberry Pi is required here: {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    with RaspberryPi() as machine:
+        yield machine
+
+
+@pytest.fixture
+async def guest(pi: RaspberryPi) -> AsyncIterator[PiGuest]:
+    async with open_pi(pi) as found:
+        yield found
+
+
+async def test_the_board_is_known_from_its_device_tree(guest: PiGuest) -> None:
+    said = (await guest.run("python3 -m runtime.operator.cli hal")).stdout
+    print(said)
+    assert "Raspberry Pi 3" in said
+
+
+async def test_pins_and_thermometer_through_the_official_sdk(guest: PiGuest) -> None:
+    """Header pin 11 is GPIO 17, 16 is GPIO 23; what they drive is read from the chip's register, from outside."""
+    async with guest.server(DOCUMENT) as server:
+        assert await level(guest, 17) is False
+        async with server.sdk() as sdk:
+            board = Board.from_robot(sdk.robot, "pi")
+            for name, line, high in (("11", 17, True), ("16", 23, False), ("GPIO27", 27, True)):
+                pin = await sdk(board.gpio_pin_by_name(name))
+                await sdk(pin.set(high))
+                assert await level(guest, line) is high
+                assert await sdk(pin.get()) is high
+            thermometer = Sensor.from_robot(sdk.robot, "thermometer")
+            for celsius in (25.0, 61.5, -10.0):
+                await guest.set_temperature(celsius)
+                readings = await converted(sdk, thermometer, celsius)
+                assert readings == {"temperature_c": celsius}
+    # Stopped: every output is at its safe level.
+    assert [await level(guest, line) for line in (17, 23, 27)] == [False, True, False]
+
+
+async def converted(sdk: Any, thermometer: Sensor, celsius: float) -> dict[str, Any]:
+    """Readings once the next conversion is done."""
+    readings: dict[str, Any] = {}
+    with trio.move_on_after(30):
+        while readings.get("temperature_c") != celsius:
+            readings = dict(await sdk(thermometer.get_readings()))
+    return readings
+
+
+async def test_nobody_at_an_address_is_told_as_such(guest: PiGuest) -> None:
+    """This controller says EREMOTEIO (121) where others say ENXIO."""
+    document = {"components": [sensor("nobody", 0x4F)]}
+    async with guest.server(document) as server, server.client() as client:
+        status = await client.call("viam.robot.v1.RobotService", "", "get_machine_status")
+        entry = next(entry for entry in status["resources"] if "nobody" in str(entry["name"]))
+        print(entry)
+        assert "acknowledge" in str(entry["error"]) or "nobody answers" in str(entry["error"])
+        async with server.sdk() as sdk:
+            with pytest.raises((ViamError, Exception)) as caught:
+                await sdk(Sensor.from_robot(sdk.robot, "nobody").get_readings())
+            print(caught.value)
+
+
+async def level(guest: PiGuest, line: int) -> bool:
+    return bool(await guest.pins() >> line & 1)
