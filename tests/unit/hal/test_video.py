@@ -170,6 +170,7 @@ def test_motion_jpeg_gets_its_huffman_tables_back() -> None:
     bare = without_tables(whole)
     assert HUFFMAN_TABLES[4:] not in bare
     assert picture(complete_jpeg(bare)).tobytes() == picture(whole).tobytes()
+    assert complete_jpeg(bare).count(b"\xff\xc4") == 1  # Pillow would do without; browsers need not
     assert complete_jpeg(whole + b"\0" * 50) == whole
 
 
@@ -245,7 +246,7 @@ class Played(CaptureDevice):
         a.type, a.sizes[0], a.sizes[1] = v4l2.DISCRETE, 640, 480
 
     def enum_rate(self, a: v4l2.FrameInterval) -> None:
-        rates = [(1001, 30000), (1, 15)]
+        rates = [(1001, 30000), (1, 15)] if a.pixel_format == v4l2.fourcc("MJPG") else [(1, 15), (10, 75)]
         if a.index >= len(rates):
             raise OSError(errno.EINVAL, "end")
         a.type = v4l2.DISCRETE
@@ -332,6 +333,12 @@ async def test_a_rate_and_a_format_that_are_asked_for(start: Start) -> None:
     device, video = start(format="yuyv", rate=15.0)
     assert video.mode == VideoMode("yuyv", 320, 240, 15)
     assert device.stride == 640
+
+
+async def test_a_rate_that_is_offered_and_not_kept_is_refused(start: Start) -> None:
+    with pytest.raises(HalError, match=r"has 29\.97 frames/s instead of 7\.5: use 29\.97, or leave") as caught:
+        start(format="yuyv", rate=7.5)
+    assert caught.value.fault is Fault.UNSUPPORTED
 
 
 @pytest.mark.parametrize(
