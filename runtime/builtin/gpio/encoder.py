@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 import trio
 
 from hal.control.quadrature import Quadrature
+from runtime.builtin.gpio.ticks import following
 from runtime.components.board import Board, Tick
 from runtime.components.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.resource import Attributes, Extra, Started, Unsupported
@@ -66,10 +67,9 @@ class TickEncoder(Encoder):
         self._zero = 0
         self._names = list(msgspec.structs.astuple(config.pins))
         with self.reserve(*(board.identify(pin) for pin in self._names)):
-            async with aclosing(board.stream_ticks(self._names)) as ticks:
+            async with following(board, self._names, self.count):
                 task_status.started()
-                async for tick in ticks:
-                    self.count(tick)
+                await trio.sleep_forever()
 
     @abstractmethod
     def count(self, tick: Tick) -> None:

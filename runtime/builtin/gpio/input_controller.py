@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
@@ -11,8 +10,8 @@ import msgspec
 import trio
 
 from runtime.builtin.devices.listeners import Listeners
-from runtime.builtin.together import plain
-from runtime.components.board import Board
+from runtime.builtin.gpio.ticks import following
+from runtime.components.board import Board, Tick
 from runtime.components.input_controller import Event, InputController, Subscription
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
@@ -83,25 +82,18 @@ class GpioInputController(InputController):
                 contact = config.buttons.get(pin) or config.toggles[pin]
                 state = self._states[pin] = _State(contact, events, await board.get_gpio(pin))
                 self._listeners.publish(Event(_now(), "Connect", contact.control, state.value))
-            try:
-                async with trio.open_nursery() as nursery:
-                    for state in self._states.values():
-                        nursery.start_soon(self._settle, state)
-                    nursery.start_soon(self._follow, board, pins)
-                    task_status.started()
-            except BaseExceptionGroup as group:
-                raise plain(group) from None
+            async with following(board, pins, self._hear), trio.open_nursery() as nursery:
+                for state in self._states.values():
+                    nursery.start_soon(self._settle, state)
+                task_status.started()
 
-    async def _follow(self, board: Board, pins: Sequence[str]) -> None:
-        async with aclosing(board.stream_ticks(pins)) as ticks:
-            async for tick in ticks:
-                state = self._states[tick.pin_name]
-                state.raw = tick.high
-                if state.contact.debounce_msec:
-                    state.edge.set()
-                else:
-                    self._believe(state)
-        raise MachineError(f"{board.name} ended its stream of ticks", kind=ErrorKind.UNAVAILABLE)
+    def _hear(self, tick: Tick) -> None:
+        state = self._states[tick.pin_name]
+        state.raw = tick.high
+        if state.contact.debounce_msec:
+            state.edge.set()
+        else:
+            self._believe(state)
 
     async def _settle(self, state: _State) -> None:
         """Believe a level that has lasted."""

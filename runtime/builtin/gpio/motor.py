@@ -67,8 +67,9 @@ class GpioMotorConfig(Attributes, kw_only=True, frozen=True):
 class GpioMotor(Motor):
     """Unpowered when it starts, when it stops, and when its board or its encoder fails. Without power it coasts.
 
-    With an encoder, speeds are kept, and places are reached within a tick or half a degree, whichever is more. Without one, speed is power
-    and way is time: the position is an estimate, and `max_rpm` must be configured for everything but set_power.
+    With an encoder, speeds are kept, and places are reached within a tick or half a degree, whichever is more. Without
+    one, speed is power and way is time: the position is an estimate, and `max_rpm` must be configured for everything
+    but set_power.
     """
 
     Config: ClassVar[type[Attributes]] = GpioMotorConfig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ import trio
 from trio.testing import MockClock
 
 from hal.errors import HalError
+from runtime.builtin.fake.board import FakeBoard
 from runtime.builtin.gpio.encoder import IncrementalConfig
+from runtime.components.board import Tick
 from runtime.components.encoder import EncoderPosition, EncoderProperties, PositionType
-from runtime.resource import Unsupported
+from runtime.resource import Extra, Unsupported
 from schema.attributes import decode
-from schema.errors import ConfigError
+from schema.errors import ConfigError, MachineError
 from tests.unit.builtin.support import Bench
 from tests.unit.gpio.support import TICKS, board, plant
 
@@ -114,3 +117,28 @@ async def test_the_pins_are_its_own(bench: Bench, autojump_clock: MockClock) -> 
 def test_one_pin_for_both_tracks_is_refused() -> None:
     with pytest.raises(ConfigError, match="a and b are both 5"):
         decode(IncrementalConfig, {"board": "pi", "pins": {"a": "5", "b": "5"}}, path="attributes")
+
+
+async def test_a_board_that_refuses_its_pins_is_heard_before_it_is_ready(
+    bench: Bench, autojump_clock: MockClock
+) -> None:
+    await board(bench)
+    with pytest.raises(MachineError, match="no digital interrupt called '36'"):
+        await incremental(bench, pins={"a": "enc-a", "b": "36"})
+
+
+class Ending(FakeBoard):
+    """A board whose streams end."""
+
+    async def stream_ticks(self, pin_names: Sequence[str], *, extra: Extra = None) -> AsyncGenerator[Tick, None]:
+        await trio.sleep(1)
+        yield Tick(pin_names[0], 0, True)
+
+
+async def test_a_stream_that_ends_is_a_failure(autojump_clock: MockClock) -> None:
+    with pytest.RaisesGroup(pytest.RaisesExc(MachineError, match="ended its stream of ticks")):
+        async with trio.open_nursery() as nursery:
+            bench = Bench(nursery)
+            await board(bench, Ending)
+            await incremental(bench)
+            await trio.sleep(5)
