@@ -26,12 +26,12 @@ _NANO: Final = 1_000_000_000
 
 
 @asynccontextmanager
-async def hardware_pwm(channel: PwmChannel) -> AsyncIterator[PwmOutput]:
+async def hardware_pwm(channel: PwmChannel, root: Path = CLASS) -> AsyncIterator[PwmOutput]:
     """Take a channel, low; leave it low and free. Waits for udev to give access, where udev runs.
 
     HalError: gone (the chips that exist are named), busy, permission, unsupported.
     """
-    chip = find_chip(channel.chip)
+    chip = find_chip(channel.chip, root)
     what = str(channel)
     count = int((chip / "npwm").read_text())
     if not 0 <= channel.channel < count:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hal.errors import Fault, HalError
 from hal.linux.hardware import LinuxHardware
-from hal.linux.pwm import SysfsPwm, _locked, find_chip
+from hal.linux.pwm import SysfsPwm, _locked, find_chip, hardware_pwm
 from hal.ports.pwm import PwmChannel
 
 
@@ -221,3 +221,30 @@ def test_two_programs_cannot_hold_one_channel(tmp_path: Path) -> None:
         assert caught.value.fault is Fault.BUSY
     with _locked(tmp_path, "pwmchip0 channel 0"):
         pass
+
+
+async def test_a_channel_is_exported_used_and_given_back(tmp_path: Path) -> None:
+    folder = chip(tmp_path, "pwmchip0", "fe20c000.pwm")
+    for name in ("export", "unexport"):
+        (folder / name).touch()
+    channel = folder / "pwm1"
+    channel.mkdir()
+    for name, value in {"period": "0", "duty_cycle": "0", "enable": "0", "polarity": "normal"}.items():
+        (channel / name).write_text(value)
+    target = PwmChannel("fe20c000.pwm", 1)
+    async with hardware_pwm(target, tmp_path / "class") as wave:
+        assert (folder / "export").read_text() == "1"
+        wave.set_wave(0.5, 1000)
+        assert [(channel / name).read_text() for name in ("period", "duty_cycle", "enable")] == [
+            "1000000",
+            "500000",
+            "1",
+        ]
+        with pytest.raises(HalError, match="used by another program"):
+            await hardware_pwm(target, tmp_path / "class").__aenter__()
+        assert (folder / "unexport").read_text() == ""
+    assert [(channel / name).read_text() for name in ("duty_cycle", "enable")] == ["0", "0"]
+    assert (folder / "unexport").read_text() == "1"
+    with pytest.raises(HalError, match="0 to 1") as caught:
+        await hardware_pwm(PwmChannel("pwmchip0", 2), tmp_path / "class").__aenter__()
+    assert caught.value.fault is Fault.GONE
