@@ -69,8 +69,8 @@ class Recorder:
         """Seconds since the beginning."""
         return self._clock() - self._begin
 
-    def add(self, name: str, value: float, *, unit: str = "", steps: bool = False) -> None:
-        """Record a value now; one that is not a finite number is a gap."""
+    def add(self, name: str, value: float, *, unit: str = "", steps: bool = False, at: float | None = None) -> None:
+        """Record a value now, or `at` seconds since the beginning; one that is not a finite number is a gap."""
         value = float(value) if math.isfinite(value) else math.nan
         channel = self.channels.get(name)
         if channel is None:
@@ -78,7 +78,7 @@ class Recorder:
         if len(channel.points) >= LIMIT:
             channel.dropped += 1
         else:
-            channel.points.append((self.elapsed(), value))
+            channel.points.append((self.elapsed() if at is None else at, value))
 
     def add_all(self, prefix: str, value: Any) -> None:
         """Record whatever numbers are in `value`, a number, a mapping or a dataclass of numbers, under `prefix`."""

@@ -24,10 +24,17 @@ InnerT = TypeVar("InnerT")
 OpenT = TypeVar("OpenT", bound=Open)
 
 
-class Outputs:
-    """The outputs of one machine. `note(name, level)` is told of every level, from 0 to 1, that one is given."""
+class Note(Protocol):
+    """Told of every level, from 0 to 1, that an output is given."""
 
-    def __init__(self, note: Callable[[str, float], None]) -> None:
+    def __call__(self, name: str, level: float, at: float | None = None) -> None:
+        """Now, or `at` seconds since the test's beginning."""
+
+
+class Outputs:
+    """The outputs of one machine."""
+
+    def __init__(self, note: Note) -> None:
         self.note = note
         self._open: dict[str, Open] = {}
         self._failures: list[str] = []

@@ -75,10 +75,10 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
 
     levels: dict[str, float] = {}
 
-    def drive(name: str, level: float) -> None:
+    def drive(name: str, level: float, at: float | None = None) -> None:
         if levels.get(name) != level:
             levels[name] = level
-            artefacts.recorder.add(name, level, steps=True)
+            artefacts.recorder.add(name, level, steps=True, at=at)
             state.journal.note(f"{name} {level:g}")
 
     outputs = Outputs(drive)

@@ -10,6 +10,7 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
+from runtime.sessions import DEFAULT_WINDOW
 from tests.e2e.harness import Server
 from tests.e2e.rig.project import Project, environment
 
@@ -47,6 +48,14 @@ def test_what_a_failed_test_has_started_is_stopped_before_the_next(project: Proj
         done = project.run("--rig", server.wait_running().address)
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert project.properties("test_first")["rig.outputs"] == "safe"
+
+
+def test_a_test_without_calls_stays_in_touch(project: Project, tmp_path: Path) -> None:
+    longer = DEFAULT_WINDOW + 1
+    project.test(TESTS.replace("END", f"await trio.sleep({longer}); assert (await motor.is_powered()).is_on"))
+    with Server(MOTOR, tmp_path) as server:
+        done = project.run("--rig", server.wait_running().address)
+    assert "2 passed" in done.stdout, done.stdout
 
 
 def test_a_lost_connection_stops_what_was_started(project: Project, tmp_path: Path) -> None:

@@ -97,14 +97,14 @@ class GuestBench:
         signal = None if level is None else HIGH if level else LOW
         world.wiring.set_short(self._hardware.pin(Line(self._bank.label, line)), signal, world.now())
 
-    def levels(self) -> list[tuple[int, bool]]:
-        """Every change of level that software made, in order: the line and its level."""
-        found: list[tuple[int, bool]] = []
+    def levels(self) -> list[tuple[float, int, bool]]:
+        """Every change of level that software made, in order: time of the guest, line, level."""
+        found: list[tuple[float, int, bool]] = []
         last: dict[int, bool] = {}
         for event in self._bank.events:
             if last.get(event.line) is not event.high:
                 last[event.line] = event.high
-                found.append((event.line, event.high))
+                found.append((event.time, event.line, event.high))
         return found
 
     def left_driven(self) -> list[str]:

@@ -57,6 +57,7 @@ def _machine() -> VirtualMachine:
 async def open_qemu(setup: Setup) -> AsyncIterator[Backend]:
     """A machine for one test; the guest goes on for the next one."""
     async with open_guest(_machine()) as guest:
+        zero = await guest.monotonic() - setup.artefacts.recorder.elapsed()
         wires = await open_plant(guest)
         adapter, bank = await wires.i2c_adapter(), await wires.gpio(CHIP[1], label=CHIP[0])
         folder = _in_guest(setup.folder)
@@ -72,14 +73,14 @@ async def open_qemu(setup: Setup) -> AsyncIterator[Backend]:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + 120):
                     await machine.stop()
                     setup.unsafe.extend(f"{line} is still held" for line in await bench.call("left_driven"))
-                    await _note_lines(setup, bench)
+                    await _note_lines(setup, bench, zero)
                     await wires.reset()
 
 
-async def _note_lines(setup: Setup, bench: Thing) -> None:
-    """The order of levels, as the kernel recorded it, into the journal."""
-    for line, high in await bench.call("levels"):
-        setup.outputs.note(f"{CHIP[0]} line {line}", float(high))
+async def _note_lines(setup: Setup, bench: Thing, zero: float) -> None:
+    """What the kernel recorded of its lines, in order; `zero` is the guest's time when the test began."""
+    for when, line, high in await bench.call("levels"):
+        setup.outputs.note(f"{CHIP[0]} line {line}", float(high), at=when - zero)
 
 
 def _in_guest(folder: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from trio.testing import MockClock
@@ -11,7 +12,10 @@ from trio.testing import MockClock
 from hal.errors import Fault, HalError
 from hal.ports.digital import DigitalOutput, Line, OutputSettings
 from hal.sim import World
+from runtime.rig.artefacts import Journal
 from runtime.rig.outputs import Outputs, WatchedSim
+from runtime.rig.run import Run
+from runtime.rig.session import TestState
 
 LINE = Line("chip", 4)
 
@@ -23,7 +27,7 @@ def told() -> list[tuple[str, float]]:
 
 @pytest.fixture
 def outputs(told: list[tuple[str, float]]) -> Outputs:
-    return Outputs(lambda name, level: told.append((name, level)))
+    return Outputs(lambda name, level, at=None: told.append((name, level)))
 
 
 async def test_levels_are_told_from_opening_to_closing(
@@ -65,6 +69,22 @@ async def test_what_is_still_open_is_forced_once(
     assert outputs.unsafe() == []
     await digital.__aexit__(None, None, None)
     await wave.__aexit__(None, None, None)
+
+
+async def test_what_is_open_when_the_event_loop_has_ended_is_forced(
+    outputs: Outputs, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    hardware = WatchedSim(World(), outputs)
+    digital = hardware.digital_output(LINE, OutputSettings())
+    (await digital.__aenter__()).write(True)
+    run, journal = Run(virtual=True, limit=0), Journal(tmp_path / "journal.txt")
+    state = TestState("sim", 0, tmp_path, tmp_path, {}, run, journal, {}, outputs=[outputs])
+    state.finish()
+    journal.close()
+    [text] = run.wrong
+    assert text == "chip line 4 was still driven; it has been forced to its safe level"
+    assert (tmp_path / "journal.txt").read_text() == f"-- UNSAFE: {text}\n"
+    await digital.__aexit__(None, None, None)
 
 
 async def test_what_cannot_be_forced_is_told(outputs: Outputs, autojump_clock: MockClock) -> None:

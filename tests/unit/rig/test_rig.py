@@ -81,7 +81,7 @@ def setup(folder: Path, document: dict[str, Any], **changes: Any) -> Setup:
         "folder": folder,
         "seed": 0,
         "artefacts": Artefacts(folder / "artefacts", trio.current_time),
-        "outputs": Outputs(lambda name, level: None),
+        "outputs": Outputs(lambda name, level, at=None: None),
         "unsafe": [],
     }
     return Setup(**{**fields, **changes})
