@@ -15,6 +15,7 @@ from tests.hil.rig.guest import Guest, open_guest
 from tests.hil.rig.plant import Plant, open_plant
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.source import share_source
+from tests.hil.rig.stuck import waits
 from tests.hil.rig.vm import VirtualMachine
 
 
@@ -56,9 +57,21 @@ def vm(_source: str) -> Iterator[VirtualMachine]:
 
 
 @pytest.fixture
-async def guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
+def time_limit() -> float:
+    """Seconds that a test with a guest may take; a module with longer ones has a fixture of its own."""
+    return 150.0
+
+
+async def _limit(seconds: float, vm: VirtualMachine) -> None:
+    await trio.sleep(seconds)
+    raise AssertionError(f"the test has not ended within {seconds:.0f} s\n{waits()}\nthe guest said:\n{vm.log()}")
+
+
+@pytest.fixture
+async def guest(vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
     """The guest of this module. Programs and USB cables of a test end with it; files stay until the module ends."""
     async with open_guest(vm) as found:
+        found.nursery.start_soon(_limit, time_limit, vm)
         try:
             yield found
         finally:

@@ -11,7 +11,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 
 RATE = 200  # beats a second
-CALLS = 100  # calls a second: what an emulated processor serves; 1,000 on the host are of `python -m bench.control_loop`
+CALLS = 100  # a second: what an emulated processor serves; `python -m bench.control_loop` asks a real one for 1,000
 SECONDS = 5
 
 

@@ -110,7 +110,7 @@ class Guest:
     async def write(self, path: str | Path, data: str | bytes, mode: int | None = None) -> None:
         """Write a file in the guest."""
         raw = data.encode() if isinstance(data, str) else data
-        extra = {} if mode is None else {"mode": mode}
+        extra: dict[str, Any] = {} if mode is None else {"mode": mode}
         await self.channel.ask("write", path=str(path), data=base64.b64encode(raw).decode(), **extra)
 
     async def monotonic(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ async def _connect(path: Path) -> trio.SocketStream:
     return trio.SocketStream(sock)
 
 
-async def receive_lines(stream: trio.abc.ReceiveStream) -> AsyncIterator[dict[str, Any]]:
+async def receive_lines(stream: trio.abc.ReceiveStream) -> AsyncGenerator[dict[str, Any], None]:
     """Decode what comes; a line that is not JSON is left out."""
     rest = b""
     async for part in stream:

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -43,6 +43,9 @@ class Thing:
     async def drop(self) -> None:
         """Take it away before the test ends."""
         await self.plant.ask("drop", name=self.name)
+
+
+Kind = TypeVar("Kind", bound=Thing)
 
 
 class Cable(Thing):
@@ -172,7 +175,7 @@ class Plant:
         """Take everything away."""
         await self.ask("reset")
 
-    async def _make(self, kind: type[Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _make(self, kind: type[Kind], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
         thing = kind(self, f"{what.rpartition(':')[2]}-{next(self._names)}-{os.urandom(2).hex()}")
         await self.ask("make", name=thing.name, what=what, args=list(args), kwargs=kwargs)
         return thing
