@@ -72,6 +72,19 @@ async def at_rest(halt: Callable[[], Awaitable[object]]) -> None:
         await halt()
 
 
+@asynccontextmanager
+async def or_else(halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """If the body fails or is cancelled, call `halt` before that goes on; what fails in it becomes a note."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            await at_rest(halt)
+        except Exception as further:
+            error.add_note(str(further))
+        raise
+
+
 async def every(*calls: Callable[[], Awaitable[object]]) -> None:
     """Run the calls concurrently, each to its end whatever becomes of the others; then raise the first error, if any.
 

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 import trio
 
-from runtime.builtin.motion import at_rest, every
+from runtime.builtin.motion import every, or_else
 from runtime.components.board import Board
 
 
@@ -87,17 +87,11 @@ class Bridge:
             if self._known and power == self._power:
                 return
             known, self._known = self._known, False
-            try:
+            async with or_else(self._all_off):
                 if not known:
                     await self._all_off()
                 await self._apply(power)
                 self._known = True
-            except BaseException as error:
-                try:
-                    await at_rest(self._all_off)
-                except Exception as further:
-                    error.add_note(str(further))
-                raise
 
     async def _apply(self, power: float) -> None:
         sense, magnitude = (power > 0) - (power < 0), abs(power)

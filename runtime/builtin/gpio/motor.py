@@ -29,7 +29,7 @@ MIN_PERIOD_MS: Final = 2
 
 
 class ControlParameters(msgspec.Struct, kw_only=True, frozen=True):
-    """Gains of the speed control. Errors are shares of max_rpm, so they fit motors of any speed."""
+    """Gains of the speed control; all 0 means the defaults. Errors are shares of max_rpm, whatever that is."""
 
     p: Annotated[float, msgspec.Meta(ge=0)] = DEFAULT_GAINS.p  # power per speed error
     i: Annotated[float, msgspec.Meta(ge=0)] = DEFAULT_GAINS.i  # power per speed error and second
@@ -112,6 +112,7 @@ class GpioMotor(Motor):
         config: GpioMotorConfig = self.attributes
         top_rpm = config.max_rpm or DEFAULT_RPM
         gains = config.control_parameters
+        given = Gains(gains.p, gains.i, gains.d)
         return EncodedDrive(
             str(self.name),
             bridge=self._bridge,
@@ -119,7 +120,7 @@ class GpioMotor(Motor):
             ticks_per_rotation=config.ticks_per_rotation * self._sense,
             top_rpm=top_rpm,
             acceleration=config.ramp_rate / RAMP_PERIOD * top_rpm / 60,
-            gains=Gains(gains.p, gains.i, gains.d),
+            gains=DEFAULT_GAINS if given == Gains(0, 0, 0) else given,
             stall=config.stall_s,
             period=config.control_period_ms / 1000,
             ticks=self.hardware.ticks,

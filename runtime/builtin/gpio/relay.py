@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from runtime.builtin.gpio.switch import check_position
-from runtime.builtin.motion import at_rest
+from runtime.builtin.motion import at_rest, or_else
 from runtime.components.board import Board
 from runtime.components.switch import Switch, SwitchPositions
 from runtime.resource import Attributes, Extra, Started
@@ -26,7 +26,7 @@ class RelayConfig(Attributes, kw_only=True, frozen=True):
     board: str  # name of the board with the pin
     pin: str  # pin of that board
     active_low: bool = False  # the relay is on when the pin is low
-    safe_position: Literal[0, 1] = OFF  # 0 off, 1 on: the position at start, when it stops, and when its board fails
+    safe_position: Literal[0, 1] = OFF  # 0 off, 1 on: the position at start, when it stops, and when switching fails
     min_on_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # seconds that it stays on at least
     min_off_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # seconds that it stays off at least, also after the start
 
@@ -51,11 +51,14 @@ class Relay(Switch):
         self._turn = trio.Lock()
         with self.reserve(board.identify(config.pin)):
             try:
-                await self._write(config.safe_position)
+                await self._safe()
                 task_status.started()
                 await trio.sleep_forever()
             finally:
-                await at_rest(lambda: self._write(config.safe_position))
+                await at_rest(self._safe)
+
+    async def _safe(self) -> None:
+        await self._write(self.attributes.safe_position)
 
     async def _write(self, position: int) -> None:
         await self._board.set_gpio(self.attributes.pin, (position == ON) is not self.attributes.active_low)
@@ -81,7 +84,8 @@ class Relay(Switch):
                     kind=ErrorKind.PRECONDITION,
                     remedy="try again then",
                 )
-            await self._write(position)
+            async with or_else(self._safe):
+                await self._write(position)
 
     async def get_position(self, *, extra: Extra = None) -> int:
         """0 off, 1 on."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 import trio
 
-from runtime.builtin.motion import at_rest, every
+from runtime.builtin.motion import at_rest, every, or_else
 from runtime.components.board import Board
 from runtime.components.switch import Switch, SwitchPositions
 from runtime.resource import Attributes, Extra, Started
@@ -93,15 +93,8 @@ class GpioSwitch(Switch):
     async def set_position(self, position: int, *, extra: Extra = None) -> None:
         """Go there at once."""
         check_position(str(self.name), position, self.attributes.count)
-        async with self._turn:
-            try:
-                await self._write(position)
-            except BaseException as error:
-                try:
-                    await at_rest(self._safe)
-                except Exception as further:
-                    error.add_note(str(further))
-                raise
+        async with self._turn, or_else(self._safe):
+            await self._write(position)
 
     async def get_position(self, *, extra: Extra = None) -> int:
         """Where it was put."""

@@ -6,14 +6,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import trio
+
 from hal.sim.encoder import SimEncoder
 from hal.sim.motor import MotorPins, SimMotor
 from hal.sim.wiring import Pin
 from runtime.builtin.fake.board import FakeBoard
+from runtime.resource import Extra
 from tests.unit.builtin.support import Bench
 
 TICKS = 200  # of the plant's encoder, for one revolution
 INTERRUPTS = [{"name": "enc-a", "pin": "35"}, {"name": "enc-b", "pin": "37"}]
+
+
+class LateBoard(FakeBoard):
+    """Answers a while after it has done what it was told."""
+
+    async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
+        await super().set_gpio(pin, high)
+        await trio.sleep(0.0001)
 
 
 async def board(bench: Bench, cls: type[FakeBoard] = FakeBoard) -> Any:

@@ -20,7 +20,7 @@ from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
 from tests.unit.gpio.cancelling import cancelled_at_every_step
-from tests.unit.gpio.support import board
+from tests.unit.gpio.support import LateBoard, board
 
 # ---- servo
 
@@ -275,6 +275,20 @@ async def test_a_relay_that_stops_does_not_wait(bench: Bench, autojump_clock: Mo
     await bench.remove(pump)
     assert trio.current_time() == begin
     assert not await pi.get_gpio("7")
+
+
+async def test_a_relay_that_fails_or_is_interrupted_goes_to_its_safe_position(
+    bench: Bench, autojump_clock: MockClock
+) -> None:
+    pi = await board(bench, LateBoard)
+    pump = await relay(bench)
+    async for completed in cancelled_at_every_step(lambda: pump.set_position(1), lambda: pump.set_position(0)):
+        assert await pump.get_position() == int(completed)
+        assert await pi.get_gpio("7") is completed
+    bench.world.faults.inject("pi", FaultPlan(Fault.BUS, times=1))
+    with pytest.raises(HalError):
+        await pump.set_position(0)
+    assert (await pump.get_position(), await pi.get_gpio("7")) == (0, False)
 
 
 async def test_a_relay_refuses_positions_that_are_none(bench: Bench, autojump_clock: MockClock) -> None:

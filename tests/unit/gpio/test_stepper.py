@@ -17,12 +17,11 @@ from hal.sim.faults import FaultPlan
 from runtime.builtin.fake.board import FakeBoard
 from runtime.builtin.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig
 from runtime.components.motor import MotorProperties, Powered
-from runtime.resource import Extra
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
 from tests.unit.gpio.cancelling import cancelled_at_every_step
-from tests.unit.gpio.support import board, is_off
+from tests.unit.gpio.support import LateBoard, board, is_off
 
 PINS = {"step": "11", "dir": "13", "en_low": "15", "en_high": "16"}
 
@@ -59,14 +58,6 @@ class Rotor:
     def fastest(self) -> float:
         """Steps per second between the two nearest ones."""
         return 1 / min(b - a for a, b in itertools.pairwise(self.times))
-
-
-class LateBoard(FakeBoard):
-    """Answers a while after it has done what it was told."""
-
-    async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
-        await super().set_gpio(pin, high)
-        await trio.sleep(0.0001)
 
 
 async def stepper(bench: Bench, *, late: bool = False, **attributes: Any) -> tuple[Any, Rotor]:
