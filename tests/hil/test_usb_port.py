@@ -78,8 +78,9 @@ def say(**what):
 
 async def main():
     vendor, product, serial = sys.argv[1:4]
+    identity = UsbIdentity(int(vendor, 16), int(product, 16), serial)
     try:
-        async with open_usb(UsbIdentity(int(vendor, 16), int(product, 16), serial)) as device, trio.open_nursery() as nursery:
+        async with open_usb(identity) as device, trio.open_nursery() as nursery:
             async def lost():
                 try:
                     await device.lost()
@@ -134,8 +135,11 @@ class User:
             said: dict[str, Any] = json.loads(await anext(self._process.lines))
             return said
 
-    async def ask(self, words: str) -> dict[str, Any]:
+    async def tell(self, words: str) -> None:
         await self._process.write(words + "\n")
+
+    async def ask(self, words: str) -> dict[str, Any]:
+        await self.tell(words)
         return await self.hear()
 
 
@@ -195,7 +199,7 @@ async def test_unplugged_while_reading_and_while_idle(guest: Guest, plant: Plant
     cable = await echo(plant)
     async with using(guest, "1209", "1") as (user, said):
         assert await user.ask("lost") == {"waiting": True}
-        await user._process.write("read 0x81 30\n")
+        await user.tell("read 0x81 30")
         await cable.unplug()
         heard = [await user.hear(), await user.hear()]
         assert {"lost": f"{said['open']}: the device is gone: plug the device in again"} in heard
