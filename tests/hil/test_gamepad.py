@@ -13,7 +13,7 @@ from tests.hil.guest.gamepad import EV_ABS, EV_KEY
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant, Thing
 from tests.hil.rig.record import Recorder
-from tests.hil.test_serial import component, first_good, machine
+from tests.hil.test_serial import component, first_good, found, machine
 
 LIMIT = 60.0
 SOUTH, X, RZ = 0x130, 0, 5
@@ -55,8 +55,12 @@ async def test_a_hand_on_a_gamepad_is_heard_and_a_lost_gamepad_lets_go(
         assert await sdk(controller.get_status()) == {"connected": True, "device": "Rig Gamepad", "path": path}
 
         heard = Heard()
-        for control in (Control.ABSOLUTE_X, Control.ABSOLUTE_RZ, Control.BUTTON_SOUTH):
-            controller.register_control_callback(control, [EventType.ALL_EVENTS], heard.take)
+
+        async def listen() -> None:
+            for control in (Control.ABSOLUTE_X, Control.ABSOLUTE_RZ, Control.BUTTON_SOUTH):
+                controller.register_control_callback(control, [EventType.ALL_EVENTS], heard.take)
+
+        await sdk(listen())
         await trio.sleep(1)  # the SDK says nowhere when it has begun to listen
         await pad.call("emit", [[EV_ABS, X, 32767]], [[EV_KEY, SOUTH, 1], [EV_ABS, RZ, 51]])
         await heard.wait(EventType.POSITION_CHANGE_ABSOLUTE, Control.ABSOLUTE_X, 1.0)
@@ -123,8 +127,11 @@ async def test_permission_and_choice(guest: Guest, plant: Plant, record_recovery
         await server.wait_log("Permission denied: add the user to group input")
         start = time.monotonic()
         await guest.run(f"chown hil {first}; udevadm trigger -c change -n {first}")
-        controller = Controller.from_robot(sdk.robot, "first")
-        assert (await first_good(lambda: sdk(controller.get_status())))["path"] == first
+
+        async def status() -> Any:
+            return await sdk((await found(sdk, Controller, "first")).get_status())
+
+        assert (await first_good(status))["path"] == first
         record_recovery(
             "permission to a gamepad missing, then given",
             time.monotonic() - start,

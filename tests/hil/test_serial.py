@@ -13,6 +13,7 @@ import trio
 from viam.components.generic import Generic
 from viam.components.movement_sensor import MovementSensor
 from viam.components.sensor import Sensor
+from viam.errors import ResourceNotFoundError
 
 from hal.nmea import sentence
 from tests.hil.rig.guest import Guest
@@ -62,9 +63,20 @@ async def refusal(attempt: Callable[[], Awaitable[Any]], words: str) -> str:
             await trio.sleep(0.02)
 
 
+async def found(sdk: Sdk, kind: type[Any], name: str) -> Any:
+    """A client of a resource, which may have become ready since the SDK has last asked what there is."""
+    try:
+        return kind.from_robot(sdk.robot, name)
+    except ResourceNotFoundError:
+        await sdk(sdk.robot.refresh())
+        return kind.from_robot(sdk.robot, name)
+
+
 def readings(sdk: Sdk, name: str) -> Callable[[], Awaitable[Any]]:
-    sensor = Sensor.from_robot(sdk.robot, name)
-    return lambda: sdk(sensor.get_readings())
+    async def read() -> Any:
+        return await sdk((await found(sdk, Sensor, name)).get_readings())
+
+    return read
 
 
 def value_after(cable: SerialCable, line: bytes, sdk: Sdk, name: str) -> Callable[[], Awaitable[Any]]:
@@ -125,7 +137,7 @@ async def test_a_device_with_another_serial_number_is_not_taken_for_the_first(
         values = []
         for name in ("by_path", "by_identity"):
             with contextlib.suppress(Exception):
-                values.append((await sdk(Sensor.from_robot(sdk.robot, name).get_readings()))["value"])
+                values.append((await readings(sdk, name)())["value"])
         assert values == [1]
     async with machine(guest, component("it", "sensor", "serial_line", parser="number", **identity)) as (server, sdk):
         await cable.far.send_all(b"\n1\n")

@@ -16,7 +16,7 @@ from viam.components.camera import Camera
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.rig.record import Recorder
-from tests.hil.test_serial import component, first_good, machine, refusal
+from tests.hil.test_serial import component, first_good, found, machine, refusal
 
 DRIVER = "/sys/bus/platform/drivers/vivid"
 # One webcam, without the loud timer overlay; pattern 0 is 75 % colour bars.
@@ -38,7 +38,7 @@ async def node(guest: Guest) -> AsyncIterator[str]:
 
 
 async def image_of(sdk: Any, name: str) -> tuple[Image.Image, Any]:
-    images, metadata = await sdk(Camera.from_robot(sdk.robot, name).get_images())
+    images, metadata = await sdk((await found(sdk, Camera, name)).get_images())
     (named,) = images
     picture = Image.open(io.BytesIO(named.data))
     picture.load()
@@ -58,10 +58,22 @@ def check_bars(picture: Image.Image) -> None:
 
 
 async def test_what_the_camera_sees_arrives_in_every_format(guest: Guest, node: str) -> None:
-    for pixels in ("yuyv", "nv12", "rgb24", "bgr24", "grey"):
+    """One after the other by another configuration: the camera is closed and opened each time."""
+
+    def wanted(pixels: str) -> dict[str, Any]:
         attributes = {"video_path": node, "format": pixels, "width_px": 320, "height_px": 180}
-        async with machine(guest, component("cam", "camera", "webcam", **attributes)) as (_, sdk):
-            picture, metadata = await image_of(sdk, "cam")
+        return component("cam", "camera", "webcam", **attributes)
+
+    async with machine(guest, wanted("yuyv")) as (server, sdk):
+        for pixels in ("yuyv", "nv12", "rgb24", "bgr24", "grey"):
+            await server.write({"components": [wanted(pixels)]})
+
+            async def mode(pixels: str = pixels) -> None:
+                status = await sdk((await found(sdk, Camera, "cam")).get_status())
+                assert status["mode"].split()[:2] == [pixels, "320x180"]
+
+            await first_good(mode)
+            picture, metadata = await first_good(lambda: image_of(sdk, "cam"))
             assert picture.size == (320, 180)
             if pixels != "grey":
                 check_bars(picture)
@@ -84,7 +96,7 @@ async def test_the_first_camera_by_name_and_what_it_does_not_have(guest: Guest, 
     async with machine(guest, component("cam", "camera", "webcam")) as (server, sdk):
         await image_of(sdk, "cam")
         status = await sdk(Camera.from_robot(sdk.robot, "cam").get_status())
-        assert status["mode"].split()[1] == "640x360"
+        assert status["mode"].split()[1] == "640x480"
         print(f"first camera: {status}")
 
 
@@ -118,10 +130,8 @@ async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: 
 
 
 async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) -> None:
-    async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (server, sdk):
+    async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (_, sdk):
         await image_of(sdk, "cam")
-        number = server.process.number
-        print(f"process {number}")
 
         async def used() -> float:
             fields = (await guest.run("cat /proc/$(pgrep -f 'machine-server -config' | head -1)/stat")).stdout.split()
