@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
@@ -26,11 +26,11 @@ class Contact(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class GpioInputControllerConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of an input controller on pins."""
+    """Attributes of an input controller on digital interrupts of a board."""
 
     board: str  # name of the board with the pins
-    buttons: Mapping[str, Contact] = {}  # digital interrupt of that board -> button: ButtonPress and ButtonRelease
-    toggles: Mapping[str, Contact] = {}  # digital interrupt of that board -> toggle: PositionChangeAbs to 0 or 1
+    buttons: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> button: ButtonPress, ButtonRelease
+    toggles: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> toggle: PositionChangeAbs, 0 or 1
 
     def __post_init__(self) -> None:
         contacts = [*self.buttons.values(), *self.toggles.values()]
