@@ -9,13 +9,21 @@ from typing import Final, NoReturn
 
 import trio
 
-from hal.errors import Fault
+from hal.errors import Fault, HalError
 from hal.ports.i2c import I2cBus
 from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
 from hal.sim.target import I2cTarget, Nak
 
+LAST_POSSIBLE: Final = 0x7F
 STALL_TIME: Final = 1.0  # seconds until an adapter gives up a hung transfer: the kernel's default, HZ (i2c-core-base.c)
+
+# The words of the Linux family (hal/linux/i2c.py); other faults have the kernel's.
+_WORDS: Final = {
+    Fault.NO_ACKNOWLEDGE: "nobody answers",
+    Fault.TIMEOUT: "no end within the time limit: the clock or data line is held low",
+    Fault.UNSUPPORTED: "the adapter cannot do that",
+}
 
 
 class SimI2cBus:
@@ -89,10 +97,28 @@ class SimI2cBus:
 
     def _check(self) -> None:
         if not self.plugged:
-            raise system_error(self.path, Fault.GONE)
+            raise self._gone_error()
+
+    def _gone_error(self) -> HalError:
+        return HalError(f"{self.name}: the adapter is gone", Fault.GONE, remedy="plug the adapter in again")
+
+    def _error(self, address: int, fault: Fault) -> HalError:
+        if fault is Fault.GONE:
+            return self._gone_error()
+        if fault in _WORDS:
+            return HalError(f"{self.place(address)}: {_WORDS[fault]}", fault)
+        return system_error(self.place(address), fault, group="i2c")
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
         """As the port says."""
+        if not 0 <= address <= LAST_POSSIBLE:
+            raise HalError(
+                f"{self.name}: 0x{address:02x} is not a 7-bit address",
+                Fault.UNSUPPORTED,
+                remedy="shift it right by one bit: data sheets often name it with the read/write bit",
+            )
+        if not steps:
+            raise ValueError("a transaction has at least one step")
         async with self._order:
             await trio.sleep_until(self._free_at)
             self._check()
@@ -113,9 +139,9 @@ class SimI2cBus:
                 raise
             if gone.is_set():
                 self._free_at = -math.inf
-                raise system_error(self.path, Fault.GONE)
+                raise self._gone_error()
             if fault is not None:
-                raise system_error(self.place(address), fault)
+                raise self._error(address, fault)
             return self._carry_out(address, steps)
 
     def _carry_out(self, address: int, steps: tuple[bytes | int, ...], *, strict: bool = True) -> list[bytes]:
@@ -134,10 +160,10 @@ class SimI2cBus:
                     target.write(bytes(step))
         except Nak as nak:
             if strict:
-                raise system_error(self.place(address), Fault.NO_ACKNOWLEDGE) from nak
+                raise self._error(address, Fault.NO_ACKNOWLEDGE) from nak
         return read
 
     async def lost(self) -> NoReturn:
         """As the port says."""
         await self._gone.wait()
-        raise system_error(self.path, Fault.GONE)
+        raise self._gone_error()

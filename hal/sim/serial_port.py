@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 import trio
-import trio.testing
 
 from hal.errors import Fault, HalError
 from hal.linux.descriptor import DescriptorStream

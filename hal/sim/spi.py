@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from hal.errors import Fault
+from hal.errors import Fault, HalError
 from hal.ports.spi import SpiDevice, SpiSettings
 from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
@@ -65,14 +65,19 @@ class SimSpiBus:
     def check(self, select: int) -> None:
         """HalError (gone) without a controller."""
         if self._gone:
-            raise system_error(f"/dev/{self.place(select)}", Fault.GONE)
+            raise HalError(f"/dev/{self.place(select)}: the device is gone", Fault.GONE)
 
     @asynccontextmanager
     async def opened(self, select: int, settings: SpiSettings) -> AsyncIterator[SpiDevice]:
         """One device, alone; HalError busy or gone."""
         await trio.lowlevel.checkpoint()
         self.check(select)
-        with self._owners.hold(f"/dev/{self.place(select)}"):
+        node = f"/dev/{self.place(select)}"
+        if self._owners.owner(node) is not None:
+            raise HalError(
+                f"{node} is already open in this program", Fault.BUSY, remedy="give each device its own user"
+            )
+        with self._owners.hold(node):
             yield _Device(self, select, settings)
 
     async def transfer(self, select: int, data: bytes, settings: SpiSettings) -> bytes:

@@ -35,7 +35,7 @@ class SpiTarget(Protocol):
 
 
 class Stall(Exception):
-    """Raised by a USB device that refuses a request; who asked gets HalError (bus: broken pipe), as from the kernel."""
+    """Raised by a USB device that refuses: a request (HalError unsupported), or data at an endpoint (HalError bus)."""
 
 
 class UsbTarget(Protocol):

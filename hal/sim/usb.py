@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -77,7 +76,10 @@ class SimUsbDevice:
 
     def _check(self) -> None:
         if not self.plugged:
-            raise system_error(str(self.identity), Fault.GONE)
+            raise self._gone_error()
+
+    def _gone_error(self) -> HalError:
+        return HalError(f"{self.identity}: the device is gone", Fault.GONE, remedy="plug the device in again")
 
     async def _access(self) -> None:
         self._check()
@@ -87,10 +89,13 @@ class SimUsbDevice:
         if fault is not None:
             raise system_error(str(self.identity), fault, group="plugdev")
 
-    def _stalled(self, stall: Stall) -> HalError:
-        error = system_error(str(self.identity), Fault.BUS, number=errno.EPIPE)
-        error.__cause__ = stall
-        return error
+    def _refused(self, request_type: int, request: int, value: int, index: int) -> HalError:
+        return HalError(
+            f"{self.identity} refuses request 0x{request:02x} (type 0x{request_type:02x}, value 0x{value:04x}, "
+            f"index 0x{index:04x})",
+            Fault.UNSUPPORTED,
+            remedy="look at the device's documentation",
+        )
 
     async def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
         """As the port says."""
@@ -99,7 +104,7 @@ class SimUsbDevice:
             try:
                 return self._target.control_in(request_type, request, value, index, length)[:length]
             except Stall as stall:
-                raise self._stalled(stall) from stall
+                raise self._refused(request_type, request, value, index) from stall
 
     async def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes = b"") -> None:
         """As the port says."""
@@ -108,7 +113,7 @@ class SimUsbDevice:
             try:
                 self._target.control_out(request_type, request, value, index, data)
             except Stall as stall:
-                raise self._stalled(stall) from stall
+                raise self._refused(request_type, request, value, index) from stall
 
     async def write(self, endpoint: int, data: bytes) -> None:
         """As the port says."""
@@ -117,7 +122,9 @@ class SimUsbDevice:
             try:
                 self._target.write(endpoint, data)
             except Stall as stall:
-                raise self._stalled(stall) from stall
+                raise HalError(
+                    f"{self.identity}: the device halted the endpoint", Fault.BUS, remedy="send what it expects"
+                ) from stall
 
     async def read(self, endpoint: int, length: int) -> bytes:
         """As the port says; what does not fit into `length` is left for the next read."""
@@ -134,7 +141,7 @@ class SimUsbDevice:
     async def lost(self) -> NoReturn:
         """As the port says."""
         await self._gone.wait()
-        raise system_error(str(self.identity), Fault.GONE)
+        raise self._gone_error()
 
 
 def fitting(devices: Iterable[SimUsbDevice], wanted: UsbIdentity) -> SimUsbDevice:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+import structlog
 import trio
 
 from hal.sim.hardware import SimHardware
@@ -46,6 +48,8 @@ async def open_linux(setup: Setup) -> AsyncIterator[Backend]:
 async def _open(
     setup: Setup, hardware: WatchedSim | WatchedLinux, bench: Bench | None, plant: PlantLink | None
 ) -> AsyncIterator[Backend]:
+    before, root = structlog.get_config(), logging.getLogger()
+    level = root.level
     logs = configure([LogSink(setup.artefacts)])
     try:
         async with trio.open_nursery() as nursery:
@@ -56,6 +60,8 @@ async def _open(
     finally:
         setup.unsafe.extend(_unsafe(setup.outputs, hardware))
         logs.close()
+        root.setLevel(level)
+        structlog.configure(**before)
 
 
 def _unsafe(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:

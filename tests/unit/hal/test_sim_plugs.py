@@ -170,6 +170,8 @@ class Lamp:
         self.on = value
 
     def write(self, endpoint: int, data: bytes) -> None:
+        if endpoint != 0x02:
+            raise Stall
         self.written.append((endpoint, data))
 
 
@@ -185,11 +187,14 @@ async def test_usb_transfers(autojump_clock: MockClock) -> None:
         await device.control_out(0x40, 1, 7, 0)
         assert await device.control_in(0xC0, 2, 0, 0, 1) == b"\x07"
         for refused in (device.control_in(0xC0, 9, 0, 0, 1), device.control_out(0x40, 9, 0, 0)):
-            with pytest.raises(HalError, match="Broken pipe") as caught:
+            with pytest.raises(HalError, match="serial A at 1-1 refuses request 0x09") as caught:
                 await refused
-            assert caught.value.fault is Fault.BUS
+            assert caught.value.fault is Fault.UNSUPPORTED
         await device.write(0x02, b"abc")
         assert lamp.written == [(0x02, b"abc")]
+        with pytest.raises(HalError, match="halted the endpoint") as caught:
+            await device.write(0x03, b"abc")
+        assert caught.value.fault is Fault.BUS
         plug.push(0x81, b"12345")
         assert [await device.read(0x81, 3), await device.read(0x81, 3)] == [b"123", b"45"]
         with trio.move_on_after(1) as waited:

@@ -163,10 +163,10 @@ async def test_each_fault_is_over_after_its_context_even_if_that_fails(
     async with opened(tmp_path, AIR, plant=Room) as rig:
         air, faults = rig.get(Sensor, "air"), rig.faults
         for fault, words in (
-            (faults.no_acknowledge("i2c-1", 0x48), "No such device or address"),
-            (faults.no_acknowledge("i2c-1"), "No such device or address"),
-            (faults.stuck("i2c-1"), "timed out"),
-            (faults.unplugged("i2c-1"), "No such device"),
+            (faults.no_acknowledge("i2c-1", 0x48), "nobody answers"),
+            (faults.no_acknowledge("i2c-1"), "nobody answers"),
+            (faults.stuck("i2c-1"), "held low"),
+            (faults.unplugged("i2c-1"), "the adapter is gone"),
         ):
             with pytest.raises(MachineError, match=words):  # noqa: PT012 - the error passes through the fault
                 async with fault:
