@@ -17,6 +17,7 @@ from hal.linux.serial_ports import ROOT, find_serial_port, identity_of, listed, 
 from hal.ports.serial import SerialIdentity, SerialSettings
 
 GROUP: Final = "dialout"  # whose members may use serial ports on Debian and its descendants
+USED: Final = "end the program, or remove the other resource of this machine, that uses it"
 LONGEST_DRAIN: Final = 1.0  # seconds that closing waits for the wire to take what was sent
 _PARITY: Final = {"none": "N", "even": "E", "odd": "O"}
 _BITS_PER_BYTE: Final = 12  # at most: start, 8 data, parity, 2 stop
@@ -110,6 +111,8 @@ def _refused(path: str, error: Exception, root: Path) -> HalError:
         if isinstance(number, int) and number:
             cause = OSError(number, os.strerror(number))
             refused = HalError.of(cause, path, group=GROUP)
+            if refused.fault is Fault.BUSY:
+                return HalError(f"{path} is already open", Fault.BUSY, remedy=USED)
             if refused.fault is Fault.GONE:
                 return HalError(f"{path}: {cause.strerror}; {listed(serial_ports(root))}", Fault.GONE)
             return refused

@@ -16,6 +16,7 @@ from hal.ports.video import PixelFormat, VideoMode, VideoSettings
 from hal.video_modes import TOLERANCE, USUAL, Rates, Sizes, choose_rate, choose_size
 
 GROUP: Final = "video"  # whose members may use cameras
+USED: Final = "end the program, or remove the other resource of this machine, that shows the camera"
 BUFFERS: Final = 4  # one is kept as the newest, the others are being filled
 _END: Final = (errno.EINVAL, errno.ENOTTY, errno.ENODATA)  # of an enumeration, or there is none
 
@@ -75,6 +76,8 @@ class CaptureDevice:
             )
         if error.errno == errno.EIO and not os.path.exists(self.path):
             return HalError(f"{self.path}: the camera has vanished", Fault.GONE)
+        if error.errno == errno.EBUSY:
+            return HalError(f"{self.path} is already used", Fault.BUSY, remedy=USED)
         return HalError.of(error, self.path, group=GROUP)
 
     def ioctl(self, request: int, argument: StructT) -> StructT:

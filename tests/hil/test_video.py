@@ -117,13 +117,15 @@ async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: 
     other = await guest.start(f"v4l2-ctl -d {node} --stream-mmap --stream-count=100000")
     await other.wait_output("<")
     async with machine(guest, component("cam", "camera", "webcam", video_path=node)) as (server, sdk):
-        await server.wait_log("Device or resource busy")
+        await server.wait_log("is already used: end the program")
         await refusal(lambda: image_of(sdk, "cam"), "")
         start = time.monotonic()
         await other.stop()
         await first_good(lambda: image_of(sdk, "cam"))
         record_recovery(
-            "camera used by another program, then free", time.monotonic() - start, seen="Device or resource busy"
+            "camera used by another program, then free",
+            time.monotonic() - start,
+            seen="is already used: end the program",
         )
     async with machine(guest, component("cam", "camera", "webcam", video_path=node), user="hil") as (server, _):
         await server.wait_log("Permission denied: add the user to group video")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
 import msgspec
 import structlog
+import trio
 
 from hal.ports.serial import Parity, SerialIdentity, SerialSettings
-from runtime.resource import Attributes
+from runtime.resource import Attributes, Resource
 
 
 def usb_number(text: str, what: str) -> int | None:
@@ -62,7 +66,17 @@ class SerialAttributes(Attributes, kw_only=True, frozen=True):
         """How to open it."""
         return SerialSettings(self.baud, self.bits, self.parity, self.stop_bits, self.hardware_flow, self.software_flow)
 
-    def warn(self, log: structlog.stdlib.BoundLogger) -> None:
+    @asynccontextmanager
+    async def opened(self, resource: Resource) -> AsyncIterator[trio.abc.Stream]:
+        """The port, for `resource` alone; HalError (busy) names which other resource has it."""
+        # Whatever link a path goes by; a device named by its identity is known by that.
+        thing = os.path.realpath(self.path) if self.path else str(self.port())  # noqa: ASYNC240 - answers at once
+        with resource.reserve(f"serial port {thing}"):
+            async with resource.hardware.serial(self.port(), self.settings()) as port:
+                self._warn(resource.log)
+                yield port
+
+    def _warn(self, log: structlog.stdlib.BoundLogger) -> None:
         """Say so if the path will mean another device one day."""
         from hal.linux.serial_ports import is_stable, serial_ports
 

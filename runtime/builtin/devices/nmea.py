@@ -41,8 +41,7 @@ class Nmea(MovementSensor):
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
         lines = LineBuffer(longest=LONGEST)
-        async with self.hardware.serial(config.port(), config.settings()) as port:
-            config.warn(self.log)
+        async with config.opened(self) as port:
             task_status.started()
             while True:
                 for line in lines.feed(await port.receive_some()):

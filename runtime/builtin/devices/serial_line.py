@@ -55,8 +55,7 @@ class SerialLine(Sensor):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        async with self.hardware.serial(config.port(), config.settings()) as port:
-            config.warn(self.log)
+        async with config.opened(self) as port:
             task_status.started()
             while True:
                 if lines := self._lines.feed(await port.receive_some()):

@@ -71,8 +71,7 @@ class SerialPort(Generic):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        async with self.hardware.serial(config.port(), config.settings()) as self._port:
-            config.warn(self.log)
+        async with config.opened(self) as self._port:
             task_status.started()
             while True:
                 self._received.put(await self._port.receive_some())

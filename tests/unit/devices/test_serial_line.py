@@ -96,6 +96,24 @@ async def test_a_line_that_an_unplugging_cut_is_never_a_reading(autojump_clock: 
         nursery.cancel_scope.cancel()
 
 
+async def test_two_resources_on_one_port_are_both_named(bench: Bench, autojump_clock: object) -> None:
+    bench.hardware.plug_serial("/dev/ttyS0", in_memory=True)
+    await bench.add("sensor", "first", {"path": "/dev/ttyS0"}, model="serial_line")
+    names = "second and already used by rdk:component:sensor/first"
+
+    async def add() -> None:
+        async with trio.open_nursery() as nursery:
+            other = Bench(nursery)
+            other.hardware = bench.hardware
+            await other.add("sensor", "second", {"path": "/dev/ttyS0"}, model="serial_line")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await add()
+    (error,) = caught.value.exceptions
+    assert isinstance(error, HalError)
+    assert (error.fault, names in str(error)) == (Fault.BUSY, True)
+
+
 async def test_on_a_pty_of_the_kernel(bench: Bench) -> None:
     bench.hardware = LinuxHardware()  # type: ignore[assignment]  # the other family behind the same ports
     with serial_line() as line:
