@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -169,3 +170,29 @@ async def test_motor_and_servo_on_a_pwm_chip(autojump_clock: MockClock) -> None:
                 await client.call(MOTOR, "left", "set_power", power_pct=0.8)
         assert [chip.duty(output) for output in (1, 2)] == [0, 0], "off after the failure"
     assert [chip.duty(output) for output in range(4)] == [0] * 4
+
+
+@pytest.mark.parametrize("command", ["set_power", "set_rpm", "go_for"])
+async def test_a_client_that_vanishes_leaves_its_motor_at_rest(autojump_clock: MockClock, command: str) -> None:
+    hardware = SimHardware(World())
+    with wheel(hardware, "16", "18") as shaft:
+        async with open_machine(machine("16", "18"), hardware=hardware) as memory:
+            await up(memory)
+            session = memory.machine.sessions.start()
+            client = memory.client({"viam-sid": session.id})
+            arguments = {
+                "set_power": {"power_pct": 0.5},
+                "set_rpm": {"rpm": 60},
+                "go_for": {"rpm": 60, "revolutions": 100},
+            }
+
+            async def drive() -> None:
+                with contextlib.suppress(MachineError):
+                    await client.call(MOTOR, "left", command, **arguments[command])
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(drive)
+                await trio.sleep(1.5)
+                assert shaft.shaft.power > 0.2
+                await trio.sleep(3)
+                assert shaft.shaft.power == 0
