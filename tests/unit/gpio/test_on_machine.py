@@ -172,7 +172,14 @@ async def test_motor_and_servo_on_a_pwm_chip(autojump_clock: MockClock) -> None:
     assert [chip.duty(output) for output in range(4)] == [0] * 4
 
 
-@pytest.mark.parametrize("command", ["set_power", "set_rpm", "go_for"])
+COMMANDS: dict[str, dict[str, float]] = {
+    "set_power": {"power_pct": 0.5},
+    "set_rpm": {"rpm": 60},
+    "go_for": {"rpm": 60, "revolutions": 100},
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 async def test_a_client_that_vanishes_leaves_its_motor_at_rest(autojump_clock: MockClock, command: str) -> None:
     hardware = SimHardware(World())
     with wheel(hardware, "16", "18") as shaft:
@@ -180,15 +187,10 @@ async def test_a_client_that_vanishes_leaves_its_motor_at_rest(autojump_clock: M
             await up(memory)
             session = memory.machine.sessions.start()
             client = memory.client({"viam-sid": session.id})
-            arguments = {
-                "set_power": {"power_pct": 0.5},
-                "set_rpm": {"rpm": 60},
-                "go_for": {"rpm": 60, "revolutions": 100},
-            }
 
             async def drive() -> None:
                 with contextlib.suppress(MachineError):
-                    await client.call(MOTOR, "left", command, **arguments[command])
+                    await client.call(MOTOR, "left", command, **COMMANDS[command])
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(drive)
