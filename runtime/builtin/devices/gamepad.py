@@ -34,9 +34,7 @@ class GamepadConfig(Attributes, kw_only=True, frozen=True):
     serial_number: str = ""  # what makes it unique, such as its Bluetooth address
     auto_reconnect: bool = True  # stay ready without it; otherwise it must be there, and losing it is a failure
     grab: bool = False  # nobody else on this computer hears it
-    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = (
-        None  # around rest, as a share of the way; else as the gamepad says
-    )
+    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = None  # share of the way; else as it says itself
 
     def __post_init__(self) -> None:
         if self.path and self.dev_file:
