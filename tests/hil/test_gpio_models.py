@@ -6,6 +6,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from signal import SIGKILL
 from typing import Any
 
@@ -139,7 +140,10 @@ async def test_a_servo_points(guest: Guest, plant: Plant) -> None:
 def pulse(events: list[dict[str, Any]]) -> float:
     """Median width (µs)."""
     sets = [event for event in events if event["what"] == "set"]
-    return statistics.median(b["time"] - a["time"] for a, b in itertools.pairwise(sets) if a["high"] > b["high"]) * 1e6
+    return (
+        float(statistics.median(b["time"] - a["time"] for a, b in itertools.pairwise(sets) if a["high"] > b["high"]))
+        * 1e6
+    )
 
 
 async def test_a_stepper_makes_every_step(guest: Guest, plant: Plant) -> None:
@@ -203,22 +207,22 @@ async def test_encoders_count(guest: Guest, plant: Plant) -> None:
         both, one = Encoder.from_robot(sdk.robot, "wheel"), Encoder.from_robot(sdk.robot, "flow")
 
         async def ticks(encoder: Encoder) -> float:
-            return (await sdk(encoder.get_position()))[0]
+            return float((await sdk(encoder.get_position()))[0])
 
         for steps, total in ((100, 100), (-130, -30), (7, -23)):
             await bank.quadrature(12, 13, steps, 200)
-            await until(lambda total=total: _is(ticks(both), total))
-        assert (await sdk(both.get_position(2)))[0] == pytest.approx(-23 * 360 / TICKS)  # type: ignore[arg-type]
+            await until(partial(_is, partial(ticks, both), total))
+        assert (await sdk(both.get_position(2)))[0] == pytest.approx(-23 * 360 / TICKS)
         await sdk(both.reset_position())
         assert await ticks(both) == 0
         for _ in range(5):
             await bank.call("pulse", 14, 0.01)
-        await until(lambda: _is(ticks(one), 5))
+        await until(partial(_is, partial(ticks, one), 5))
         assert await sdk(both.get_status()) == {"ticks": -23, "missed": 0}
 
 
-async def _is(value: Awaitable[float], wanted: float) -> bool:
-    return await value == wanted
+async def _is(value: Callable[[], Awaitable[float]], wanted: float) -> bool:
+    return await value() == wanted
 
 
 async def test_buttons_and_toggles(guest: Guest, plant: Plant) -> None:
@@ -311,7 +315,8 @@ async def test_a_motor_goes_where_it_is_told(guest: Guest, plant: Plant, record_
 
 
 async def _rests(shaft: Thing) -> bool:
-    return abs(await shaft.get("rpm")) < 0.5
+    rpm: float = await shaft.get("rpm")
+    return abs(rpm) < 0.5
 
 
 async def _turns_back(shaft: Thing) -> bool:
@@ -393,26 +398,26 @@ async def test_a_base_drives_and_knows_where(guest: Guest, plant: Plant) -> None
             assert await shaft.get("position") == pytest.approx(1.5, abs=2.1 / TICKS)
 
         async def ahead() -> float:
-            return (await sdk(where.get_position(extra=relative)))[0].latitude
+            return float((await sdk(where.get_position(extra=relative)))[0].latitude)
 
         await until(lambda: _near(ahead(), 0.3, 0.012))
         await sdk(base.spin(90, 60))
 
         async def heading() -> float:
-            return (await sdk(where.get_orientation())).theta
+            return float((await sdk(where.get_orientation())).theta)
 
         await until(lambda: _near(heading(), 90, 5))
         await sdk(base.set_velocity(Vector3(y=80), Vector3(z=0)))
 
         async def speed() -> float:
-            return (await sdk(where.get_linear_velocity())).y
+            return float((await sdk(where.get_linear_velocity())).y)
 
         await until(lambda: _near(speed(), 0.08, 0.03))
         await sdk(base.stop())
         assert not await sdk(base.is_moving())
         assert await bank.call("values", 0, 1, 20, 21) == [False] * 4
         for shaft in shafts:
-            await until(lambda shaft=shaft: _rests(shaft))
+            await until(partial(_rests, shaft))
 
 
 async def _near(value: Awaitable[float], wanted: float, tolerance: float) -> bool:
