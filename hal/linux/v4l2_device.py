@@ -31,6 +31,7 @@ class CaptureDevice:
         self.path = path
         self.fd = -1
         self.name = ""
+        self.driver = ""
         self.mode = VideoMode("mjpeg", 0, 0, 0.0)
         self.stride = 0
         self.full_range = False
@@ -57,7 +58,7 @@ class CaptureDevice:
             if error.errno == errno.ENOTTY:
                 raise HalError(f"{self.path} is not a camera", Fault.UNSUPPORTED) from error
             raise
-        self.name = said.card.decode(errors="replace")
+        self.name, self.driver = (text.decode(errors="replace") for text in (said.card, said.driver))
         caps = said.device_caps if said.capabilities & v4l2.CAP_DEVICE_CAPS else said.capabilities
         if not (caps & v4l2.CAP_VIDEO_CAPTURE and caps & v4l2.CAP_STREAMING):
             raise HalError(

@@ -20,6 +20,9 @@ from hal.ports.video import Still, Video, VideoSettings
 from hal.worker import BusWorker
 
 ROOT: Final = Path("/")
+PROCESSORS: Final = frozenset({"bcm2835-isp", "bcm2835-codec", "pispbe", "rpivid"})
+"""Drivers of a Raspberry Pi's image processors: they deliver frames only of what they are fed."""
+
 CLOSING: Final = 5.0  # seconds that stopping a camera may take
 
 T = TypeVar("T")
@@ -40,7 +43,7 @@ def find_camera(camera: str, root: Path = ROOT) -> str:
         device = CaptureDevice(str(root / path.lstrip("/")))
         try:
             device.open()
-            if device.formats():
+            if device.formats() and (camera or device.driver not in PROCESSORS):
                 return path
         except HalError as error:
             refused = refused or error
