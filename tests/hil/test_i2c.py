@@ -24,15 +24,15 @@ LIMIT = 60.0  # seconds for anything
 Record = Callable[..., None]
 
 
-def thermometers(**buses: str) -> dict[str, Any]:
-    """A machine with an LM75 at address 0x48 on each bus."""
+def thermometers(address: str = "0x48", **buses: str) -> dict[str, Any]:
+    """A machine with an LM75 on each bus."""
     return {
         "components": [
             {
                 "name": name,
                 "api": "rdk:component:sensor",
                 "model": "lm75",
-                "attributes": {"i2c_bus": bus, "i2c_address": "0x48"},
+                "attributes": {"i2c_bus": bus, "i2c_address": address},
             }
             for name, bus in buses.items()
         ]
@@ -157,20 +157,30 @@ async def using(guest: Guest, bus: str) -> AsyncIterator[tuple[User, str]]:
 
 
 @pytest.fixture
-async def adapter(plant: Plant) -> Adapter:
+async def adapter(plant: Plant) -> AsyncIterator[Adapter]:
+    """One with an LM75 at 0x48. Unplugging waits until the kernel has seen it, so that the next test begins afresh."""
     adapter = await plant.i2c_adapter()
     await adapter.attach(0x48, LM75, temperature_c=21.5)
-    return adapter
+    yield adapter
+    await adapter.unplug()
 
 
-async def test_values_are_those_of_the_plant_by_every_name_of_the_bus(guest: Guest, plant: Plant) -> None:
-    adapter = await plant.i2c_adapter()
-    chip = await adapter.attach(0x48, LM75, temperature_c=21.5)
+@pytest.fixture
+async def other(plant: Plant, adapter: Adapter) -> AsyncIterator[Adapter]:
+    """A second one, with an LM75 at 0x48 as well."""
+    other = await plant.i2c_adapter("RIGI2C2")
+    await other.attach(0x48, LM75, temperature_c=5.0)
+    yield other
+    await other.unplug()
+
+
+async def test_values_are_those_of_the_plant_by_every_name_of_the_bus(guest: Guest, adapter: Adapter) -> None:
+    chip = await adapter.attach(0x49, LM75, temperature_c=21.5)
     await guest.run(f"ln -sf {adapter.bus} /dev/sensors")
     number = adapter.bus.rpartition("-")[2]
     names = {"number": number, "node": adapter.bus, "link": "/dev/sensors", "title": "i2c-tiny-usb"}
     for way, bus in names.items():
-        async with guest.server(thermometers(t=bus)) as server, server.sdk() as sdk:
+        async with guest.server(thermometers("0x49", t=bus)) as server, server.sdk() as sdk:
             for value in (21.5, -10.0, 125.0):
                 await chip.set(temperature_c=value)
                 with trio.fail_after(LIMIT):  # until the chip has converted it
@@ -188,10 +198,8 @@ async def test_nobody_answers(guest: Guest, adapter: Adapter, record_recovery: R
 
 
 async def test_a_stuck_bus_delays_nobody_else_and_comes_back(
-    guest: Guest, plant: Plant, adapter: Adapter, record_recovery: Record
+    guest: Guest, adapter: Adapter, other: Adapter, record_recovery: Record
 ) -> None:
-    other = await plant.i2c_adapter("RIGI2C2")
-    await other.attach(0x48, LM75, temperature_c=5.0)
     async with (
         guest.server(thermometers(t=adapter.bus, other=other.bus)) as server,
         server.sdk() as sdk,
@@ -376,8 +384,8 @@ async def test_the_chipsets_own_controller_with_smbus_calls_only(guest: Guest) -
         assert (await user.ask("0x51 x00 1" if 0x51 not in found else "0x2f x00 1"))["fault"] == "no acknowledge"
 
 
-async def test_several_adapters_of_one_name_are_not_guessed(guest: Guest, plant: Plant, adapter: Adapter) -> None:
-    await plant.i2c_adapter("RIGI2C2")
+async def test_several_adapters_of_one_name_are_not_guessed(guest: Guest, adapter: Adapter, other: Adapter) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
         seen = await refusal(sdk, "several I2C adapters are called 'tiny-usb'")
         assert adapter.bus.removeprefix("/dev/") in seen
+        assert other.bus.removeprefix("/dev/") in seen
