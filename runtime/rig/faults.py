@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import NoReturn, Protocol
 
@@ -125,7 +125,7 @@ class Faults:
 
 
 @contextmanager
-def _undoing():  # type: ignore[no-untyped-def]
+def _undoing() -> Iterator[None]:
     """A fault ends also when the test was cancelled; within a limit."""
     with trio.CancelScope(deadline=trio.current_time() + 10.0, shield=True):
         yield

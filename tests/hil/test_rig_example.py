@@ -1,16 +1,20 @@
-"""The example thermostat on real kernel drivers: the same tests, one option changed."""
+"""Rigs on real kernel drivers: the example thermostat by one option, and outputs that are safe after each test."""
 
 from __future__ import annotations
 
 import csv
+import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.rig.project import environment
+from tests.e2e.rig.project import HEAD, RELAY, environment
 from tests.hil.image.places import ROOT
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.plant import Plant
 from tests.hil.rig.record import Recorder
 
 HEATER = "pinctrl-bcm2711 line 17"
@@ -47,3 +51,42 @@ def test_the_thermostat_in_the_guest(tmp_path: Path, record_recovery: Recorder) 
         assert "listening on" in (folder / "log.txt").read_text()
     journal = (tmp_path / "journal.txt").read_text().splitlines()
     assert [line for line in journal if line.startswith("-- ")] == ["-- safe"] * len(FAULTS)
+
+
+ENDS = {
+    "asserts": "assert False",
+    "raises": "raise RuntimeError",
+    "takes_too_long": "await trio.sleep_forever()",
+    "passes": "pass",
+    "is_interrupted": "os.kill(os.getpid(), signal.SIGINT); await trio.sleep_forever()",
+    "comes_too_late": "pass",
+}
+
+
+async def test_outputs_are_safe_between_tests_as_the_kernel_saw_them(guest: Guest, plant: Plant) -> None:
+    bank = await plant.gpio(58, label="pinctrl-bcm2711")
+    text = HEAD
+    for name, end in ENDS.items():
+        text += (
+            f"\n@pytest.mark.machine(timeout=5)\nasync def test_{name}(rig):\n"
+            f"    heater = rig.get(Switch, 'heater')\n    assert await heater.get_position() == 0\n"
+            f"    await heater.set_position(1)\n    {end}\n"
+        )
+    await guest.run("install -d /tmp/project")
+    await guest.write("/tmp/project/machine.json", json.dumps(RELAY))
+    await guest.write("/tmp/project/test_it.py", text)
+    await guest.write("/tmp/project/pytest.ini", "[pytest]\nfilterwarnings = error\n")
+    command = "python3 -m pytest -p runtime.rig.plugin -p no:cacheprovider -p no:anyio --rig linux"
+    done = await guest.run(command, cwd="/tmp/project", check=False)
+    assert done.returncode == 2, done.output
+    assert "3 failed, 1 passed" in done.output, done.output
+    assert "KeyboardInterrupt" in done.output
+    events = [(event["what"], event["high"]) for event in await bank.history(17) if event["what"] != "reconfigured"]
+    seen = [event for event, _ in itertools.groupby(events)]
+    one_test = [("requested", False), ("set", True), ("set", False), ("released", False)]
+    assert [event for event in seen if event != ("set", False)] == [
+        event for event in one_test if event != ("set", False)
+    ] * 5
+    for before, after in itertools.pairwise(seen):
+        if after[0] == "released":
+            assert before == ("set", False)
