@@ -67,6 +67,7 @@ class _Life:
     identity: Identity
     functions: int  # I2C_FUNC_...
     watching: trio.Lock = field(default_factory=trio.Lock)
+    waiting: set[trio.CancelScope] = field(default_factory=set)  # for its end
 
 
 class LinuxI2cBus:
@@ -108,8 +109,13 @@ class LinuxI2cBus:
     async def lost(self) -> NoReturn:
         """Wait until the adapter is gone, then raise HalError (gone)."""
         if (life := self._life) is not None:
-            async with life.watching:  # one watches for all; the others then see at once that it has vanished
-                await vanished(life.node, life.identity)
+            with trio.CancelScope() as scope:
+                life.waiting.add(scope)
+                try:
+                    async with life.watching:  # one watches for all
+                        await vanished(life.node, life.identity)
+                finally:
+                    life.waiting.discard(scope)
             self._end(life)
         raise self._gone()
 
@@ -121,6 +127,8 @@ class LinuxI2cBus:
         return self._life
 
     def _end(self, life: _Life) -> None:
+        for scope in life.waiting:
+            scope.cancel()
         if self._life is life:
             self._life = self.node = None
 

@@ -267,6 +267,38 @@ async def test_when_the_first_who_waits_goes_the_next_one_watches(kernel: Kernel
         kernel.unplug(7)
 
 
+async def test_a_loss_that_only_a_transaction_notices_wakes_those_who_wait(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container the node is there for ever."""
+    kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
+    async with kernel.buses.open("7") as bus, trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(HalError) as caught:
+                await bus.lost()
+            assert caught.value.fault is Fault.GONE
+
+        nursery.start_soon(wait)
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+
+        def refuse(path: object, flags: int) -> int:
+            raise error(errno.ENXIO)
+
+        monkeypatch.setattr("hal.linux.i2c.os.open", refuse)
+        assert (await failure(bus, 0x48, 1)).fault is Fault.GONE
+
+
+async def test_cancelling_one_who_waits_is_not_a_loss(kernel: Kernel) -> None:
+    kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
+    async with kernel.buses.open("7") as bus:
+        with trio.move_on_after(0.01) as scope:
+            await bus.lost()
+        assert scope.cancelled_caught
+        assert await bus.transaction(0x48, 1) == [b"\x00"]
+
+
 async def test_whoever_waits_when_it_is_gone_already_is_told_at_once(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7") as bus:
