@@ -74,6 +74,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that uses the rig runs in a run of ours."""
     if "rig" not in getattr(item, "fixturenames", ()):
         return
+    if not item.config.pluginmanager.hasplugin("trio"):
+        pytest.fail('the rig needs pytest-trio: pip install "machine-runtime[rig]"', pytrace=False)
     function: Any = item.obj  # type: ignore[attr-defined]
     if not inspect.iscoroutinefunction(function):
         kind = "a Hypothesis test, which runs many times" if hasattr(function, "hypothesis") else "not async"

@@ -178,3 +178,5 @@ def test_mistakes_are_named(project: Project) -> None:
     assert "--rig nowhere: not one of sim, linux, and not an address" in done.stdout, done.stdout
     done = project.run("--rig", "linux", "--rig-clock", "virtual")
     assert "--rig linux has no virtual clock" in done.stdout, done.stdout
+    done = project.run("-p", "no:trio")
+    assert "the rig needs pytest-trio" in done.stdout, done.stdout

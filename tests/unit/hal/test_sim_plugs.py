@@ -9,8 +9,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from hal.errors import Fault, HalError
+from hal.ports.digital import Line, OutputSettings
 from hal.ports.hotplug import HotplugEvent
 from hal.ports.serial import SerialSettings
+from hal.ports.spi import SpiSettings
 from hal.ports.usb import UsbIdentity
 from hal.sim import World
 from hal.sim.faults import FaultPlan
@@ -285,3 +287,71 @@ async def test_ticks_are_steady_and_count_what_was_missed(autojump_clock: MockCl
         assert trio.current_time() - begin == pytest.approx(0.6)
     with pytest.raises(ValueError, match="a period of 0 s"):
         await hardware.ticks(0).__aenter__()
+
+
+async def test_everything_is_plugged_by_name(autojump_clock: MockClock) -> None:
+    hardware = SimHardware(World())
+    port = hardware.plug_serial("/dev/ttyUSB0", "usb-Acme-if00", in_memory=True)
+    usb = hardware.plug_usb(ONE, Lamp())
+    bus, spi = hardware.bus("1"), hardware.spi_bus("0")
+    hardware.pin(Line("chip", 3))
+    for names, there in (
+        (("i2c-1", "/dev/i2c-1"), lambda: bus.plugged),
+        (("1-1", str(ONE)), lambda: usb.plugged),
+        (("/dev/ttyUSB0", BY_ID), lambda: port.plugged),
+    ):
+        for name in names:
+            hardware.set_plugged(name, False)
+            assert not there()
+            hardware.set_plugged(name, True)
+            assert there()
+    port.unplug()
+    port.plug("/dev/ttyUSB5")
+    hardware.set_plugged("/dev/ttyUSB0", False)  # it keeps the name it had first
+    assert not port.plugged
+    hardware.set_plugged("spidev0", False)
+    with pytest.raises(HalError):
+        spi.check(0)
+    hardware.set_plugged("chip", False)
+    with pytest.raises(HalError):
+        hardware.lines.check(Line("chip", 3))
+    with pytest.raises(ValueError, match="nothing called 'chop'"):
+        hardware.set_plugged("chop", False)
+
+
+async def test_without_power_nothing_reaches_anybody(autojump_clock: MockClock) -> None:
+    hardware = SimHardware(World())
+    line = Line("chip", 3)
+
+    class Deaf:
+        def write(self, data: bytes) -> None:
+            raise AssertionError("heard something")
+
+        def read(self, n: int) -> bytes:
+            raise AssertionError("was asked something")
+
+        def transfer(self, data: bytes) -> bytes:
+            raise AssertionError("heard something")
+
+    hardware.bus("1").attach(0x48, Deaf())
+    hardware.spi_bus("0").attach(0, Deaf())
+    async with (
+        hardware.digital_output(line, OutputSettings(safe=True)) as output,
+        hardware.pwm(Line("chip", 4)) as wave,
+        hardware.i2c("1") as bus,
+        hardware.spi("0", 0, SpiSettings()) as device,
+    ):
+        hardware.power_off()
+        output.write(True)
+        wave.set_wave(1.0, 100.0)
+        assert hardware.pin(line).drive is None
+        assert hardware.pin(Line("chip", 4)).drive is None
+        for use in (bus.transaction(0x48, b""), device.transfer(b"x")):
+            with pytest.raises(HalError) as caught:
+                await use
+            assert caught.value.fault is Fault.BUS
+    assert hardware.pin(line).drive is None
+    hardware.power_on()
+    assert hardware.lines.outputs() == []
+    async with hardware.digital_output(line, OutputSettings(safe=True)) as output:
+        assert output.read()
