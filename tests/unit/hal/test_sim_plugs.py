@@ -18,8 +18,10 @@ from hal.sim import World
 from hal.sim.faults import FaultPlan
 from hal.sim.hardware import SimHardware
 from hal.sim.hotplug import BUFFER
+from hal.sim.i2c import SimI2cBus
 from hal.sim.serial_port import SimSerialPort
 from hal.sim.target import Stall
+from hal.sim.usb import SimUsbDevice
 
 BY_ID = "/dev/serial/by-id/usb-Acme-if00"
 SETTINGS = SerialSettings(9600)
@@ -295,16 +297,17 @@ async def test_everything_is_plugged_by_name(autojump_clock: MockClock) -> None:
     usb = hardware.plug_usb(ONE, Lamp())
     bus, spi = hardware.bus("1"), hardware.spi_bus("0")
     hardware.pin(Line("chip", 3))
-    for names, there in (
-        (("i2c-1", "/dev/i2c-1"), lambda: bus.plugged),
-        (("1-1", str(ONE)), lambda: usb.plugged),
-        (("/dev/ttyUSB0", BY_ID), lambda: port.plugged),
-    ):
+    things: list[tuple[SimI2cBus | SimUsbDevice | SimSerialPort, list[str]]] = [
+        (bus, ["i2c-1", "/dev/i2c-1"]),
+        (usb, ["1-1", str(ONE)]),
+        (port, ["/dev/ttyUSB0", BY_ID]),
+    ]
+    for thing, names in things:
         for name in names:
             hardware.set_plugged(name, False)
-            assert not there()
+            assert not thing.plugged
             hardware.set_plugged(name, True)
-            assert there()
+            assert thing.plugged
     port.unplug()
     port.plug("/dev/ttyUSB5")
     hardware.set_plugged("/dev/ttyUSB0", False)  # it keeps the name it had first
