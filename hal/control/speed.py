@@ -49,6 +49,8 @@ class SpeedControl:
         self._last = position
         self._speed = self._error = self._nudge = 0.0
         self._still = 0.0  # seconds without a tick
+        self._side = 0.0  # on which the place lay when it was nudged last
+        self._gentle = 1.0  # share of the nudge that is left after it went too far
 
     def nearest(self, place: float) -> float:
         """The tick next to `place`: where the shaft can be seen to be."""
@@ -69,12 +71,18 @@ class SpeedControl:
         self._still = 0.0 if moved else self._still + dt
         if there and self._still > REST_TIME:
             return None
-        if not landing or there:
+        if not landing:
+            self._nudge, self._side, self._gentle = 0.0, 0.0, 1.0
+        elif there:
             self._nudge = 0.0
         elif moved:
             self._nudge *= EASE
         elif self._still > STUCK_TIME:
-            self._nudge += math.copysign(NUDGE * dt, place - position)
+            side = math.copysign(1.0, place - position)
+            if side * self._side < 0:  # the last ones were too strong
+                self._gentle /= 2
+            self._side = side
+            self._nudge += side * NUDGE * self._gentle * dt
         return self._power(position, dt)
 
     def _held(self, position: float) -> Motion:
