@@ -122,7 +122,7 @@ async def test_a_gamepad_and_a_camera(guest: Guest, plant: Plant) -> None:
     assert by_model["rdk:builtin:gamepad"]["path"] == device["path"]
     if camera:
         assert any("vivid" in one["name"] for one in found["cameras"])
-        assert by_model["rdk:builtin:webcam"]["video_path"] == found["cameras"][0]["path"]
+        assert by_model["rdk:builtin:webcam"]["video_path"] == found["cameras"][0]["stable"][0]
     await pad.call("unplug")
     await guest.run("rmmod vivid", check=False)
 
@@ -140,9 +140,9 @@ async def test_entries_that_were_printed_run(guest: Guest, plant: Plant) -> None
     assert {"local", "tmp102-48", "serial"} <= set(names)
     assert names["serial"]["attributes"]["path"] == cable.by_id, "a port of the computer itself has nothing behind it"
     async with guest.server(document) as server, server.sdk() as sdk:
-        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_celsius"] == 21.5
+        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_c"] == 21.5
         await chip.set(temperature_c=-3.0)
-        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_celsius"] == -3.0
+        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_c"] == -3.0
         pin = await sdk(Board.from_robot(sdk.robot, "local").gpio_pin_by_name(f"{bank.chip}:7"))
         await sdk(pin.set(True))
         assert await bank.value(7)

@@ -122,7 +122,7 @@ async def test_the_account_runs_the_server_on_names_that_stay_the_same(guest: Gu
     assert link.startswith("/dev/machine/i2c/usb-")
     assert "RULES2" in link
     async with guest.server(document, user="hil") as server, server.sdk() as sdk:
-        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_celsius"] == 21.5
+        assert (await sdk(Sensor.from_robot(sdk.robot, "tmp102-48").get_readings()))["temperature_c"] == 21.5
         pin = await sdk(Board.from_robot(sdk.robot, "local").gpio_pin_by_name(f"{bank.chip}:7"))
         await sdk(pin.set(True))
         assert await bank.value(7)
