@@ -19,18 +19,20 @@ HEAD = """# Boards
 
 <!-- Written by tools/gen_board_reference.py; change hal/boards instead. -->
 
-A pin of a board can be called by each of its names, in capital or small letters, and `pin 11` or `physical 11` means the
-number on the header. On every board, `<chip>:<offset>` is any line of any GPIO chip (`gpiochip2:4`, `pinctrl-rp1:17`).
+A pin of a board can be called by each of its names, in capital or small letters, and `pin 11` or `physical 11` means
+the number on the header. On every board, `<chip>:<offset>` is any line of any GPIO chip (`gpiochip2:4`,
+`pinctrl-rp1:17`).
 
 The board is found from the device tree; `machine hal boards` lists the boards and marks this computer's, and
-`machine hal boards NAME` prints a pin-out. A computer that is in no table is `generic`: its pins are the lines of its GPIO chips,
-called `gpiochip0:4`, by the chip's label, or by the name that the kernel has for a line.
+`machine hal boards NAME` prints a pin-out. A computer that is in no table is `generic`: its pins are the lines of its
+GPIO chips, called `gpiochip0:4`, by the chip's label, or by the name that the kernel has for a line.
 
-Facts are from the sources named with each board. What is known from second hand only is marked **unverified**. No board was
-tried by hand with this table, unless the sections below say so.
+Facts are from the sources named with each board. What is known from second hand only is marked **unverified**. The
+tables were checked against each other and against their sources. Raspberry Pi 3 was tried on an emulated one with the
+kernel's own drivers ([tests/hil](../../tests/hil/README.md)); no table was tried on a board by hand.
 
-PWM is offered on a pin only if the device tree leads the channel there (on a Raspberry Pi: `dtoverlay=pwm` or `pwm-2chan` in
-config.txt); elsewhere software makes the wave.
+A pin that can carry hardware PWM does so only if the device tree leads the channel there (on a Raspberry Pi:
+`dtoverlay=pwm` or `pwm-2chan` in config.txt); elsewhere software makes the wave.
 """
 
 
