@@ -6,6 +6,7 @@ import fcntl
 import os
 import struct
 import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +45,8 @@ class SerialStream(DescriptorStream):
     def close(self) -> None:
         """Close at once, dropping what the wire has not taken."""
         if self._unsent():
-            termios.tcflush(self.fileno(), termios.TCOFLUSH)
+            with suppress(termios.error):  # gone meanwhile
+                termios.tcflush(self.fileno(), termios.TCOFLUSH)
         super().close()
 
     def _unsent(self) -> int:

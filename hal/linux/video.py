@@ -108,9 +108,12 @@ class LinuxVideo:
         """Wait for the next frame; older ones that have arrived meanwhile are skipped."""
         await trio.lowlevel.checkpoint()
         before = self.frames
-        while self.frames == before:
-            if not self._take():
-                await trio.lowlevel.wait_readable(self._device.fd)
+        while True:
+            while self._take():
+                pass
+            if self.frames != before:
+                return
+            await trio.lowlevel.wait_readable(self._device.fd)
 
     def _take(self) -> bool:
         """Take one filled buffer, if there is one."""

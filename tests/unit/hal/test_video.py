@@ -374,6 +374,16 @@ async def test_the_newest_frame_is_kept_and_the_others_go_back(start: Start) -> 
     assert (await video.still()) is not still
 
 
+async def test_frames_that_wait_are_skipped_for_the_newest(start: Start) -> None:
+    device, video = start(format="yuyv")
+    for left in (RED, BLUE, RED):
+        device.deliver(yuyv(left, RED, 320, 240))
+    device.deliver(yuyv(BLUE, BLUE, 320, 240))
+    await video.arrived()
+    assert video.frames == 4
+    assert near(picture((await video.still()).jpeg).getpixel((10, 10)), (0, 0, 255))
+
+
 async def test_a_damaged_frame_is_skipped(start: Start) -> None:
     device, video = start()
     device.deliver(b"damaged", v4l2.BUFFER_ERROR)
