@@ -28,7 +28,7 @@ class SpeedControl:
     """One motor. `step` once a beat, with the encoder's position.
 
     `starved` is for how many seconds full power has brought not one tick, `runaway` for how many the shaft has turned
-    against full power.
+    against full power, `hunting` for how many it has been about to rest at its place.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SpeedControl:
 
     def begin(self, position: float) -> None:
         """Start from here, at rest."""
-        self.starved = self.runaway = 0.0
+        self.starved = self.runaway = self.hunting = 0.0
         self._reference = Motion(position)
         self._last = position
         self._speed = self._error = self._nudge = 0.0
@@ -58,7 +58,7 @@ class SpeedControl:
 
     def to_speed(self, position: float, speed: float, dt: float) -> float:
         """Power for the next beat of `dt` seconds on the way to `speed`."""
-        self._nudge = 0.0
+        self._nudge = self.hunting = 0.0
         self._reference = at_speed(self._held(position), speed, self._acceleration, dt)
         return self._power(position, dt)
 
@@ -71,6 +71,7 @@ class SpeedControl:
         self._still = 0.0 if moved else self._still + dt
         if there and self._still > REST_TIME:
             return None
+        self.hunting = self.hunting + dt if landing else 0.0
         if not landing:
             self._nudge, self._side, self._gentle = 0.0, 0.0, 1.0
         elif there:

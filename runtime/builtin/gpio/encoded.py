@@ -17,6 +17,7 @@ from runtime.builtin.gpio.pursuit import Goal, Pursuit
 from runtime.components.encoder import Encoder, PositionType
 from schema.errors import ErrorKind, MachineError
 
+HUNTING: Final = 30.0  # seconds of trying to rest at a place; against much friction it takes half of that
 RUNAWAY: Final = 1.0  # seconds of turning against full power; reversing a spinning motor takes less
 
 
@@ -99,6 +100,12 @@ class EncodedDrive:
                 f"{self._name}: {self._encoder.name} counts against the power",
                 kind=ErrorKind.PRECONDITION,
                 remedy="exchange pins a and b of the encoder, or of the motor",
+            )
+        if control.hunting > HUNTING:
+            raise MachineError(
+                f"{self._name} does not come to rest at its place",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="see what turns the shaft while it should rest, or lower control_parameters.i",
             )
         await self._bridge.set(power)
         return False

@@ -143,6 +143,18 @@ def test_an_encoder_that_counts_backwards_is_told(to_place: bool) -> None:
     raise AssertionError("it never said so")
 
 
+def test_a_load_that_turns_the_shaft_back_is_told() -> None:
+    plant = Plant(tau=0.05)
+    made = control(plant)
+    for _ in range(3000):
+        power = made.to_place(plant.seen, 1.0, 1.0, DT)
+        assert power is not None
+        plant.run(power - 0.3, DT)
+        if made.hunting > 10:
+            return
+    raise AssertionError("it never said so")
+
+
 def test_a_slow_healthy_motor_is_neither() -> None:
     plant = Plant(ticks=20)
     made = control(plant)
