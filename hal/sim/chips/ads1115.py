@@ -21,6 +21,7 @@ class Ads1115Target(WideRegisters):
     def __init__(self, *, bits: int = 16, clock: Callable[[], float] = trio.current_time) -> None:
         self.volts = [0.0, 0.0, 0.0, 0.0]
         self.bits = bits
+        self.slowness = 1.0  # 0.9 to 1.1 by the data sheet ("data rate variation"); more is a broken one
         self._clock = clock
         self.power_cycle()
 
@@ -32,8 +33,9 @@ class Ads1115Target(WideRegisters):
         self._thresholds = {2: 0x8000, 3: 0x7FFF if self.bits == 16 else 0x7FF0}
         self._done: float | None = None  # when the conversion under way ends
 
-    def _period(self) -> float:
-        return 1 / RATES[self.bits][self._config >> 5 & 7]
+    def period(self) -> float:
+        """Seconds that a conversion takes with the data rate that is set."""
+        return self.slowness / RATES[self.bits][self._config >> 5 & 7]
 
     def _convert(self) -> None:
         """Let conversions that have ended by now leave their result."""
@@ -41,7 +43,7 @@ class Ads1115Target(WideRegisters):
         if self._done is None or now < self._done:
             return
         continuous = not self._config & 0x0100
-        self._done = now + self._period() if continuous else None
+        self._done = now + self.period() if continuous else None
         positive, negative = PAIRS[self._config >> 12 & 7]
         volts = self.volts[positive] - (0.0 if negative is None else self.volts[negative])
         most = 1 << (self.bits - 1)
@@ -71,8 +73,8 @@ class Ads1115Target(WideRegisters):
         was_continuous = not self._config & 0x0100
         self._config = word & 0x7FFF
         if not word & 0x0100:
-            self._done = self._clock() + self._period()
+            self._done = self._clock() + self.period()
         elif was_continuous:
             self._done = None  # OS counts in power-down only, so this starts nothing
         elif word & 0x8000 and self._done is None:
-            self._done = self._clock() + self._period()
+            self._done = self._clock() + self.period()

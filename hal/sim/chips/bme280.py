@@ -35,6 +35,7 @@ class Bme280Target(ByteRegisters):
         self.pressure_pa = pressure_pa
         self.relative_humidity_pct = relative_humidity_pct
         self.humid = humid
+        self.slowness = 1.0  # up to 1.15 by the data sheet; more is a broken one
         self._clock = clock
         self.power_cycle()
 
@@ -76,7 +77,7 @@ class Bme280Target(ByteRegisters):
             self._measure()
             self._memory[0xF4] = value
             self._ctrl_hum = self._memory[0xF2]
-            self._done = self._clock() + self._duration() if value & 3 else None
+            self._done = self._clock() + self.duration() if value & 3 else None
         elif pointer == 0xF5:
             self._memory[0xF5] = value & 0xFD
 
@@ -91,17 +92,17 @@ class Bme280Target(ByteRegisters):
         control = self._memory[0xF4]
         return SAMPLES[control >> 5], SAMPLES[control >> 2 & 7], SAMPLES[self._ctrl_hum] if self.humid else 0
 
-    def _duration(self) -> float:
-        """Typical time of a measurement in seconds (section 9.1)."""
+    def duration(self) -> float:
+        """Seconds of a measurement with the settings that are set, typically (section 9.1)."""
         t, p, h = self._samples()
-        return (1 + 2 * t + (2 * p + 0.5 if p else 0) + (2 * h + 0.5 if h else 0)) / 1000
+        return self.slowness * (1 + 2 * t + (2 * p + 0.5 if p else 0) + (2 * h + 0.5 if h else 0)) / 1000
 
     def _measure(self) -> None:
         if self._done is None or self._clock() < self._done:
             return
         mode = self._memory[0xF4] & 3
         if mode == 3:
-            self._done = self._clock() + self._duration()
+            self._done = self._clock() + self.duration()
         else:
             self._done = None
             self._memory[0xF4] &= ~3

@@ -34,6 +34,7 @@ class _Ina(WideRegisters):
         self.volts = volts
         self.amperes = amperes
         self.shunt_ohms = shunt_ohms
+        self.slowness = 1.0  # up to 1.1 by the data sheets
         self._clock = clock
         self.power_cycle()
 
@@ -42,10 +43,10 @@ class _Ina(WideRegisters):
         self.pointer = 0
         self._words = {0: self.RESET, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0}
         self._overflow = False
-        self._ready = self._clock() + self._cycle()
+        self._ready = self._clock() + self.cycle()
 
-    def _cycle(self) -> float:
-        """Seconds from one result to the next."""
+    def cycle(self) -> float:
+        """Seconds from one result to the next with the settings that are set."""
         raise NotImplementedError
 
     def _measure(self) -> None:
@@ -67,7 +68,7 @@ class _Ina(WideRegisters):
             self.power_cycle()
         elif pointer == 0:
             self._words[0] = self._configuration(word)
-            self._ready = self._clock() + self._cycle()
+            self._ready = self._clock() + self.cycle()
         elif pointer == 5:
             self._words[5] = self._calibration(word)
 
@@ -98,8 +99,9 @@ class Ina219Target(_Ina):
     def _calibration(self, word: int) -> int:
         return word & 0xFFFE
 
-    def _cycle(self) -> float:
-        return sum(
+    def cycle(self) -> float:
+        """Shunt and bus, one after the other."""
+        return self.slowness * sum(
             TIME_219[bits & 3] if bits < 8 else SAMPLES_219[bits] * 532e-6
             for bits in (self._words[0] >> 7 & 15, self._words[0] >> 3 & 15)
         )
@@ -139,9 +141,10 @@ class Ina226Target(_Ina):
     def _calibration(self, word: int) -> int:
         return word & 0x7FFF
 
-    def _cycle(self) -> float:
+    def cycle(self) -> float:
+        """Shunt and bus, one after the other."""
         config = self._words[0]
-        return SAMPLES_226[config >> 9 & 7] * (TIME_226[config >> 6 & 7] + TIME_226[config >> 3 & 7])
+        return self.slowness * SAMPLES_226[config >> 9 & 7] * (TIME_226[config >> 6 & 7] + TIME_226[config >> 3 & 7])
 
     def _measure(self) -> None:
         shunt = max(-32768, min(32767, round(self.amperes * self.shunt_ohms / 2.5e-6)))

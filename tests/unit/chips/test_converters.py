@@ -84,6 +84,19 @@ async def test_a_conversion_takes_its_time_and_no_longer(autojump_clock: MockClo
     assert 1 / 8 <= trio.current_time() - began < 0.14
 
 
+@pytest.mark.parametrize(
+    ("name", "rate"), [(name, rate) for name, model in ads1115.MODELS.items() for rate in model.rates]
+)
+async def test_every_rate_is_what_it_is_called(autojump_clock: MockClock, name: str, rate: int) -> None:
+    model = ads1115.MODELS[name]
+    target = Ads1115Target(bits=model.bits)
+    target.volts[0] = 1.0
+    chip = ads1115.Ads1115(registers_of(0x48, target), model, 4.096, rate)
+    target.slowness = 1.1  # SBAS444D, section 7.5: the slowest there are
+    assert await chip.volts(0) == pytest.approx(1.0, abs=1e-3)
+    assert target.period() == pytest.approx(1.1 / rate)
+
+
 @pytest.mark.parametrize("chip", ["ads1115", "ads1015"])
 async def test_readings_of_an_ads(autojump_clock: MockClock, chip: str) -> None:
     target = Ads1115Target(bits=16 if chip == "ads1115" else 12)
@@ -154,7 +167,7 @@ async def test_a_chip_that_loses_power_during_a_conversion_is_an_error(autojump_
 
 async def test_a_conversion_that_never_ends(autojump_clock: MockClock) -> None:
     target = Ads1115Target()
-    target._period = lambda: 100.0  # type: ignore[method-assign]
+    target.slowness = 1e6
     with pytest.raises(HalError, match="does not finish a conversion") as caught:
         await ads1115.read_channel(registers_of(0x48, target), 0, 4.096, 860, ads1115.MODELS["ads1115"])
     assert caught.value.fault is Fault.TIMEOUT

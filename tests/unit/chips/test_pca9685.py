@@ -214,6 +214,27 @@ async def test_whatever_fails_at_the_start_no_output_is_on(autojump_clock: MockC
     assert [target.duty(n) for n in range(16)] == [0.0] * 16
 
 
+@pytest.mark.parametrize("inverted", [False, True])
+@pytest.mark.parametrize("open_drain", [False, True])
+async def test_the_outputs_are_built_as_configured(autojump_clock: MockClock, inverted: bool, open_drain: bool) -> None:
+    target = Pca9685Target()
+    attributes = {"inverted": inverted, "open_drain": open_drain}
+    async with driving("board", "pca9685", 0x40, target, **attributes) as driven:
+        # Table 6: INVRT is bit 4, OUTDRV (totem pole) bit 2.
+        assert target.load(1) == (0x10 if inverted else 0) | (0 if open_drain else 0x04)
+        assert target.level(0) == (1.0 if inverted else 0.0)
+        await driven.call("set_pwm", pin="0", duty_cycle_pct=0.25)
+        assert target.level(0) == (0.75 if inverted else 0.25)
+
+
+async def test_the_pin_oe_switches_all_outputs_off(autojump_clock: MockClock) -> None:
+    target = Pca9685Target()
+    async with driving("board", "pca9685", 0x40, target) as driven:
+        await driven.call("set_gpio", pin="0", high=True)
+        target.enabled = False
+        assert target.level(0) == 0.0
+
+
 def test_the_plants_pointer_stays_without_auto_increment() -> None:
     async def look() -> tuple[bytes, bytes]:
         target = Pca9685Target()

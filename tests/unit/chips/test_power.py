@@ -90,6 +90,25 @@ def test_it_says_what_flows(name: str, ohms: float, use: float, share: float, vo
     assert power == pytest.approx(abs(amperes) * volts, abs=noise * volts + abs(amperes) * model.bus_step + 25 * step)
 
 
+@pytest.mark.parametrize(
+    ("name", "samples"), [("ina219", n) for n in ina2xx.SAMPLES] + [("ina226", n) for n in ina2xx.AVERAGES]
+)
+async def test_every_number_of_samples_takes_its_time(autojump_clock: MockClock, name: str, samples: int) -> None:
+    one = 532e-6 if name == "ina219" else 1.1e-3  # SBOS448G, table 5; SBOS547A, table 7
+    if name == "ina219":
+        target: Ina219Target | Ina226Target = Ina219Target(5.0, 0.2)
+        chip: ina2xx.Ina2xx = Ina219(registers_of(0x40, target), 0.1, 0.8, samples)
+    else:
+        target = Ina226Target(5.0, 0.2)
+        chip = Ina226(registers_of(0x40, target), 0.1, 0.8, samples)
+    await chip.identify()
+    target.slowness = 1.0999
+    await chip.configure()
+    assert await chip.current() == pytest.approx(0.2, abs=1e-3), "converted with these settings"
+    assert target.cycle() == pytest.approx(2.2 * one * samples, rel=1e-3)
+    assert chip.conversion < target.cycle() * 1.05
+
+
 @pytest.mark.parametrize("model", ["ina219", "ina226"])
 async def test_readings(autojump_clock: MockClock, model: str) -> None:
     target = Ina219Target(12.0, 0.5) if model == "ina219" else Ina226Target(12.0, 0.5)

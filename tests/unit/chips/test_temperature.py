@@ -121,10 +121,13 @@ async def test_tmp102_reads_zero_until_its_first_conversion_so_the_driver_waits(
     assert trio.current_time() - started < 0.2
 
 
-@pytest.mark.parametrize("model", ["tmp102", "lm75"])
-async def test_readings(autojump_clock: MockClock, model: str) -> None:
-    target = Tmp102Target(23.4375) if model == "tmp102" else Lm75Target(23.5)
-    async with driving("sensor", model, 0x48, target) as driven:
+@pytest.mark.parametrize(
+    ("model", "chip"), [("tmp102", {}), ("lm75", {}), *(("lm75", {"chip": name}) for name in lm75.VARIANTS)]
+)
+async def test_readings(autojump_clock: MockClock, model: str, chip: dict[str, str]) -> None:
+    bits = lm75.VARIANTS[chip.get("chip", "lm75")].bits
+    target = Tmp102Target(23.4375) if model == "tmp102" else Lm75Target(23.5, bits=bits)
+    async with driving("sensor", model, 0x48, target, **chip) as driven:
         assert await driven.readings() == {"temperature_c": target.temperature_c}
         target.temperature_c = -40.0
         assert await driven.readings() == {"temperature_c": -40.0}
