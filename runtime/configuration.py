@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
@@ -27,6 +27,9 @@ from runtime.version import version
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
 from telemetry.log import Logs
+
+if TYPE_CHECKING:
+    from runtime.jobs.nodes import Jobs
 
 NODE: Final = f"{INTERNAL}configuration"
 SESSIONS: Final = f"{INTERNAL}sessions"
@@ -55,6 +58,7 @@ class Configuration:
         self._seen: bytes | None = None
         self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
         self._hotplug = Hotplug(machine)
+        self._jobs: Jobs | None = None
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._applied = False  # a document is in force
@@ -203,7 +207,17 @@ class Configuration:
             Node(HOTPLUG, self._hotplug.run, restart=Restart(intensity=1_000_000, max_delay=10.0)),
             self._serving.node(document),
             self.node(),
+            *self._job_nodes(document),
         ]
+
+    def _job_nodes(self, document: MachineDocument) -> list[Node]:
+        if not (document.jobs or self.machine.jobs):
+            return []
+        if self._jobs is None:
+            from runtime.jobs.nodes import Jobs  # with its libraries only on machines that have jobs
+
+            self._jobs = Jobs(self.machine, self._serving.router)
+        return self._jobs.nodes(document)
 
     async def _watch_settling(self) -> None:
         """Know when everything that a document asked for was tried once."""

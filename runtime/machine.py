@@ -19,15 +19,17 @@ from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, NodeStatus
 from runtime.host import ResourceHost
+from runtime.jobs.job import History
 from runtime.maintenance import Decision
 from runtime.operations import Operations
 from runtime.options import Options
 from runtime.reconfigure import Wanted
 from runtime.registry import Registry
 from runtime.sessions import Sessions
-from runtime.status import ConfigStatus, MachineState, MachineStatus, NodeView, ResourceStatus
+from runtime.status import ConfigStatus, JobStatus, MachineState, MachineStatus, NodeView, ResourceStatus
 from runtime.version import version
 from schema.errors import ErrorKind, MachineError
+from schema.jobs import Job
 from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
@@ -65,6 +67,7 @@ class Machine:
         self.sessions = Sessions(self._client_vanished)
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}
+        self.jobs: dict[str, History] = {}  # of each configured job, by name
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
         self.config = ConfigStatus(source=str(options.config), revision="", last_updated=None)
         self.state = MachineState.INITIALIZING
@@ -175,6 +178,21 @@ class Machine:
             operations=tuple(operation.status() for operation in self.operations.running()),
             addresses=self.addresses,
             secure=self.secure,
+            jobs=tuple(self._job(job) for job in self.document.jobs if job.name in self.jobs),
+        )
+
+    def _job(self, job: Job) -> JobStatus:
+        history = self.jobs[job.name]
+        return JobStatus(
+            name=job.name,
+            schedule=job.schedule,
+            resource=job.resource,
+            method=job.method,
+            running=history.running,
+            next_run=history.next_run,
+            succeeded=tuple(history.succeeded),
+            failed=tuple(history.failed),
+            last_error=history.last_error,
         )
 
     def _resource(
@@ -221,7 +239,7 @@ def reason_of(node: NodeStatus, wanted: Wanted | None = None) -> str:
     """Why a node is in its state, for people: the fault of its entry, or what the graph says without class names."""
     if wanted is not None and wanted.fault is not None:
         return str(wanted.fault)
-    return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ")
+    return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ").removeprefix("HalError: ")
 
 
 def _wall(since: float) -> datetime:

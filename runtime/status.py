@@ -93,6 +93,21 @@ class OperationStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job and how its newest runs went; times are when they began, oldest first."""
+
+    name: str
+    schedule: str
+    resource: str
+    method: str
+    running: bool
+    next_run: datetime | None  # of a cron schedule
+    succeeded: tuple[datetime, ...]
+    failed: tuple[datetime, ...]
+    last_error: str  # of the newest failure; empty without one
+
+
+@dataclass(frozen=True, slots=True)
 class MachineStatus:
     """Everything a person or a supervisor wants to know at a glance."""
 
@@ -108,3 +123,4 @@ class MachineStatus:
     operations: tuple[OperationStatus, ...]
     addresses: tuple[str, ...]  # where the RPC port listens: host:port
     secure: bool  # whether that port speaks TLS
+    jobs: tuple[JobStatus, ...] = ()  # in the order of the configuration

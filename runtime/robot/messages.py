@@ -196,9 +196,19 @@ class ConfigStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class JobStatus:
+    """When the newest runs of a job began."""
+
+    job_name: str
+    recent_successful_runs: list[datetime]
+    recent_failed_runs: list[datetime]
+
+
+@dataclass(frozen=True, slots=True)
 class GetMachineStatusResponse:
     """The machine at a glance."""
 
     resources: list[ResourceStatus]
     config: ConfigStatus
     state: MachineState
+    job_statuses: list[JobStatus] = field(default_factory=list)

@@ -60,6 +60,7 @@ class RobotService:
             ],
             config=m.ConfigStatus(status.config.revision, status.config.last_updated),
             state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,
+            job_statuses=[m.JobStatus(job.name, list(job.succeeded), list(job.failed)) for job in status.jobs],
         )
 
     async def get_version(self) -> m.GetVersionResponse:

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from hal.chips.chip import Chip
+from hal.errors import HalError
 from hal.ports.i2c import FIRST_ADDRESS, LAST_ADDRESS
 from hal.registers import Registers
 from runtime.resource import Attributes, Context, Resource, Started
@@ -60,9 +61,6 @@ class I2cDevice(Resource, Generic[ChipT]):
         """Every address it answers at."""
         return (self.attributes.address(),)
 
-    async def begin(self, chip: ChipT) -> None:
-        """After the chip was configured for the first time and before the model is ready."""
-
     async def release(self, chip: ChipT) -> None:
         """Before the model is gone: take outputs back. Shielded, and bounded by RELEASE_LIMIT."""
 
@@ -75,12 +73,21 @@ class I2cDevice(Resource, Generic[ChipT]):
                 await chip.identify()
                 try:
                     await self._configure()
-                    await self.begin(chip)
                     task_status.started()
                     await bus.lost()
                 finally:
-                    with trio.move_on_after(RELEASE_LIMIT, shield=True):
-                        await self.release(chip)
+                    await self._let_go(chip)
+
+    async def _let_go(self, chip: ChipT) -> None:
+        failed = "its bus does not answer"
+        with trio.move_on_after(RELEASE_LIMIT, shield=True) as limit:
+            try:
+                await self.release(chip)
+            except HalError as error:
+                failed = str(error)
+            else:
+                return
+        self.log.error("what the chip drives may still be on", reason=failed, waited=limit.cancelled_caught)
 
     async def get_status(self) -> Mapping[str, Any]:
         """Which chip answered, and where."""

@@ -1,0 +1,1 @@
+"""Jobs: methods of resources called by the clock."""
