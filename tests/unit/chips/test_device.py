@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from hal.sim.chips.bme280 import Bme280Target
@@ -117,11 +118,26 @@ async def test_a_board_on_a_hanging_bus_stops_within_its_limit(autojump_clock: M
     async with driving("board", "pca9685", 0x40, Pca9685Target()) as driven:
         driven.bus.stall()
         began = trio.current_time()
-        driven.memory.write({"components": []})
-        await trio.sleep(10)
-        await driven.settle()
+        with capture_logs() as logs:
+            driven.memory.write({"components": []})
+            await trio.sleep(10)
+            await driven.settle()
         assert not any(name.endswith("/it") for name in driven.memory.graph.snapshot().nodes)
         assert trio.current_time() - began <= 10
+        assert [e["event"] for e in logs if e["log_level"] == "error"] == ["what the chip drives may still be on"]
+
+
+async def test_a_board_that_cannot_be_switched_off_stops_and_says_so(autojump_clock: MockClock) -> None:
+    async with driving("board", "pca9685", 0x40, Pca9685Target()) as driven:
+        await driven.call("set_gpio", pin="0", high=True)
+        driven.bus.detach(0x40)
+        with capture_logs() as logs:
+            driven.memory.write({"components": []})
+            await trio.testing.wait_all_tasks_blocked()
+        said = [entry for entry in logs if entry["log_level"] == "error"]
+        assert [entry["event"] for entry in said] == ["what the chip drives may still be on"]
+        assert "i2c-1 address 0x40" in said[0]["reason"]
+        assert not any(name.endswith("/it") for name in driven.memory.graph.snapshot().nodes)
 
 
 async def test_changed_attributes_give_the_address_to_another(autojump_clock: MockClock) -> None:
