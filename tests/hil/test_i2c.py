@@ -309,7 +309,7 @@ async def test_permission_is_denied(guest: Guest, adapter: Adapter, record_recov
     await guest.run(f"chown root:root {adapter.bus}; chmod 600 {adapter.bus}")
     async with guest.server(thermometers(t=adapter.bus), user=USER[0]) as server, server.sdk() as sdk:
         seen = await refusal(sdk, f"{adapter.bus}: Permission denied: add the user to group i2c")
-        await guest.run(f"chmod 666 {adapter.bus}; udevadm trigger --action=change {adapter.bus}")
+        await guest.run(f"chmod 666 {adapter.bus}")  # by hand: no event says so
         record_recovery("I2C node without permission", await recovery(sdk), seen=seen)
 
 

@@ -252,7 +252,7 @@ async def test_permission_is_denied(guest: Guest, plant: Plant, record_recovery:
     await guest.run(f"chown root:root {node}; chmod 600 {node}")
     async with guest.server(meter(), user=USER[0]) as server, server.sdk() as sdk:
         seen = await refusal(sdk, f"({node}): Access denied (insufficient permissions): install the rules")
-        await guest.run(f"chmod 666 {node}; udevadm trigger --action=change {node}")
+        await guest.run(f"chmod 666 {node}")  # by hand: no event says so
         record_recovery("USB device without permission", await recovery(sdk), seen=seen)
 
 
