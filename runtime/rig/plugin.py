@@ -84,7 +84,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_STATE] = state
     # Ahead of the marker that pytest-trio puts on every async test in its automatic mode.
     item.add_marker(pytest.mark.trio(run=state.run), append=False)
-    state.journal.note(f"== {item.nodeid}")
+    state.run.begin.append(lambda: state.journal.note(f"== {item.nodeid}"))
 
 
 def _make_state(item: pytest.Item) -> TestState:

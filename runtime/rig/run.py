@@ -42,7 +42,8 @@ class Run:
         self._interrupt = trio.Event()
         self.signalled = 0
         self.wrong: list[str] = []
-        self.finish: list[Callable[[], None]] = []  # called when the event loop has ended
+        self.begin: list[Callable[[], None]] = []  # called before the event loop begins
+        self.finish: list[Callable[[], None]] = []  # called when it has ended
 
     def __call__(
         self,
@@ -55,6 +56,8 @@ class Run:
         __tracebackhide__ = True
         if clock is None and self._virtual:
             clock = trio.testing.MockClock(autojump_threshold=0)
+        for begin in self.begin:
+            begin()
         try:
             with self._signals():
                 return trio.run(self._main, function, clock=clock, instruments=instruments)

@@ -186,3 +186,20 @@ def test_a_machine_that_does_not_start_says_what_is_missing(project: Project) ->
     assert "rdk:component:switch/a is" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
     assert blocks(project.journal())["test_first"] == ["-- safe"]
+
+
+def test_a_test_that_never_began_is_not_in_the_journal(project: Project) -> None:
+    project.test("""
+        @pytest.fixture
+        def broken():
+            raise RuntimeError("as expected")
+
+        async def test_first(rig, broken):
+            pass
+
+        async def test_second(rig):
+            pass
+        """)
+    done = project.run()
+    assert "1 passed, 1 error" in done.stdout, done.stdout
+    assert blocks(project.journal()) == {"test_second": ["-- safe"]}
