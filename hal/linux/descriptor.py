@@ -73,10 +73,14 @@ class DescriptorStream(trio.abc.Stream):
 
     def close(self) -> None:
         """Close at once; whoever waits gets ClosedResourceError."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            trio.lowlevel.notify_closing(fd)
-            os.close(fd)
+        if self._fd >= 0:
+            os.close(self.detach())
+
+    def detach(self) -> int:
+        """Give the descriptor up without closing it; whoever waits gets ClosedResourceError."""
+        fd, self._fd = self._open_fd(), -1
+        trio.lowlevel.notify_closing(fd)
+        return fd
 
     async def aclose(self) -> None:
         """As `close`, then a checkpoint."""

@@ -7,6 +7,7 @@ import os
 import struct
 import termios
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +17,14 @@ from hal.errors import Fault, HalError
 from hal.linux.descriptor import DescriptorStream
 from hal.linux.serial_ports import ROOT, find_serial_port, identity_of, listed, serial_ports
 from hal.ports.serial import SerialIdentity, SerialSettings
+from hal.worker import BusWorker
 
 GROUP: Final = "dialout"  # whose members may use serial ports on Debian and its descendants
 USED: Final = "end the program, or remove the other resource of this machine, that uses it"
 LONGEST_DRAIN: Final = 1.0  # seconds that closing waits for the wire to take what was sent
+_SERIAL_STRUCT: Final = 128  # bytes; more than struct serial_struct of linux/serial.h has anywhere
+_CLOSING_WAIT: Final = 40  # offset of its closing_wait, in hundredths of a second
+_SHORTEST_WAIT: Final = 1
 _PARITY: Final = {"none": "N", "even": "E", "odd": "O"}
 _BITS_PER_BYTE: Final = 12  # at most: start, 8 data, parity, 2 stop
 
@@ -27,8 +32,8 @@ _BITS_PER_BYTE: Final = 12  # at most: start, 8 data, parity, 2 stop
 class SerialStream(DescriptorStream):
     """An open port. Closing it gives the wire the time it needs for what was sent, then drops what is still there.
 
-    Without that the kernel itself would wait, for up to 30 s and with the whole program, where flow control holds the
-    line (closing_wait in setserial(8)).
+    Without that the kernel itself would wait, for up to 30 s and with the whole program, where flow control or a device
+    that does not listen holds the line (closing_wait in setserial(8)).
     """
 
     def __init__(self, fd: int, name: str, baud: int) -> None:
@@ -36,17 +41,17 @@ class SerialStream(DescriptorStream):
         self._baud = baud
 
     async def aclose(self) -> None:
-        """Close after at most a second."""
-        if unsent := self._unsent():
-            with trio.CancelScope(shield=True):
+        """Close after at most some seconds; what still holds the line then is left to a thread of its own."""
+        with trio.CancelScope(shield=True):
+            if unsent := self._unsent():
                 await trio.sleep(min(LONGEST_DRAIN, unsent * _BITS_PER_BYTE / self._baud))
+            if self._would_wait():
+                await self._close_apart()
         await super().aclose()
 
     def close(self) -> None:
         """Close at once, dropping what the wire has not taken."""
-        if self._unsent():
-            with suppress(termios.error):  # gone meanwhile
-                termios.tcflush(self.fileno(), termios.TCOFLUSH)
+        self._would_wait()
         super().close()
 
     def _unsent(self) -> int:
@@ -57,6 +62,29 @@ class SerialStream(DescriptorStream):
         except OSError:  # gone
             return 0
         return int(count)
+
+    def _would_wait(self) -> bool:
+        """Drop what was not sent; whether the kernel insists on waiting for it nevertheless."""
+        if not self._unsent():
+            return False
+        with suppress(termios.error):  # gone meanwhile
+            termios.tcflush(self.fileno(), termios.TCOFLUSH)
+        if not self._unsent():
+            return False
+        # Some drivers (cdc_acm) cannot drop anything. Then the wait itself is shortened, if we may.
+        try:
+            settings = bytearray(fcntl.ioctl(self.fileno(), termios.TIOCGSERIAL, bytes(_SERIAL_STRUCT)))
+            struct.pack_into("@H", settings, _CLOSING_WAIT, _SHORTEST_WAIT)
+            fcntl.ioctl(self.fileno(), termios.TIOCSSERIAL, bytes(settings))
+        except OSError:
+            return True
+        return False
+
+    async def _close_apart(self) -> None:
+        worker = BusWorker(f"closing {self.name}")
+        with suppress(HalError):  # it takes longer; the kernel ends it after its own 30 s
+            async with worker.opened():
+                await worker.run(partial(os.close, self.detach()))
 
 
 def open_serial(port: str | SerialIdentity, settings: SerialSettings, root: Path = ROOT) -> trio.abc.Stream:

@@ -16,6 +16,7 @@ from viam.components.sensor import Sensor
 from viam.errors import ResourceNotFoundError
 
 from hal.nmea import sentence
+from rpc.api.client import ApiClient
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.sdk import Sdk
@@ -249,19 +250,48 @@ async def test_an_instrument_with_usb_of_its_own(guest: Guest, gadget: None, rec
         record_recovery("ACM device unplugged and back", time.monotonic() - start, seen=seen)
 
 
+OTHER = component("other", "sensor", "fake")
+
+
+async def hold_the_wire(client: ApiClient) -> str:
+    """Write until the device, which does not listen, takes nothing more."""
+
+    async def write() -> Any:
+        return await client.call(
+            "rdk:component:generic", "it", "do_command", command={"write": "x" * 50_000, "timeout_s": 2}
+        )
+
+    return await refusal(write, "takes no data")
+
+
 async def test_a_wire_that_takes_nothing_does_not_hold_the_machine_up(guest: Guest, gadget: None) -> None:
-    """Nobody reads at the far end, and the kernel would wait 30 s for that when the port is closed."""
-    async with machine(guest, ACM) as (server, sdk):
-        generic = Generic.from_robot(sdk.robot, "it")
-
-        async def write() -> Any:
-            return await sdk(generic.do_command({"write": "x" * 50_000, "timeout_s": 2}))
-
-        seen = await refusal(write, "takes no data")
+    """The kernel would wait 30 s for it when the port is closed."""
+    async with guest.server({"components": [ACM, OTHER]}) as server, server.client() as client:
+        await hold_the_wire(client)
         start = time.monotonic()
+        await server.write({"components": [OTHER]})
+        await server.wait_log("generic/it.*removed")
+        await client.call(SENSOR, "other", "get_readings")
         assert await server.stop() == 0
-        print(f"stopped in {time.monotonic() - start:.2f} s while {seen}")
+        print(f"closed and stopped in {time.monotonic() - start:.2f} s")
         assert time.monotonic() - start < 15
+
+
+async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: None) -> None:
+    """Without the right to change it the port is closed apart; everything else goes on meanwhile."""
+    await guest.run("chown hil /dev/ttyACM0")
+    async with guest.server({"components": [ACM, OTHER]}, user="hil") as server, server.client() as client:
+        await hold_the_wire(client)
+        await server.write({"components": [OTHER]})
+        slowest, end = 0.0, time.monotonic() + 5
+        while time.monotonic() < end:
+            start = time.monotonic()
+            with trio.fail_after(LIMIT):
+                await client.call(SENSOR, "other", "get_readings")
+            slowest = max(slowest, time.monotonic() - start)
+        print(f"the slowest call while the port is being closed: {slowest:.3f} s")
+        assert slowest < 3
+        await guest.run(f"echo > {UDC}")  # which frees the wire
 
 
 async def test_a_satellite_receiver(guest: Guest, record_recovery: Recorder) -> None:

@@ -133,6 +133,8 @@ async def test_closing_gives_the_wire_the_time_it_needs_and_no_more() -> None:
                 await port.aclose()
             assert least <= trio.current_time() - start < most
             assert port.fileno() == -1
+            with pytest.raises(HalError):  # it is really closed
+                await line.far.receive_some()
 
 
 # ---- by identity: a tree as sysfs and udev make it
