@@ -36,7 +36,7 @@ async def digital_input(line: Line, settings: InputSettings) -> AsyncIterator[Di
         request.fd,
         request.read_edge_events,
         lambda event: event.event_type is _RISING,
-        lambda: request.get_value(line.offset),
+        lambda: request.get_value(line.offset) is Value.ACTIVE,
         str(line),
     )
     try:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import trio
 
 from hal.errors import HalError
+from hal.linux.alternation import Alternation
 from hal.linux.clock import trio_offset
 from hal.linux.inotify import Inotify
 from hal.ports.digital import Edge
@@ -59,8 +60,8 @@ class EdgeSource:
     """The descriptor of a request whose edges somebody listens to.
 
     `read` returns at least one event of a readable descriptor or raises OSError; `rising` tells its direction;
-    `probe` raises OSError if the chip is gone. Kernels before 6.6 do not tell that on the descriptor, so the folder
-    of the chip's device is watched, too.
+    `level` reads the line, or raises OSError if the chip is gone. Kernels before 6.6 do not tell that on the
+    descriptor, so the folder of the chip's device is watched, too.
     """
 
     def __init__(
@@ -68,14 +69,14 @@ class EdgeSource:
         fd: int,
         read: Callable[[], Sequence[KernelEdge]],
         rising: Callable[[KernelEdge], bool],
-        probe: Callable[[], object],
+        level: Callable[[], bool],
         what: str,
         folder: Path = DEV,
     ) -> None:
         self._fd = fd
         self._read = read
         self._rising = rising
-        self._probe = probe
+        self._level = level
         self._what = what
         self._folder = folder
         self._listeners: list[Listener] = []
@@ -83,6 +84,7 @@ class EdgeSource:
         self._seen = 0  # the kernel's number of the last event, from 1 on since the request
         self._offset = 0.0
         self._failure: OSError | None = None
+        self._alternation = Alternation(False)
         self._inotify: Inotify | None = None
         self._both: select.epoll | None = None
 
@@ -93,7 +95,7 @@ class EdgeSource:
 
     @contextmanager
     def listener(self) -> Iterator[Listener]:
-        """Give edges to one more listener, from now on."""
+        """Give edges to one more listener, from now on. HalError if the chip is gone."""
         listener = Listener(self)
         if not self._listeners:
             self._open()
@@ -107,6 +109,10 @@ class EdgeSource:
 
     def _open(self) -> None:
         self._offset = trio_offset()
+        try:
+            self._alternation = Alternation(self._level())
+        except OSError as error:
+            raise HalError.of(error, self._what) from error
         self._inotify = Inotify()
         self._inotify.watch({self._folder})
         self._both = select.epoll()
@@ -139,7 +145,7 @@ class EdgeSource:
                     self._distribute(self._read())
                 else:
                     self._inotify.drain()
-                    self._probe()
+                    self._level()
             except OSError as error:
                 self._failure = error  # for the other listeners, too: the notice is used up
                 raise HalError.of(error, self._what) from error
@@ -148,8 +154,9 @@ class EdgeSource:
         for event in events:
             lost = max(0, event.line_seqno - self._seen - 1)
             self._seen = event.line_seqno
-            edge = Edge(self._rising(event), event.timestamp_ns / 1e9 + self._offset)
+            edges = self._alternation.edges(self._rising(event), lost)
             for listener in self._listeners:
                 listener.dropped += lost
                 if event.timestamp_ns >= listener.since:
-                    listener.put(edge)
+                    for high in edges:
+                        listener.put(Edge(high, event.timestamp_ns / 1e9 + self._offset))

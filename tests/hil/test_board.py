@@ -87,6 +87,32 @@ async def answers(call: Callable[[], Awaitable[object]], limit: float = LIMIT) -
                 await trio.sleep(0.02)  # between two questions; each is a round trip to the guest
 
 
+async def test_the_kernel_module_is_removed_and_back(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    """First of all: in this kernel (6.1) a line that is released after its chip has gone keeps the module for ever."""
+    bank = await plant.gpio()
+    config = document(outputs=["rig:4"])
+    async with guest.server(config) as server, server.sdk() as sdk:
+        board = Handle(sdk)
+        await board.set("rig:4", True)
+        assert "in use" in (await guest.run("rmmod gpio_sim", check=False)).output
+        assert await board.get("rig:4") is True, "the kernel keeps a module whose lines are in use"
+        await server.write({"components": []})
+        await bank.wait_event(4, "released")
+        await bank.drop()
+        await guest.run("rmmod gpio_sim")
+        await server.write(config)
+        await _said(server, "no GPIO chip rig; there is none at all")
+        await guest.run("modprobe gpio-sim")
+        start = time.monotonic()
+        bank = await plant.gpio()
+        await answers(lambda: board.get("rig:4"))
+        taken = time.monotonic() - start
+        assert await board.get("rig:4") is False, "safe again"
+        await board.set("rig:4", True)
+        assert await bank.value(4) is True
+        record_recovery("kernel module of the GPIO chip removed and back", taken, seen=_reason(server, "none at all"))
+
+
 async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(names={7: "LAMP"})
     adapter = await plant.i2c_adapter()
@@ -188,10 +214,13 @@ async def test_a_user_without_rights(guest: Guest, plant: Plant, record_recovery
     await guest.run(f"chgrp root {bank.path}; chmod 600 {bank.path}")
     async with guest.server(document(digital_interrupts=[DOOR]), user="hil") as server:
         await _said(server, "group gpio")
+        start = time.monotonic()
         await guest.run(f"chmod 666 {bank.path}")  # the kernel tells nobody; the next attempt finds it
+        await _said(server, r"\sready")
+        taken = time.monotonic() - start
         async with server.sdk() as sdk:
             board = Handle(sdk)
-            taken = await answers(lambda: board.count("door"))
+            assert await board.count("door") == 0
             await board.set("rig:4", True)
             assert await bank.value(4) is True
         record_recovery("GPIO permission denied, then given", taken, seen=_reason(server, "group gpio"))
@@ -235,27 +264,6 @@ async def test_a_chip_that_vanishes_under_load_and_comes_back(
         await bank.pull(3, True)
         assert await board.count("door") == 1
         record_recovery("GPIO chip gone under load and back", taken, seen=errors[0])
-
-
-async def test_the_kernel_module_is_removed_and_back(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
-    bank = await plant.gpio()
-    async with guest.server(document(digital_interrupts=[DOOR], outputs=["rig:4"])) as server, server.sdk() as sdk:
-        board = Handle(sdk)
-        await board.set("rig:4", True)
-        await bank.drop()
-        with trio.fail_after(LIMIT):  # in use until the server has let go
-            await guest.run("until rmmod gpio_sim; do sleep 0.05; done 2>/dev/null")
-        with pytest.raises(GRPCError) as caught:
-            await board.get("rig:4")
-        await guest.run("modprobe gpio-sim")
-        start = time.monotonic()
-        bank = await plant.gpio()
-        await answers(lambda: board.get("rig:4"))
-        taken = time.monotonic() - start
-        assert await board.get("rig:4") is False, "safe again"
-        await board.set("rig:4", True)
-        assert await bank.value(4) is True
-        record_recovery("kernel module of the GPIO chip removed and back", taken, seen=str(caught.value.message))
 
 
 async def test_killed_while_outputs_are_high(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
@@ -302,12 +310,23 @@ async def test_edges_under_load_are_all_counted(guest: Guest, plant: Plant) -> N
             await bank.quadrature(3, 27, 2000, 500)
             nursery.cancel_scope.cancel()
         taken = time.monotonic() - start
-        await guest.run("true")  # what the plant did last has been handled by now
-        count = await board.count("door")
+        count = await _counted(board, "door", 500)
         dropped = (await board.status()).get("dropped_edges", {})
         print(f"1000 edges on the line in {taken:.1f} s under load: {count} rising ones counted, dropped {dropped}")
         assert count == 500
         assert not dropped
+
+
+async def _counted(board: Handle, name: str, count: int) -> int:
+    """The count of an interrupt, when it has become what it should be, or has not in time."""
+    found = 0
+    with trio.move_on_after(LIMIT / 2):
+        while True:
+            found = await board.count(name)
+            if found >= count:
+                break
+            await trio.sleep(0.2)
+    return found
 
 
 async def _said(server: Server, words: str) -> None:

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from hal.errors import Fault, HalError
 from hal.linux import gpio_edges
+from hal.linux.alternation import Alternation
 from hal.linux.gpio_chips import find_chip
 from hal.linux.gpio_edges import EDGE_BUFFER, EdgeSource, Listener
 from hal.linux.hardware import LinuxHardware
@@ -41,7 +44,8 @@ class Kernel:
         self.events: list[Event] = []
         self.number = 0
         self.gone = False
-        self.source = EdgeSource(self.out, self.read, lambda event: event.rising, self.probe, "chip line 3", folder)
+        self.high = False  # before anything happens
+        self.source = EdgeSource(self.out, self.read, lambda event: event.rising, self.level, "chip line 3", folder)
 
     def edge(self, rising: bool, *, lost: int = 0, age: float = 0.0) -> None:
         """An edge that happened `age` seconds ago, after `lost` others that did not fit the kernel's buffer."""
@@ -56,9 +60,10 @@ class Kernel:
         events, self.events = self.events, []
         return events
 
-    def probe(self) -> None:
+    def level(self) -> bool:
         if self.gone:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        return self.high
 
     def close(self) -> None:
         self.source.close()
@@ -142,6 +147,7 @@ async def test_what_the_kernel_dropped_is_counted(kernel: Kernel) -> None:
         kernel.edge(True, lost=2)
         assert await take(listener, 3) == [True, False, True]
         assert listener.dropped == 9
+    kernel.high = True
     with kernel.source.listener() as listener:
         kernel.edge(False)
         assert await take(listener, 1) == [False]
@@ -242,6 +248,51 @@ async def test_descriptors_are_given_back(kernel: Kernel) -> None:
 
 def test_the_kernels_buffer_is_the_most_it_gives() -> None:
     assert gpio_edges.KERNEL_BUFFER == 64 * 16
+
+
+# ---- pulses that are shorter than the kernel's look at them
+
+
+@given(st.booleans(), st.lists(st.sampled_from(["clean", "late", "masked", "edge"])))
+def test_short_pulses_are_whole(level: bool, happened: list[str]) -> None:
+    """`edge`: the line changes for long; otherwise it is away and back, seen in time, too late, or in one interrupt."""
+    alternation = Alternation(level)
+    edges: list[bool] = []
+    truth: list[bool] = []
+    for what in happened:
+        if what == "edge":
+            level = not level
+            reports = [level]
+            truth.append(level)
+        else:
+            reports = {"clean": [not level, level], "late": [level, level], "masked": [level]}[what]
+            truth += [not level, level]
+        for report in reports:
+            edges += alternation.edges(report, 0)
+        if what == "masked":
+            alternation = Alternation(level)  # nothing else is still to come
+    assert edges == truth
+
+
+@given(st.booleans(), st.lists(st.tuples(st.booleans(), st.integers(0, 2))))
+def test_whatever_the_kernel_reports_edges_alternate_and_end_at_its_level(
+    level: bool, reports: list[tuple[bool, int]]
+) -> None:
+    alternation = Alternation(level)
+    for high, lost in reports:
+        for edge in alternation.edges(high, lost):
+            assert edge != level or lost
+            level = edge
+        assert level is high
+
+
+async def test_a_pulse_that_was_reported_late_is_a_pulse(kernel: Kernel) -> None:
+    with kernel.source.listener() as listener:
+        kernel.edge(False)
+        kernel.edge(False)
+        kernel.edge(True)
+        assert await take(listener, 3) == [True, False, True]
+        assert listener.dropped == 0
 
 
 # ---- chips
