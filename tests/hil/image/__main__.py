@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 
@@ -17,16 +18,20 @@ import trio
 from tests.hil.image.contents import HOST_TOOLS
 from tests.hil.image.disk import make_disk, make_initrd
 from tests.hil.image.kernel import Kernel, build_kernel, install_modules, newest_kernel
-from tests.hil.image.places import BUILD, IMAGE, WORK, built_from, inputs_digest
+from tests.hil.image.places import BUILD, IMAGE, WORK, built_from, inputs_digest, qemu_version
 from tests.hil.image.rootfs import TREE, check_python, complete_tree, install_debian, install_wheels
 from tests.hil.image.state import save_state
 from tests.hil.image.steps import BuildError, command, install_host_tools, step
 
 
-def prepare_host() -> None:
-    """Install what is missing here; BuildError where that cannot be."""
+def check_platform() -> None:
+    """BuildError where nothing can be built."""
     if platform.machine() != "x86_64" or shutil.which("apt-get") is None:
         raise BuildError(f"the guest is built on Debian for amd64 only; this is {platform.platform()}")
+
+
+def prepare_host() -> None:
+    """Install what is missing here; BuildError where that cannot be."""
     missing = {tool: package for tool, package in HOST_TOOLS.items() if shutil.which(tool) is None}
     if os.geteuid() != 0:
         raise BuildError("building the guest's file system needs root: sudo make hil")
@@ -56,34 +61,42 @@ async def build(kernel: Kernel) -> None:
         await make_disk(TREE, new / "root.ext4")
     async with step("guest started once, its state saved"):
         await save_state(new)
-    (new / "inputs.json").write_text(json.dumps({"files": inputs_digest(), "kernel": _kernel_id(kernel)}))
+    (new / "inputs.json").write_text(json.dumps(_inputs(kernel)))
     new.rename(IMAGE)
     shutil.rmtree(WORK)
 
 
-def _kernel_id(kernel: Kernel) -> str:
-    return f"{kernel.image} {kernel.version}"
+def _inputs(kernel: Kernel) -> dict[str, str]:
+    return {"files": inputs_digest(), "kernel": f"{kernel.image} {kernel.version}", "qemu": qemu_version()}
+
+
+def hand_over() -> None:
+    """Give what was built to the user for whom root built it."""
+    if "SUDO_UID" in os.environ:
+        subprocess.run(["chown", "-R", f"{os.environ['SUDO_UID']}:{os.environ['SUDO_GID']}", str(BUILD)], check=True)
 
 
 async def main() -> None:
     """Build, or see that nothing is to be done."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    prepare_host()
+    check_platform()
     try:
         kernel = await newest_kernel()
     except BuildError:
         print("    looking for packages", flush=True)
         await command("apt-get", "update", "-qq")
         kernel = await newest_kernel()
-    if built_from() == {"files": inputs_digest(), "kernel": _kernel_id(kernel)}:
+    if built_from() == _inputs(kernel):
         print(f"The guest image in {BUILD} is up to date.")
         return
+    prepare_host()
     print(f"Building the guest image in {BUILD} ({kernel.image}); about a minute.", flush=True)
     start = time.monotonic()
     try:
         await build(kernel)
     except* BuildError as errors:
         raise errors.exceptions[0] from None
+    hand_over()
     print(f"Built in {time.monotonic() - start:.0f} s.")
 
 

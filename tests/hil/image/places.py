@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,15 @@ def inputs_digest() -> str:
     return digest.hexdigest()
 
 
+def qemu_version() -> str:
+    """Which QEMU is here: a state that one has saved is not promised to be read by another."""
+    try:
+        said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""
+    return said.partition("\n")[0]
+
+
 def built_from() -> dict[str, str]:
     """What the image here was built from; empty if there is none."""
     try:
@@ -41,4 +51,6 @@ def why_not_ready() -> str:
         return f"there is no guest image in {BUILD}: run `make hil`"
     if built.get("files") != inputs_digest():
         return f"the guest image in {BUILD} is older than what it is built from: run `make hil`"
+    if built.get("qemu") != qemu_version():
+        return f"the guest in {BUILD} was saved by another QEMU: run `make hil`"
     return ""

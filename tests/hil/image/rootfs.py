@@ -93,10 +93,10 @@ async def install_wheels() -> None:
     """Install the locked packages into a folder, with their digests checked, and compile them."""
     shutil.rmtree(WHEELS, ignore_errors=True)
     async with step("Python packages of requirements/test.lock"):
-        pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
         await command(
-            *(*pip, "install", "--target", WHEELS, "--no-compile", "--require-hashes", "--only-binary=:all:"),
-            *("-r", ROOT / "requirements" / "test.lock"),
+            *(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"),
+            *("--target", str(WHEELS), "--no-compile", "--require-hashes", "--only-binary=:all:"),
+            *("-r", str(ROOT / "requirements" / "test.lock")),
         )
     async with step("Python packages compiled"):
         env = {"PYTHONDONTWRITEBYTECODE": ""}

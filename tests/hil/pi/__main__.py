@@ -15,7 +15,7 @@ from pathlib import Path
 
 import trio
 
-from tests.hil.image.__main__ import prepare_host
+from tests.hil.image.__main__ import check_platform, prepare_host
 from tests.hil.image.places import BUILD, ROOT
 from tests.hil.image.rootfs import suite
 from tests.hil.image.steps import BuildError, command, shell, step
@@ -142,6 +142,7 @@ async def main() -> None:
     if built_from() == inputs_digest():
         print(f"The emulated Raspberry Pi in {BUILD} is up to date.")
         return
+    check_platform()
     prepare_host()
     print("Building the emulated Raspberry Pi 3; about a minute.", flush=True)
     start = time.monotonic()

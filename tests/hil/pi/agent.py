@@ -15,8 +15,11 @@ PORT = "/dev/ttyS1"  # the other one belongs to the Bluetooth chip
 
 def main() -> None:
     """Raw bytes both ways, then serve for ever."""
-    descriptor = os.open(PORT, os.O_RDWR | os.O_NOCTTY)
+    descriptor = os.open(PORT, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     tty.setraw(descriptor)
+    settings = termios.tcgetattr(descriptor)
+    settings[2] |= termios.CLOCAL  # it has no carrier to wait for
+    termios.tcsetattr(descriptor, termios.TCSANOW, settings)
     termios.tcflush(descriptor, termios.TCIOFLUSH)
     agent.PORT = PORT
     trio.run(agent.main)

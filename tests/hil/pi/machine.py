@@ -30,7 +30,7 @@ HELLO_PERIOD: Final = 3.0
 THERMOMETER: Final = 0x48
 GPIO_LEVELS: Final = 0x3F200034  # GPLEV0 (BCM2835 ARM Peripherals, section 6.1, at the BCM2837's base): pins 0 to 31
 LIBRARIES: Final = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
-KERNEL_LINE: Final = "earlycon=pl011,0x3f201000 keep_bootcon console=ttynull quiet nokaslr panic=-1"
+KERNEL_LINE: Final = "console=ttyAMA0,115200 quiet nokaslr panic=-1"
 
 
 class RaspberryPi(VirtualMachine):
