@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -335,5 +336,7 @@ async def _said(server: Server, words: str) -> None:
 
 
 def _reason(server: Server, words: str) -> str:
+    """The reason in the first line of the log that has these words."""
     line = next(line for line in server.log.splitlines() if words in line)
-    return line.partition("reason=")[2] or line
+    reason: str = json.loads("{" + line.partition("\t{")[2])["reason"]
+    return reason
