@@ -127,6 +127,7 @@ def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
     if not board.name.startswith("raspberry-pi") or not (root / "proc/device-tree").exists():
         return
     config = next((path for path in _CONFIG if (root / path).exists()), _CONFIG[0])
+    settings = config_settings(text(root / config))
     uart = next(iter(board.serial.items()), ("", ""))
     offers = (
         ("I2C1 (pins 3 and 5)", board.i2c.get("I2C1", ""), "dtparam=i2c_arm=on"),
@@ -134,33 +135,41 @@ def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
         (f"{uart[0]} (pins 8 and 10)", uart[1], "dtparam=uart0=on" if uart[0] == "UART0" else "enable_uart=1"),
     )
     for title, path, line in offers:
-        if path and not (root / path.lstrip("/")).exists():
-            said = (
-                "it is switched off"
-                if line not in text(root / config)
-                else f"it is on in /{config} since the last start"
-            )
-            remedy = (
-                "reboot"
-                if line in text(root / config)
-                else f"add {line} to /{config} (or use raspi-config), and reboot"
-            )
-            yield Problem(title, f"{said}: there is no {path}", remedy, hint=True)
+        known = (root / "sys/bus/i2c/devices" / Path(path).name).exists()  # then only its node is missing
+        if not path or known or (root / path.lstrip("/")).exists():
+            continue
+        if line in settings:
+            reason, remedy = f"it was switched on in /{config} after the last start", "reboot"
+        else:
+            reason, remedy = "it is switched off", f"add {line} to /{config} (or use raspi-config), and reboot"
+        yield Problem(title, f"{reason}: there is no {path}", remedy, hint=True)
+
+
+def config_settings(config: str) -> frozenset[str]:
+    """What a Raspberry Pi's config.txt says, comments left out: `dtparam=spi=on`, one for each parameter of a line."""
+    found: set[str] = set()
+    for line in config.splitlines():
+        key, _, value = line.partition("#")[0].strip().partition("=")
+        if key in ("dtparam", "dtoverlay"):
+            found.update(f"{key}={one.strip()}".replace("=i2c=", "=i2c_arm=") for one in value.split(","))
+        elif key:
+            found.add(f"{key}={value}")
+    return frozenset(found)
 
 
 def _grabbers(found: Inventory, root: Path) -> Iterator[Problem]:
-    pluggable = [port for port in found.serial if port.vendor]
     running = {text(process / "comm") for process in entries(root / "proc", "[0-9]*")}
     for program, reason in _GRABBERS.items():
         if program not in running:
             continue
         taken = [f"{usb.vendor}:{usb.product}" for usb in found.usb if (usb.vendor, usb.product) in _BRAILLE]
-        wrong = bool(taken) if program == "brltty" else False
+        wrong = program == "brltty" and bool(taken)
+        example = f"; {', '.join(taken)} is such a device" if wrong else ""
         yield Problem(
             program,
-            f"{reason}{f'; {chr(44).join(taken)} is such a device' if wrong else ''}",
+            f"{reason}{example}",
             f"sudo apt remove {program.lower()}, if you do not need it",
-            hint=not wrong or not (pluggable or taken),
+            hint=not wrong,
         )
 
 

@@ -11,7 +11,7 @@ from hal.boards.catalogue import named
 from hal.boards.definition import BoardDefinition
 from hal.inventory.access import User
 from hal.inventory.buses import i2c_adapters, spi_places
-from hal.inventory.checks import problems
+from hal.inventory.checks import config_settings, problems
 from hal.inventory.findings import Board, Inventory, Problem
 from hal.inventory.gpio import gpio_chips
 from hal.inventory.rules import INSTALLED, State, groups, shipped, state
@@ -113,7 +113,7 @@ def test_a_node_that_the_user_may_not_use(ready: Computer) -> None:
 
 def test_buses_of_a_raspberry_pi_that_are_switched_off(ready: Computer) -> None:
     ready.firmware("Raspberry Pi 4 Model B", "raspberrypi,4-model-b")
-    ready.write("boot/firmware/config.txt", "arm_64bit=1\ndtparam=spi=on\n")
+    ready.write("boot/firmware/config.txt", "arm_64bit=1\n#dtparam=i2c_arm=on\ndtparam=spi=on\n")
     wrong = check(ready, PI_4)
     i2c, spi, uart = (wrong[subject] for subject in wrong if "pins" in subject)
     assert i2c.subject == "I2C1 (pins 3 and 5)"
@@ -124,6 +124,19 @@ def test_buses_of_a_raspberry_pi_that_are_switched_off(ready: Computer) -> None:
     for node in ("i2c-1", "spidev0.0", "serial0"):
         ready.write(f"dev/{node}")
     assert not any("pins" in subject for subject in check(ready, PI_4))
+
+
+def test_comments_of_config_txt_switch_nothing_on() -> None:
+    said = config_settings("# dtparam=spi=on\ndtparam=i2c=on,i2s=on # both\n\n[all]\nenable_uart=1\n")
+    assert said == {"dtparam=i2c_arm=on", "dtparam=i2s=on", "[all]=", "enable_uart=1"}
+
+
+def test_a_bus_that_only_lacks_its_node_is_not_switched_off(ready: Computer) -> None:
+    ready.firmware("Raspberry Pi 4 Model B", "raspberrypi,4-model-b")
+    ready.i2c(1, "bcm2835", node=False)
+    wrong = check(ready, PI_4)
+    assert "I2C buses i2c-1" in wrong
+    assert "I2C1 (pins 3 and 5)" not in wrong
 
 
 def test_another_computer_has_nothing_to_switch_on(ready: Computer) -> None:
