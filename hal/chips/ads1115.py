@@ -15,7 +15,6 @@ from hal.chips.chip import Chip
 from hal.errors import Fault, HalError
 from hal.registers import Registers
 
-ADDRESSES: Final = range(0x48, 0x4C)  # SBAS444D, table 4
 CHANNELS: Final = 4
 
 CONVERSION: Final = 0x00  # SBAS444D, table 6

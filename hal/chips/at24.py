@@ -16,8 +16,6 @@ from hal.chips.chip import Chip
 from hal.errors import Fault, HalError
 from hal.registers import Registers
 
-ADDRESSES: Final = range(0x50, 0x58)  # "Device addressing": 1010 and A2 A1 A0
-
 WRITE_CYCLE: Final = 0.005  # s, t_WR, "AC Characteristics"
 PATIENCE: Final = 5  # write cycles until a chip that does not acknowledge counts as gone; some older ones take two
 LOOK: Final = 0.0005  # s between looks at whether it acknowledges again ("Acknowledge polling")

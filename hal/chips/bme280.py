@@ -16,8 +16,6 @@ from hal.chips.chip import Chip
 from hal.errors import Fault, HalError
 from hal.registers import Registers
 
-ADDRESSES: Final = (0x76, 0x77)  # section 6.2, by the pin SDO
-
 CHIP_ID: Final = 0xD0  # section 5.3, table 18
 CTRL_HUM: Final = 0xF2
 STATUS: Final = 0xF3

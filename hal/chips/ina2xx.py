@@ -14,8 +14,6 @@ from hal.chips.chip import Chip
 from hal.registers import Registers
 from schema.errors import ErrorKind, MachineError
 
-ADDRESSES: Final = range(0x40, 0x50)  # SBOS448G, table 1; SBOS547A, table 2
-
 CONFIGURATION: Final = 0x00  # SBOS448G, table 2; SBOS547A, table 4
 SHUNT: Final = 0x01
 BUS: Final = 0x02

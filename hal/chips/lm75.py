@@ -14,8 +14,6 @@ import trio
 from hal.chips.chip import Chip
 from hal.registers import Registers
 
-ADDRESSES: Final = range(0x48, 0x50)  # A2 to A0; a TMP175 has more
-
 TEMPERATURE: Final = 0x00  # SNOS808P, table "Pointer Register"
 CONFIGURATION: Final = 0x01
 

@@ -18,8 +18,6 @@ from hal.registers import Registers
 
 Axes: TypeAlias = tuple[float, float, float]
 
-ADDRESSES: Final = (0x68, 0x69)  # PS, section 9.2, by the pin AD0
-
 RATE_DIVIDER: Final = 0x19  # RM, section 3; then CONFIG, GYRO_CONFIG and ACCEL_CONFIG
 DATA: Final = 0x3B  # 14 bytes: acceleration, temperature, rotation, as signed words
 POWER: Final = 0x6B

@@ -9,7 +9,6 @@ import trio
 from hal.chips.chip import Chip
 from hal.registers import Registers
 
-ADDRESSES: Final = (*range(0x40, 0x70), *range(0x71, 0x78))  # section 7.1.1; 0x70 is LED All Call (section 7.1.2)
 CHANNELS: Final = 16
 COUNTS: Final = 4096  # steps of one period, section 7.3.3
 

@@ -1,4 +1,4 @@
-"""SHT30, SHT31, SHT35: temperature and humidity on I2C (Sensirion "Datasheet SHT3x-DIS", version 6, March 2019)."""
+"""SHT30, SHT31, SHT35: temperature and humidity on I2C (Sensirion "Datasheet SHT3x-DIS", version 5, May 2018)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import trio
 from hal.chips.chip import Chip
 from hal.errors import Fault, HalError
 
-ADDRESSES: Final = (0x44, 0x45)  # table 7, by the pin ADDR
-
 MEASURE: Final = b"\x24\x00"  # table 9: one measurement, high repeatability, no clock stretching
 STATUS: Final = b"\xf3\x2d"  # table 17
 BREAK: Final = b"\x30\x93"  # table 13: end periodic measurements that somebody else began
@@ -20,7 +18,7 @@ BREAK_TIME: Final = 0.001  # s, section 4.8
 
 
 def crc8(data: bytes) -> int:
-    """Check sum of two bytes; table 19: polynomial 0x31, initial value 0xFF. That of 0xBEEF is 0x92."""
+    """Check sum of two bytes; table 20: polynomial 0x31, initial value 0xFF. That of 0xBEEF is 0x92."""
     crc = 0xFF
     for byte in data:
         crc ^= byte

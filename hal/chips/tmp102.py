@@ -8,16 +8,13 @@ import trio
 
 from hal.chips.chip import Chip
 
-ADDRESSES: Final = range(0x48, 0x4C)  # table "Address Pin and Slave Addresses"
-
 TEMPERATURE: Final = 0x00  # pointer addresses, section "Pointer Register"
 CONFIGURATION: Final = 0x01
 
-RESET: Final = 0x60A0  # section "Configuration Register": power-up value
-FIXED: Final = 0x600F  # converter resolution reads 11, the last four bits read 0
+FIXED: Final = 0x600F  # section "Configuration Register": converter resolution reads 11, the last four bits read 0
 FIXED_VALUE: Final = 0x6000
 READ_ONLY: Final = 0x8020  # one-shot/ready and alert: not settings
-SETTINGS: Final = 0x60D0  # continuous, 8 conversions a second (CR 11), extended mode (EM 1): up to 150 °C
+SETTINGS: Final = 0x60D0  # continuous, 8 conversions a second (CR 11), extended mode (EM 1); power-up leaves 0x60A0
 
 STEP: Final = 0.0625  # °C of one count, section "Temperature Register"
 FIRST_VALUE: Final = 0.125 + 0.035  # s: the period at 8 Hz and the longest conversion, "Electrical Characteristics"

@@ -1,4 +1,4 @@
-"""SHT3x (Sensirion "Datasheet SHT3x-DIS", version 6, March 2019), temperature and humidity, from outside."""
+"""SHT3x (Sensirion "Datasheet SHT3x-DIS", version 5, May 2018), temperature and humidity, from outside."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ class Sht3xTarget:
     def power_cycle(self) -> None:
         """Idle; the status tells of the reset."""
         self._status = 0x8010
-        self._limits = [0xCD33, 0xC92D, 0x3869, 0x3466]  # high set, high clear, low clear, low set (table 4 of AN)
+        self._limits = [
+            0xCD33,
+            0xC92D,
+            0x3869,
+            0x3466,
+        ]  # high set, high clear, low clear, low set (application note on its alert mode)
         self._reply: bytes | None = None
         self._ready: float | None = None  # when the measurement under way, or the next periodic one, is done
         self._period: float | None = None
@@ -77,7 +82,7 @@ class Sht3xTarget:
         elif command == 0x30A2:
             self.power_cycle()
         elif command == 0x3041:
-            self._status &= ~0xAC10
+            self._status &= ~0x8C10  # table 19: the flags; the heater stays as it is
         elif command in (0x306D, 0x3066):
             self._status = self._status & ~0x2000 | (0x2000 if command == 0x306D else 0)
         elif command == 0xF32D:

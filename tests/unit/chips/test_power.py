@@ -19,7 +19,7 @@ from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.chips.bench import driving, registers_of, virtually
 
 
-# SBOS448G, section 8.5.2 and table 8 (2 mohm, 1 mA a count); SBOS547A, section 7.5.3 and table 8: the same circuit.
+# SBOS448G, SBOS547A, "Calculating the INA219" and "... INA226": 10 A through 2 mohm, 11.98 V at the load, 1 mA a count.
 @pytest.mark.parametrize(
     ("model", "register", "shunt", "bus", "current", "power"),
     [(INA219, 0x5000, 2000, 2995, 10000, 5990), (INA226, 0xA00, 8000, 9584, 10000, 4792)],

@@ -187,7 +187,7 @@ def test_a_chip_that_was_not_configured_is_a_mistake_of_the_program() -> None:
         virtually(measure)
 
 
-# Sensirion "Datasheet SHT3x-DIS", table 19: the check sum of 0xBEEF is 0x92.
+# Sensirion "Datasheet SHT3x-DIS" version 5, table 20: the check sum of 0xBEEF is 0x92.
 def test_check_sum_of_the_data_sheet() -> None:
     assert sht3x.crc8(b"\xbe\xef") == 0x92
     assert word(0xBEEF) == b"\xbe\xef\x92"
@@ -273,9 +273,11 @@ async def test_status_and_limits_of_the_plant(autojump_clock: MockClock) -> None
     target = Sht3xTarget()
     target.write(b"\xf3\x2d")
     assert target.read(3) == word(0x8010), "after a reset"
+    target.write(b"\x30\x6d")  # heater on
     target.write(b"\x30\x41")
     target.write(b"\xf3\x2d")
-    assert target.read(2) == b"\x00\x00"
+    assert target.read(2) == b"\x20\x00", "the flags are cleared, the heater is on"
+    target.write(b"\x30\x66")
     target.write(b"\x61\x1d" + word(0x1234))
     target.write(b"\xe1\x1f")
     assert target.read(3) == word(0x1234)
