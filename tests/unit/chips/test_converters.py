@@ -134,6 +134,18 @@ async def test_one_that_converts_continuously_is_brought_to_order(autojump_clock
         assert (await driven.readings())["channel_1_v"] == pytest.approx(2.0, abs=1e-3)
 
 
+async def test_power_down_makes_the_first_conversion_right(autojump_clock: MockClock) -> None:
+    target = Ads1115Target()
+    target.volts = [1.0, 2.0, 0.0, 0.0]
+    registers = registers_of(0x48, target)
+    model = ads1115.MODELS["ads1115"]
+    target.write(b"\x01\xc4\x83")  # AIN0, continuous, by another program
+    await trio.sleep(0.1)
+    await ads1115.power_down(registers)
+    count = await ads1115.read_channel(registers, 1, 4.096, 860, model)
+    assert ads1115.volts(count, 4.096, 16) == pytest.approx(2.0, abs=1e-3)
+
+
 async def test_two_callers_never_get_each_others_channel(autojump_clock: MockClock) -> None:
     target = Ads1115Target()
     target.volts = [0.1, 0.2, 0.3, 0.4]

@@ -79,6 +79,7 @@ async def test_outputs(autojump_clock: MockClock) -> None:
     target = Pca9685Target()
     async with driving("board", "pca9685", 0x40, target, pwm_frequency_hz=50) as driven:
         assert target.frequency == pytest.approx(50, rel=0.01)
+        assert target.load(0) == 0x20, "awake, auto-increment, deaf to the all-call address"
         assert [target.duty(n) for n in range(16)] == [0.0] * 16
         await driven.call("set_gpio", pin="3", high=True)
         await driven.call("set_pwm", pin="15", duty_cycle_pct=0.075)
