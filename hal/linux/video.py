@@ -81,7 +81,11 @@ async def open_video(camera: str, settings: VideoSettings, root: Path = ROOT) ->
         device = CaptureDevice(str(root / path.lstrip("/")))
         try:
             await worker.run(partial(device.start, settings))
-            yield LinuxVideo(device, worker)
+            video = LinuxVideo(device, worker)
+            try:
+                yield video
+            finally:
+                video.closed = True
         finally:
             if device.fd >= 0:
                 trio.lowlevel.notify_closing(device.fd)
@@ -97,6 +101,7 @@ class LinuxVideo:
         self.mode = device.mode
         self.frames = 0
         self.broken = 0  # frames that the driver itself called damaged
+        self.closed = False  # its buffers are no longer to be touched
         self._device = device
         self._worker = worker
         self._newest: v4l2.Buffer | None = None
@@ -141,6 +146,8 @@ class LinuxVideo:
         async with self._converting:
             if self._still is not None and self._still[0] == self.frames:
                 return self._still[1]
+            if self.closed:
+                raise HalError(f"{self._device.path} is being closed", Fault.GONE)
             buffer, number, captured = self._newest, self.frames, self._captured
             if buffer is None:
                 raise HalError(f"{self._device.path}: no frame has arrived yet", Fault.TIMEOUT)

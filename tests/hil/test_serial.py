@@ -215,6 +215,7 @@ while data := os.read(fd, 4096):
     os.write(fd, data.upper())
 """
 UDC = "/sys/kernel/config/usb_gadget/acm/UDC"
+ACM_BY_ID = "/dev/serial/by-id/usb-Rig_Instrument_ACM0001-if00"
 ACM = component("it", "generic", "serial_port", vendor_id="1d6b", product_id="0104", serial_number="ACM0001")
 
 
@@ -222,7 +223,7 @@ ACM = component("it", "generic", "serial_port", vendor_id="1d6b", product_id="01
 async def gadget(guest: Guest) -> AsyncIterator[None]:
     """An instrument that has USB itself, plugged in."""
     await guest.run(GADGET)
-    await guest.run("udevadm settle")
+    await guest.run(["python3", "-m", "tests.hil.guest.uevents", ACM_BY_ID, "appears"])
     yield
     with trio.CancelScope(shield=True, deadline=trio.current_time() + 30):
         await guest.run(f"echo > {UDC}", check=False)
@@ -279,7 +280,7 @@ async def test_a_wire_that_takes_nothing_does_not_hold_the_machine_up(guest: Gue
 
 async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: None) -> None:
     """Without the right to change it the port is closed apart; everything else goes on meanwhile."""
-    await guest.run("chown hil /dev/ttyACM0")
+    await guest.run(f"chown hil $(readlink -f {ACM_BY_ID})")
     async with guest.server({"components": [ACM, OTHER]}, user="hil") as server, server.client() as client:
         await hold_the_wire(client)
         await server.write({"components": [OTHER]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -106,6 +107,7 @@ async def test_a_camera_unplugged_and_back(guest: Guest, node: str, record_recov
         start = time.monotonic()
         await guest.run(f"echo vivid.0 > {DRIVER}/unbind")
         seen = await refusal(lambda: image_of(sdk, "cam"), "")
+        assert "internal error" not in seen
         print(f"unhealthy {time.monotonic() - start:.2f} s after the camera was unplugged")
         start = time.monotonic()
         await guest.run(f"echo vivid.0 > {DRIVER}/bind")
@@ -132,11 +134,13 @@ async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: 
 
 
 async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) -> None:
-    async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (_, sdk):
+    async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (server, sdk):
         await image_of(sdk, "cam")
+        found_pid = re.search(r'"pid":(\d+)', server.log)
+        assert found_pid is not None
 
         async def used() -> float:
-            fields = (await guest.run("cat /proc/$(pgrep -f 'machine-server -config' | head -1)/stat")).stdout.split()
+            fields = (await guest.run(f"cat /proc/{found_pid[1]}/stat")).stdout.split()
             return (int(fields[13]) + int(fields[14])) / 100
 
         before, status = await used(), await sdk(Camera.from_robot(sdk.robot, "cam").get_status())

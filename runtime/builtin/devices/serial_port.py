@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 import trio
 
+from hal.errors import Fault, HalError
 from runtime.builtin.devices.attributes import SerialAttributes
 from runtime.builtin.devices.commands import Encoding, Keys, decoded, encoded, seconds, whole
 from runtime.components.generic import Generic
@@ -106,7 +107,7 @@ class SerialPort(Generic):
                 self._received.data.clear()
             with trio.move_on_after(limit) as scope:
                 if outgoing is not None:
-                    await self._port.send_all(outgoing)
+                    await self._send(outgoing)
                     self._written += len(outgoing)
                     answer["written"] = len(outgoing)
                 for key in asked:
@@ -121,6 +122,12 @@ class SerialPort(Generic):
             )
         await trio.lowlevel.checkpoint()
         return answer
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            await self._port.send_all(data)
+        except trio.ClosedResourceError as error:  # the driver has failed and is about to be stopped
+            raise HalError(f"{self.name}: the port is being closed", Fault.GONE) from error
 
     async def _read(self, key: str, count: int, ending: bytes) -> tuple[str, bytes]:
         received = self._received

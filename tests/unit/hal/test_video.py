@@ -321,7 +321,8 @@ async def start() -> AsyncIterator[Start]:
             return device, LinuxVideo(device, worker)
 
         yield begin
-        device.close()
+        if device.fd >= 0:
+            device.close()
 
 
 async def test_what_was_agreed_on(start: Start) -> None:
@@ -417,6 +418,17 @@ async def test_what_the_system_says_is_said_in_words(start: Start, number: int, 
         await video.arrived()
     assert caught.value.fault is fault
     device.fails = 0
+
+
+async def test_a_camera_that_is_being_closed_is_gone(start: Start) -> None:
+    device, video = start()
+    device.deliver(jpeg())
+    await video.arrived()
+    video.closed = True
+    device.close()
+    with pytest.raises(HalError, match="being closed") as caught:
+        await video.still()
+    assert caught.value.fault is Fault.GONE
 
 
 def test_a_bus_without_room_is_explained() -> None:
