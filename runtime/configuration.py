@@ -30,6 +30,7 @@ from telemetry.log import Logs
 
 if TYPE_CHECKING:
     from runtime.jobs.nodes import Jobs
+    from runtime.modules.manager import Modules
 
 NODE: Final = f"{INTERNAL}configuration"
 SESSIONS: Final = f"{INTERNAL}sessions"
@@ -59,6 +60,7 @@ class Configuration:
         self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
         self._hotplug = Hotplug(machine)
         self._jobs: Jobs | None = None
+        self._modules: Modules | None = None
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._applied = False  # a document is in force
@@ -160,7 +162,7 @@ class Configuration:
             machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
             machine.note_config(pending=decision.reason)
         self._serving.follow(document)
-        machine.graph.apply([*self._internal(document), *self._resources])
+        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
@@ -172,21 +174,33 @@ class Configuration:
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.reconfiguring = True
-        machine.graph.apply([*self._internal(document), *self._resources])
+        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")
             return  # overtaken: the newer one is next
-        wanted = plan(document, machine.registry, trusted=not machine.options.untrusted_env)
+        machine.document = document
+        machine.note_config(revision=document.revision, last_updated=datetime.now(UTC), pending="")
+        self._applied = True
+        self._plan(document)
+
+    def _plan(self, document: MachineDocument) -> None:
+        """Make the graph want what `document` wants, with what modules offer by now."""
+        machine = self.machine
+        owned = self._owned(document)  # first: the plan asks modules
+        wanted = plan(document, machine.registry, modules=self._modules, trusted=not machine.options.untrusted_env)
         for warning in wanted.warnings:
             machine.log.warning("in the configuration", problem=str(warning))
         machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())
-        machine.document, machine.wanted = document, wanted.wanted
-        machine.note_config(revision=document.revision, last_updated=datetime.now(UTC), pending="")
-        self._applied = True
+        machine.wanted = wanted.wanted
         self._resources = resource_nodes(machine, wanted)
-        machine.graph.apply([*self._internal(document), *self._resources])
+        machine.graph.apply([*self._internal(document), *owned, *self._resources])
         self._settling.set()
+
+    def _offers_changed(self) -> None:
+        """A module has something new to offer: the document in force is planned anew."""
+        if self._applied:
+            self._plan(self.machine.document)
 
     async def _load_classes(self, document: MachineDocument) -> None:
         """Import what the document needs, answering calls in between."""
@@ -207,8 +221,21 @@ class Configuration:
             Node(HOTPLUG, self._hotplug.run, restart=Restart(intensity=1_000_000, max_delay=10.0)),
             self._serving.node(document),
             self.node(),
-            *self._job_nodes(document),
         ]
+
+    def _owned(self, document: MachineDocument) -> list[Node]:
+        """What `document` asks for besides resources."""
+        return [*self._job_nodes(document), *self._module_nodes(document)]
+
+    def _module_nodes(self, document: MachineDocument) -> list[Node]:
+        if self._modules is None:
+            if not document.modules:
+                return []
+            from runtime.modules.manager import Modules
+
+            self._modules = Modules(self.machine, self._serving.router, self._environment, self._offers_changed)
+            self.machine.modules = self._modules
+        return self._modules.nodes(document)
 
     def _job_nodes(self, document: MachineDocument) -> list[Node]:
         if not (document.jobs or self.machine.jobs):

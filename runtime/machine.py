@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import trio
@@ -34,6 +34,9 @@ from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
 from telemetry.ring import LogRing
+
+if TYPE_CHECKING:
+    from runtime.modules.manager import Modules
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
 
@@ -67,6 +70,7 @@ class Machine:
         self.sessions = Sessions(self._client_vanished)
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}
+        self.modules: Modules | None = None  # on machines that have some
         self.jobs: dict[str, History] = {}  # of each configured job, by name
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
         self.config = ConfigStatus(source=str(options.config), revision="", last_updated=None)

@@ -7,8 +7,8 @@ is unhealthy and says why, so that a person finds it where it was configured.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runtime.resource import Attributes, Resource
 from schema.attributes import decode
@@ -16,6 +16,21 @@ from schema.errors import ConfigError, ConfigErrors, MachineError
 from schema.machine import BrokenEntry, MachineDocument, ResourceEntry
 from schema.names import API, Model, ResourceName
 from schema.report import did_you_mean
+
+if TYPE_CHECKING:
+    from runtime.modules.link import ModuleLink
+
+
+class Offers(Protocol):
+    """What modules offer; Modules."""
+
+    def offer(self, entry: ResourceEntry) -> ModuleLink | None:
+        """The module that offers the model of `entry`."""
+        ...
+
+    def not_ready(self) -> list[str]:
+        """Modules that have not told yet what they offer, each with the reason."""
+        ...
 
 
 class Classes(Protocol):
@@ -82,8 +97,8 @@ class Directory:
         return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
 
 
-def plan(document: MachineDocument, classes: Classes, *, trusted: bool = True) -> Plan:
-    """What should exist, whatever exists now. Never raises for a bad entry.
+def plan(document: MachineDocument, classes: Classes, *, modules: Offers | None = None, trusted: bool = True) -> Plan:
+    """What should exist, whatever exists now. Never raises for a bad entry. Built-in models come before modules' own.
 
     Unless the environment is `trusted`, models that run programs of the configuration are refused.
     """
@@ -94,9 +109,13 @@ def plan(document: MachineDocument, classes: Classes, *, trusted: bool = True) -
     wanted = dict(broken)
     for entry in entries:
         try:
-            wanted[str(entry.name)] = _want(entry, classes, directory, warnings, trusted)
+            link = modules.offer(entry) if modules is not None else None
+            if link is None or _is_built_in(classes, entry):
+                wanted[str(entry.name)] = _want(entry, classes, directory, warnings, trusted)
+            else:
+                wanted[str(entry.name)] = _want_of_module(entry, link, directory)
         except MachineError as error:
-            fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, document)
+            fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, modules)
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
         except Exception as error:  # a driver's own code: its Config, its requires and uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
@@ -134,13 +153,57 @@ def _want(
     path = f"{entry.path}.attributes"
     attributes, found = decode(cls.Config, entry.attributes, path=path)
     warnings.extend(found)
+    return _wanted(entry, directory, cls, attributes, tuple(attributes.requires()), attributes.uses())
+
+
+def _is_built_in(classes: Classes, entry: ResourceEntry) -> bool:
+    try:
+        classes.find(entry.api, entry.model)
+    except MachineError:
+        return False
+    return True
+
+
+def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory) -> Wanted:
+    from runtime.apis import base_of
+    from runtime.modules.resource import ModuleAttributes, ModuleResource
+    from runtime.proxy import proxy_of
+
+    needs = link.needs(entry)
+    if needs is None:
+        raise ConfigError(entry.path, f"the module {link.module.name} was not asked about its attributes yet")
+    if needs.error:
+        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} refuses them: {needs.error}")
+    base = base_of(entry.api)
+    if base is None:
+        raise ConfigError(
+            entry.path,
+            f"{entry.api} is an API of the module {link.module.name} itself, which this machine cannot offer yet",
+            value=str(entry.api),
+            remedy="use a published API; generic has do_command for everything else",
+        )
+    cls = proxy_of(cast("Any", base), ModuleResource)  # a class is hashable whatever its type hint
+    attributes = ModuleAttributes(link=link, entry=entry)
+    wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)
+    return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node))
+
+
+def _wanted(
+    entry: ResourceEntry,
+    directory: Directory,
+    cls: type[Resource],
+    attributes: Attributes,
+    required: Sequence[str],
+    optional: Iterable[str],
+) -> Wanted:
+    path = f"{entry.path}.attributes"
     me = str(entry.name)
     requires = {
         *_resolve(directory, entry.depends_on, f"{entry.path}.depends_on", me),
-        *_resolve(directory, tuple(attributes.requires()), path, me),
+        *_resolve(directory, required, path, me),
     }
     uses = set()
-    for text in attributes.uses():
+    for text in optional:
         if text.endswith("/*"):
             uses.update(directory.of_api(text.removesuffix("/*")))
             continue
@@ -169,10 +232,10 @@ def _resolve(directory: Directory, names: Sequence[str], path: str, me: str) -> 
         yield full
 
 
-def _blame_modules(error: MachineError, entry: ResourceEntry, document: MachineDocument) -> MachineError:
+def _blame_modules(error: MachineError, entry: ResourceEntry, modules: Offers | None) -> MachineError:
     remedy = error.remedy
-    if document.modules:
-        remedy = f"{remedy}; modules are configured but this version does not run modules yet".lstrip("; ")
+    if modules is not None and (waiting := modules.not_ready()):
+        remedy = f"these modules may offer it and are not ready: {', '.join(waiting)}"
     return ConfigError(entry.path, error.message, value=str(entry.model), remedy=remedy)
 
 

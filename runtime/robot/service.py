@@ -76,8 +76,13 @@ class RobotService:
         )
 
     async def get_models_from_modules(self) -> list[m.ModuleModel]:
-        """None: this version runs no modules."""
-        return []
+        """What every module offers that has been ready."""
+        modules = self._machine.modules
+        return [
+            m.ModuleModel(link.module.name, str(model), str(api), link.module.type != "registry")
+            for link in (modules.links.values() if modules is not None else ())
+            for api, model in sorted(link.offers, key=str)
+        ]
 
     async def list_tunnels(self) -> list[m.Tunnel]:
         """None: this version opens no tunnels."""
@@ -183,11 +188,14 @@ class RobotService:
         self._machine.request_stop("a client called Shutdown")
 
     async def restart_module(self, module_id: str | None = None, module_name: str | None = None) -> None:
-        """NOT_FOUND for a module that is not configured; refused for others: this version runs no modules."""
+        """Stop it after its resources, in order, and start it again. NOT_FOUND for one that is not configured."""
         wanted = module_id or module_name or ""
-        if not any(wanted in (module.module_id, module.name) for module in self._machine.document.modules):
-            raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
-        raise Unsupported(f"module {wanted!r} cannot be restarted", remedy="this version does not run modules yet")
+        modules = self._machine.modules
+        for link in modules.links.values() if modules is not None else ():
+            if wanted and wanted in (link.module.module_id, link.module.name):
+                self._machine.graph.restart(link.node, "a client asked for it")
+                return
+        raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
 
     async def transform_pcd(self, point_cloud_pcd: bytes, source: str, destination: str) -> bytes:
         """Refused."""

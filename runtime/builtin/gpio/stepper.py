@@ -82,7 +82,7 @@ class GpioStepper(Motor):
 
     Unpowered from start to the first command, and when it stops. A command that comes while it turns is obeyed within
     the acceleration. When the computer is late with a beat, the motor turns slower for that moment, never faster: no
-    step is made up for in haste. The status says how many beats came late.
+    step is made up for in haste. The status says how many beats were lost that way.
     """
 
     Config: ClassVar[type[Attributes]] = GpioStepperConfig
@@ -138,17 +138,16 @@ class GpioStepper(Motor):
             self._high = False
 
     async def _step(self, goal: Goal, beats: int) -> bool:
-        self._late += beats - 1
-        dt = goal.period
-        if goal.place is not None:
-            self._motion = to_place(self._motion, goal.place, goal.speed, self._acceleration, dt)
-        else:
-            self._motion = at_speed(self._motion, goal.speed, self._acceleration if goal.speed else self._braking, dt)
+        for left in reversed(range(beats)):
+            self._advance(goal)
+            if self._due:  # what is left would bring the step after it too early
+                self._late += left
+                break
         if self._high:
             await self._board.set_gpio(self.attributes.pins.step, False)
             self._high = False
             return False
-        due = math.floor(self._motion.position + 0.5) - self._steps
+        due = self._due
         if due == 0:
             return self._motion.velocity == 0 and (goal.speed == 0 or goal.place == self._motion.position)
         if self._forward is not (due > 0):
@@ -157,6 +156,19 @@ class GpioStepper(Motor):
             return False
         await self._rise(1 if due > 0 else -1)
         return False
+
+    def _advance(self, goal: Goal) -> None:
+        """The trajectory, one beat farther."""
+        dt = goal.period
+        if goal.place is not None:
+            self._motion = to_place(self._motion, goal.place, goal.speed, self._acceleration, dt)
+        else:
+            self._motion = at_speed(self._motion, goal.speed, self._acceleration if goal.speed else self._braking, dt)
+
+    @property
+    def _due(self) -> int:
+        """Steps that the motor is behind the trajectory."""
+        return math.floor(self._motion.position + 0.5) - self._steps
 
     async def _rise(self, way: int) -> None:
         """One step, counted whoever is being cancelled."""
@@ -259,5 +271,5 @@ class GpioStepper(Motor):
         return self._pursuit.goal is not None
 
     async def get_status(self) -> Mapping[str, Any]:
-        """Steps made since the start, and beats of the control loop that came late."""
-        return {"steps": self._steps, "late_beats": self._late}
+        """Steps made since the start, and beats of the control loop that were lost because they came late."""
+        return {"steps": self._steps, "lost_beats": self._late}

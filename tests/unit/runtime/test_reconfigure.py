@@ -12,7 +12,7 @@ from runtime.reconfigure import Plan, plan
 from runtime.registry import Registry, UnknownModel
 from runtime.resource import Attributes
 from schema.errors import ErrorKind, MachineError
-from schema.machine import decode
+from schema.machine import ResourceEntry, decode
 from schema.names import API, Model
 
 
@@ -104,11 +104,23 @@ def test_an_absent_optional_resource_is_no_fault() -> None:
     assert result.uses == frozenset()
 
 
+class Starting:
+    """One module that has not told what it offers."""
+
+    def offer(self, entry: ResourceEntry) -> None:
+        return None
+
+    def not_ready(self) -> list[str]:
+        return ["mod (starting)"]
+
+
 def test_modules_are_blamed_for_an_unknown_model_only_if_there_are_any() -> None:
-    module = {"name": "mod", "executable_path": "/bin/true"}
-    with_modules = planned({"name": "m", "model": "acme:motors:big"}, modules=[module]).wanted[f"{MOTOR}/m"]
-    without = planned({"name": "m", "model": "acme:motors:big"}).wanted[f"{MOTOR}/m"]
-    assert "does not run modules yet" in str(with_modules.fault)
+    entry = {"name": "m", "api": MOTOR, "model": "acme:motors:big"}
+    document = decode(json.dumps({"components": [entry]}).encode()).document
+    assert document is not None
+    with_modules = plan(document, registry(), modules=Starting()).wanted[f"{MOTOR}/m"]
+    without = plan(document, registry()).wanted[f"{MOTOR}/m"]
+    assert "mod (starting)" in str(with_modules.fault)
     assert "modules" not in str(without.fault)
 
 

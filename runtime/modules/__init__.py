@@ -1,0 +1,1 @@
+"""Modules: programs that offer further models, run as child processes."""

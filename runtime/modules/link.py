@@ -1,0 +1,94 @@
+"""What the rest of the machine knows of one module: what it offers, what its resources need, how to speak to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import trio
+
+from runtime.machine import INTERNAL
+from runtime.modules.client import ModuleClient, Needs
+from schema.errors import ErrorKind, MachineError
+from schema.machine import ResourceEntry
+from schema.modules import Module
+from schema.names import API, Model
+
+PREFIX: Final = f"{INTERNAL}module/"
+
+
+class ModuleLink:
+    """One configured module, over all its starts. What it offered last is remembered while it is away."""
+
+    def __init__(self, module: Module, path: str, changed: Callable[[], None]) -> None:
+        self.module = module
+        self.path = path  # where its entry stands: modules.0
+        self.node = f"{PREFIX}{module.name}"
+        self.offers: frozenset[tuple[API, Model]] = frozenset()
+        self.client: ModuleClient | None = None  # while it runs and is ready
+        self.failure = ""  # why it ended last; empty since it was ready
+        self._changed = changed
+        self._entries: tuple[ResourceEntry, ...] = ()
+        self._needs: dict[str, Needs] = {}
+        self._news = trio.Event()
+
+    def configure(self, module: Module, path: str, entries: Iterable[ResourceEntry]) -> None:
+        """A document came into force: the module's own entry, and all resources of the machine."""
+        self.module, self.path = module, path
+        self._entries = tuple(entries)
+        self._news.set()
+
+    def needs(self, entry: ResourceEntry) -> Needs | None:
+        """What the module said of this very entry; None before it was asked."""
+        return self._needs.get(entry.version)
+
+    def connected(self) -> ModuleClient:
+        """Its client; MachineError (UNAVAILABLE) while it does not run."""
+        if self.client is None:
+            raise MachineError(
+                f"the module {self.module.name} does not run", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
+            )
+        return self.client
+
+    async def opened(self, client: ModuleClient, offers: frozenset[tuple[API, Model]]) -> None:
+        """The module is ready: ask it about its resources and let the machine be planned anew."""
+        self._needs.clear()
+        self.offers = offers
+        await self._validate(client)
+        self.client = client
+        self.failure = ""
+        self._changed()
+
+    async def follow(self) -> None:
+        """Ask about resources that come later, until cancelled."""
+        while True:
+            await self._news.wait()
+            if await self._validate(self.connected()):
+                self._changed()
+
+    def failed(self, reason: str) -> None:
+        """It ended by itself, or did not start: entries that wait for it say why."""
+        if reason != self.failure:
+            self.failure = reason
+            self._changed()
+
+    def closed(self) -> None:
+        """The module does not run any more."""
+        self.client = None
+
+    async def _validate(self, client: ModuleClient) -> bool:
+        """Ask about entries that were not asked about, all at once; whether there were any."""
+        self._news = trio.Event()
+        entries = [
+            entry
+            for entry in self._entries
+            if (entry.api, entry.model) in self.offers and entry.version not in self._needs
+        ]
+
+        async def ask(entry: ResourceEntry) -> None:
+            self._needs[entry.version] = await client.validate(entry)
+
+        async with trio.open_nursery() as nursery:
+            for entry in entries:
+                nursery.start_soon(ask, entry)
+        return bool(entries)

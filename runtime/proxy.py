@@ -1,0 +1,62 @@
+"""A resource that lives elsewhere, as its API's base class: every method is a call over a channel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator
+from functools import cache
+from typing import Any
+
+from rpc.api.client import ApiClient, methods_for
+from runtime.resource import Resource
+
+
+class Proxied(Resource):
+    """Mixed in before an API's base class by `proxy_of`."""
+
+    def remote(self) -> tuple[ApiClient, str]:
+        """Where calls go now, and what the resource is called there; MachineError (UNAVAILABLE) if nowhere."""
+        raise NotImplementedError
+
+
+@cache
+def proxy_of(base: type[Resource], mixin: type[Proxied]) -> type[Resource]:
+    """A class with the life of `mixin` and the methods of `base`, each forwarded with its arguments."""
+    methods: dict[str, Any] = {}
+    for name, method in methods_for(base.API).items():
+        if hasattr(base, name):
+            methods[name] = _stream(base, name) if method.server_streaming else _call(base, name)
+    return type(f"{mixin.__name__}{base.__name__}", (mixin, base), methods)
+
+
+def _arguments(signature: inspect.Signature, proxy: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(signature.bind(proxy, *args, **kwargs).arguments)
+    del bound[next(iter(signature.parameters))]
+    return bound
+
+
+def _call(base: type[Resource], name: str) -> Any:
+    signature = inspect.signature(getattr(base, name))
+
+    async def call(self: Proxied, *args: Any, **kwargs: Any) -> Any:
+        client, there = self.remote()
+        return await client.call_as(base, there, name, **_arguments(signature, self, args, kwargs))
+
+    call.__name__ = name
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _stream(base: type[Resource], name: str) -> Any:
+    signature = inspect.signature(getattr(base, name))
+
+    def stream(self: Proxied, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        client, there = self.remote()
+        results: AsyncGenerator[Any, None] = client.stream_as(
+            base, there, name, **_arguments(signature, self, args, kwargs)
+        )
+        return results
+
+    stream.__name__ = name
+    stream.__signature__ = signature  # type: ignore[attr-defined]
+    return stream

@@ -1,0 +1,231 @@
+"""Modules on the official Python SDK, unmodified, as children of a real machine-server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import trio
+
+from rpc.api.client import ApiClient
+from schema.errors import ErrorKind, MachineError
+from tests.e2e.server.process import Server, server
+
+FIXTURE = Path(__file__).parent / "fixtures" / "sdk_module.py"
+SENSOR, MOTOR, GENERIC = "rdk:component:sensor", "rdk:component:motor", "rdk:component:generic"
+ROBOT = "viam.robot.v1.RobotService"
+
+
+def program(folder: Path, name: str = "module") -> str:
+    """An executable that runs the fixture with this Python."""
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {FIXTURE} "$@"\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def component(name: str, api: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": api, "model": model, "attributes": attributes}
+
+
+def document(folder: Path, *components: dict[str, Any], env: dict[str, str] | None = None) -> dict[str, Any]:
+    return {
+        "modules": [{"name": "demo", "executable_path": program(folder), "env": env or {}}],
+        "components": [component("plain", SENSOR, "fake"), *components],
+    }
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[tuple[Server, ApiClient]]:
+    wanted = document(
+        tmp_path,
+        component("air", SENSOR, "acme:demo:thermometer", offset=1),
+        component("mean", GENERIC, "acme:demo:average", sensor="plain"),
+        component("drive", MOTOR, "acme:demo:drive"),
+    )
+    home = {"MACHINE_HOME": str(tmp_path / "home")}
+    async with server(tmp_path, wanted, running=True, env=home) as running, running.client() as client:
+        yield running, client
+
+
+async def until_ready(client: ApiClient, *names: str) -> dict[str, str]:
+    """Wait until these resources are ready; the reasons of all that are not ready if that takes too long."""
+    errors: dict[str, str] = {}
+    with trio.move_on_after(30):
+        while True:
+            status = await client.call(ROBOT, "", "get_machine_status")
+            states = {one["name"].rpartition("/")[2]: one for one in status["resources"]}
+            errors = {name: one["error"] for name, one in states.items() if one["error"]}
+            if all(states[name]["state"].lower().endswith("ready") for name in names):
+                return errors
+            await trio.sleep(0.05)  # the published API has no stream of states
+    raise AssertionError(f"not ready: {errors}")
+
+
+async def test_resources_of_a_module_answer_like_others(machine: tuple[Server, ApiClient]) -> None:
+    running, client = machine
+    await until_ready(client, "air", "mean", "drive", "plain")
+    readings = await client.call(SENSOR, "air", "get_readings")
+    assert readings["temperature_c"] == 21.5
+    assert await client.call(GENERIC, "mean", "do_command", command={}) == {"names": ["a", "b", "c"]}
+    await client.call(MOTOR, "drive", "set_power", power_pct=0.5)
+    assert await client.call(MOTOR, "drive", "is_powered") == {"is_on": True, "power_pct": 0.5}
+    await client.call(ROBOT, "", "stop_all")
+    assert (await client.call(MOTOR, "drive", "is_powered"))["is_on"] is False
+    models = await client.call(ROBOT, "", "get_models_from_modules")
+    assert {one["model"] for one in models} == {"acme:demo:thermometer", "acme:demo:average", "acme:demo:drive"}
+    await client.call(SENSOR, "air", "do_command", command={"do": "print"})
+    with trio.fail_after(5):
+        while "this is said on stdout" not in running.log() or "asked for readings" not in running.log():
+            await trio.sleep(0.02)
+    assert "rdk.modmanager.demo.StdOut" in running.log()
+
+
+async def test_a_crash_takes_only_its_resources_and_they_come_back(machine: tuple[Server, ApiClient]) -> None:
+    _, client = machine
+    await until_ready(client, "air", "mean")
+    first = (await client.call(SENSOR, "air", "get_readings"))["pid"]
+    with pytest.raises(MachineError) as caught:
+        await client.call(SENSOR, "air", "do_command", command={"do": "crash"})
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    assert await client.call(SENSOR, "plain", "get_readings") == {"a": 1, "b": 2, "c": 3}
+    await until_ready(client, "air", "mean", "drive")
+    assert (await client.call(SENSOR, "air", "get_readings"))["pid"] != first
+    assert not psutil.pid_exists(int(first))
+
+
+async def test_a_hanging_module_delays_nobody_else(machine: tuple[Server, ApiClient]) -> None:
+    _, client = machine
+    await until_ready(client, "air")
+    pid = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with trio.move_on_after(1) as limit:
+            await client.call(SENSOR, "air", "get_readings")
+        assert limit.cancelled_caught
+        with trio.fail_after(2):
+            for _ in range(20):
+                await client.call(SENSOR, "plain", "get_readings")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert (await client.call(SENSOR, "air", "get_readings"))["temperature_c"] == 21.5
+
+
+async def test_a_client_may_restart_it(machine: tuple[Server, ApiClient]) -> None:
+    _, client = machine
+    await until_ready(client, "air")
+    first = (await client.call(SENSOR, "air", "get_readings"))["pid"]
+    await client.call(ROBOT, "", "restart_module", module_name="demo")
+    with trio.fail_after(30):
+        while True:
+            try:
+                if (await client.call(SENSOR, "air", "get_readings"))["pid"] != first:
+                    break
+            except MachineError:
+                await trio.sleep(0.05)
+    with pytest.raises(MachineError) as caught:
+        await client.call(ROBOT, "", "restart_module", module_name="other")
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_nothing_is_left_when_the_server_stops(tmp_path: Path) -> None:
+    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
+    home = tmp_path / "home"
+    environment = {"MACHINE_HOME": str(home), "TMPDIR": str(tmp_path)}
+    async with server(tmp_path, wanted, running=True, env=environment) as running, running.client() as client:
+        await until_ready(client, "air")
+        pid = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
+        assert await running.stop() == 0
+    assert not psutil.pid_exists(pid)
+    assert not list(tmp_path.glob("machine-module-*"))
+    assert (home / "module-data" / "local" / "demo").is_dir()
+
+
+async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClient], tmp_path: Path) -> None:
+    running, client = machine
+    await until_ready(client, "air")
+    pid = (await client.call(SENSOR, "air", "get_readings"))["pid"]
+    network = {"network": {"bind_address": running.address}}
+    changed = document(
+        tmp_path,
+        component("air", SENSOR, "acme:demo:thermometer", offset=-5),
+        component("more", SENSOR, "acme:demo:thermometer"),
+        component("bad", SENSOR, "acme:demo:thermometer", offset="wrong"),
+        component("broken", SENSOR, "acme:demo:thermometer", fail=True),
+    )
+    running.write({**changed, **network})
+    with trio.fail_after(20):
+        while True:
+            try:
+                readings = await client.call(SENSOR, "more", "get_readings")
+                break
+            except MachineError:
+                await trio.sleep(0.05)
+    assert readings["pid"] == pid, "the module was not restarted"
+    await until_ready(client, "air")
+    assert (await client.call(SENSOR, "air", "get_readings"))["temperature_c"] == 15.5
+    status = await client.call(ROBOT, "", "get_machine_status")
+    errors = {one["name"].rpartition("/")[2]: one["error"] for one in status["resources"]}
+    assert "components.3.attributes" in errors["bad"]
+    assert "offset must be a number" in errors["bad"]
+    assert "the thermometer is broken" in errors["broken"]
+    assert "mean" not in errors
+    assert "drive" not in errors
+
+
+@pytest.mark.parametrize(
+    ("env", "reason"),
+    [
+        ({"FAIL_START": "1"}, "demo ended with status 3; it said last: no licence for this computer"),
+        ({"SLOW_START": "60"}, "demo (starting)"),
+    ],
+    ids=["exits", "slow"],
+)
+async def test_a_module_that_does_not_start_is_named_and_stops_nobody(
+    tmp_path: Path, env: dict[str, str], reason: str
+) -> None:
+    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env=env)
+    async with server(tmp_path, wanted, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
+        await until_ready(client, "plain")
+        with trio.fail_after(15):
+            while True:
+                with pytest.raises(MachineError) as caught:
+                    await client.call(SENSOR, "air", "get_readings")
+                if reason in str(caught.value):
+                    break
+                await trio.sleep(0.05)
+        assert await client.call(SENSOR, "plain", "get_readings") == {"a": 1, "b": 2, "c": 3}
+
+
+async def test_garbage_on_stdout_is_only_logged(tmp_path: Path) -> None:
+    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env={"GARBAGE": "1"})
+    async with server(tmp_path, wanted, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
+        await until_ready(client, "air")
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "reason"),
+    [
+        ((), "nothing", "absent (modules.0.executable_path: there is no such file: correct the path)"),
+        (("-untrusted-env",), "module", "is a program of the configuration, which -untrusted-env refuses"),
+    ],
+    ids=["absent", "untrusted"],
+)
+async def test_a_module_that_cannot_run_is_the_reason(
+    tmp_path: Path, options: tuple[str, ...], path: str, reason: str
+) -> None:
+    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
+    wanted["modules"] = [{"name": "absent", "executable_path": str(tmp_path / path)}]
+    async with server(tmp_path, wanted, *options, running=True, env={"MACHINE_HOME": str(tmp_path)}) as running:
+        async with running.client() as client:
+            await until_ready(client, "plain")
+            with pytest.raises(MachineError) as caught:
+                await client.call(SENSOR, "air", "get_readings")
+            assert reason in str(caught.value)
