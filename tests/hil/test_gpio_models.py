@@ -69,6 +69,108 @@ async def until(found: Callable[[], Awaitable[bool]], limit: float = LIMIT) -> f
     return time.monotonic() - start
 
 
+async def test_a_motor_goes_where_it_is_told(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
+    document = {"components": [board(), *wheel("left", 0, stall_s=3)]}
+    async with guest.server(document) as server, server.sdk() as sdk:
+        motor = Motor.from_robot(sdk.robot, "left")
+        assert (await sdk(motor.get_properties())).position_reporting
+        for rpm, revolutions, total in ((40, 2, 2.0), (-40, 1, 1.0)):
+            await sdk(motor.go_for(rpm, revolutions))
+            assert await sdk(motor.get_position()) == pytest.approx(total, abs=1.1 / TICKS)
+            await until(lambda: _rests(shaft))
+            assert await shaft.get("position") == pytest.approx(total, abs=2.1 / TICKS)
+        await sdk(motor.go_to(50, 0))
+        assert await sdk(motor.get_position()) == pytest.approx(0, abs=1.1 / TICKS)
+
+        await sdk(motor.set_rpm(30))
+        await trio.sleep(3)
+        first, start = await shaft.get("position"), await guest.monotonic()
+        await trio.sleep(3)
+        second, end = await shaft.get("position"), await guest.monotonic()
+        rpm = (second - first) / (end - start) * 60
+        print(f"set_rpm(30) in the guest: {rpm:.1f} rpm")
+        assert rpm == pytest.approx(30, rel=0.15)
+        await sdk(motor.set_rpm(-30))
+        await until(lambda: _turns_back(shaft))
+        await sdk(motor.stop())
+        assert not await sdk(motor.is_moving())
+        assert await bank.call("values", 0, 1) == [False, False]
+        assert await shaft.get("both") == 0
+
+        await until(lambda: _rests(shaft))
+        await shaft.set(blocked=True)
+        with pytest.raises(GRPCError, match="full power and not one tick"):
+            await sdk(motor.go_for(50, 1))
+        assert await bank.call("values", 0, 1) == [False, False]
+        await shaft.set(blocked=False)
+        freed = time.monotonic()
+        await sdk(motor.go_for(50, 0.1))
+        record_recovery(
+            "motor blocked, then free", time.monotonic() - freed, seen="full power and not one tick; the motor is off"
+        )
+
+
+async def _rests(shaft: Thing) -> bool:
+    rpm: float = await shaft.get("rpm")
+    return abs(rpm) < 0.5
+
+
+async def _turns_back(shaft: Thing) -> bool:
+    rpm: float = await shaft.get("rpm")
+    return rpm < -10
+
+
+async def test_a_vanished_client_stops_its_motor(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
+    async with guest.server({"components": [board(), *wheel("left", 0)]}) as server:
+        async with server.sdk() as sdk:
+            await sdk(Motor.from_robot(sdk.robot, "left").set_rpm(40))
+            await until(lambda: _fast(shaft))
+        gone = time.monotonic()  # the SDK closed its connection and stopped nothing
+        await until(lambda: _rests(shaft))
+        record_recovery("client of a running motor vanishes", time.monotonic() - gone, seen="the motor comes to rest")
+        assert await bank.call("values", 0, 1) == [False, False]
+        await server.wait_log("session")
+
+
+async def _fast(shaft: Thing) -> bool:
+    rpm: float = await shaft.get("rpm")
+    return rpm > 25
+
+
+async def test_killed_while_a_motor_runs(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+    bank = await plant.gpio()
+    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
+    document = {"components": [board(), *wheel("left", 0)]}
+    async with guest.server(document) as server, server.sdk() as sdk:
+        await sdk(Motor.from_robot(sdk.robot, "left").set_power(1.0))
+        await until(lambda: _fast(shaft))
+        assert await bank.value(0) is True
+        killed = await guest.monotonic()
+        assert await server.stop(SIGKILL) == -SIGKILL
+        released = await bank.wait_event(0, "released", since=killed)
+        await bank.wait_value(0, False)
+        await until(lambda: _rests(shaft))
+        record_recovery(
+            "machine-server killed -9 while a motor runs: lines released by the kernel",
+            max(0.0, released - killed),
+            seen="the line follows its pull resistor at once",
+        )
+    begin = time.monotonic()
+    async with guest.server(document) as server, server.sdk() as sdk:
+        motor = Motor.from_robot(sdk.robot, "left")
+        assert (await sdk(motor.is_powered())) == (False, 0.0)
+        record_recovery("machine-server started again after it was killed", time.monotonic() - begin)
+        assert await bank.call("values", 0, 1) == [False, False]
+        highs = [event for line in (0, 1) for event in await bank.history(line, released) if event["high"]]
+        assert highs == [], "no input of the bridge was high for a moment after the kill"
+        await sdk(motor.go_for(40, 0.5))
+        assert await sdk(motor.get_position()) == pytest.approx(0.5, abs=1.1 / TICKS)
+
+
 async def test_relay_switch_button_and_sensor(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     await bank.pull(10, True)
@@ -259,118 +361,17 @@ async def test_buttons_and_toggles(guest: Guest, plant: Plant) -> None:
         await until(lambda: _event(last(Control.BUTTON_START), ("ButtonRelease", 0.0)))
         await bank.pull(16, False)
         await until(lambda: _event(last(Control.ABSOLUTE_Z), ("PositionChangeAbs", 0.0)))
-        await until(lambda: _long_enough(heard, 2))
-        assert heard == [("ButtonStart", "ButtonPress", 1.0), ("ButtonStart", "ButtonRelease", 0.0)]
+        pressed = [("ButtonStart", "ButtonPress", 1.0), ("ButtonStart", "ButtonRelease", 0.0)]
+        await until(lambda: _ends_with(heard, pressed))
+        assert [event for event in heard if event[1] != "Connect"] == pressed
 
 
 async def _event(found: Awaitable[tuple[str, float]], wanted: tuple[str, float]) -> bool:
     return await found == wanted
 
 
-async def _long_enough(heard: list[Any], count: int) -> bool:
-    return len(heard) >= count
-
-
-async def test_a_motor_goes_where_it_is_told(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
-    bank = await plant.gpio()
-    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
-    document = {"components": [board(), *wheel("left", 0, stall_s=3)]}
-    async with guest.server(document) as server, server.sdk() as sdk:
-        motor = Motor.from_robot(sdk.robot, "left")
-        assert (await sdk(motor.get_properties())).position_reporting
-        for rpm, revolutions, total in ((40, 2, 2.0), (-40, 1, 1.0)):
-            await sdk(motor.go_for(rpm, revolutions))
-            assert await sdk(motor.get_position()) == pytest.approx(total, abs=1.1 / TICKS)
-            await until(lambda: _rests(shaft))
-            assert await shaft.get("position") == pytest.approx(total, abs=2.1 / TICKS)
-        await sdk(motor.go_to(50, 0))
-        assert await sdk(motor.get_position()) == pytest.approx(0, abs=1.1 / TICKS)
-
-        await sdk(motor.set_rpm(30))
-        await trio.sleep(3)
-        first, start = await shaft.get("position"), await guest.monotonic()
-        await trio.sleep(3)
-        second, end = await shaft.get("position"), await guest.monotonic()
-        rpm = (second - first) / (end - start) * 60
-        print(f"set_rpm(30) in the guest: {rpm:.1f} rpm")
-        assert rpm == pytest.approx(30, rel=0.15)
-        await sdk(motor.set_rpm(-30))
-        await until(lambda: _turns_back(shaft))
-        await sdk(motor.stop())
-        assert not await sdk(motor.is_moving())
-        assert await bank.call("values", 0, 1) == [False, False]
-        assert await shaft.get("both") == 0
-
-        await until(lambda: _rests(shaft))
-        await shaft.set(blocked=True)
-        with pytest.raises(GRPCError, match="full power and not one tick"):
-            await sdk(motor.go_for(50, 1))
-        assert await bank.call("values", 0, 1) == [False, False]
-        await shaft.set(blocked=False)
-        freed = time.monotonic()
-        await sdk(motor.go_for(50, 0.1))
-        record_recovery(
-            "motor blocked, then free", time.monotonic() - freed, seen="full power and not one tick; the motor is off"
-        )
-
-
-async def _rests(shaft: Thing) -> bool:
-    rpm: float = await shaft.get("rpm")
-    return abs(rpm) < 0.5
-
-
-async def _turns_back(shaft: Thing) -> bool:
-    rpm: float = await shaft.get("rpm")
-    return rpm < -10
-
-
-async def test_a_vanished_client_stops_its_motor(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
-    bank = await plant.gpio()
-    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
-    async with guest.server({"components": [board(), *wheel("left", 0)]}) as server:
-        async with server.sdk() as sdk:
-            await sdk(Motor.from_robot(sdk.robot, "left").set_rpm(40))
-            await until(lambda: _fast(shaft))
-        gone = time.monotonic()  # the SDK closed its connection and stopped nothing
-        await until(lambda: _rests(shaft))
-        record_recovery("client of a running motor vanishes", time.monotonic() - gone, seen="the motor comes to rest")
-        assert await bank.call("values", 0, 1) == [False, False]
-        await server.wait_log("session")
-
-
-async def _fast(shaft: Thing) -> bool:
-    rpm: float = await shaft.get("rpm")
-    return rpm > 25
-
-
-async def test_killed_while_a_motor_runs(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
-    bank = await plant.gpio()
-    shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
-    document = {"components": [board(), *wheel("left", 0)]}
-    async with guest.server(document) as server, server.sdk() as sdk:
-        await sdk(Motor.from_robot(sdk.robot, "left").set_power(1.0))
-        await until(lambda: _fast(shaft))
-        assert await bank.value(0) is True
-        killed = await guest.monotonic()
-        assert await server.stop(SIGKILL) == -SIGKILL
-        released = await bank.wait_event(0, "released", since=killed)
-        await bank.wait_value(0, False)
-        await until(lambda: _rests(shaft))
-        record_recovery(
-            "machine-server killed -9 while a motor runs: lines released by the kernel",
-            max(0.0, released - killed),
-            seen="the line follows its pull resistor at once",
-        )
-    begin = time.monotonic()
-    async with guest.server(document) as server, server.sdk() as sdk:
-        motor = Motor.from_robot(sdk.robot, "left")
-        assert (await sdk(motor.is_powered())) == (False, 0.0)
-        record_recovery("machine-server started again after it was killed", time.monotonic() - begin)
-        assert await bank.call("values", 0, 1) == [False, False]
-        highs = [event for line in (0, 1) for event in await bank.history(line, released) if event["high"]]
-        assert highs == [], "no input of the bridge was high for a moment after the kill"
-        await sdk(motor.go_for(40, 0.5))
-        assert await sdk(motor.get_position()) == pytest.approx(0.5, abs=1.1 / TICKS)
+async def _ends_with(heard: list[Any], wanted: list[Any]) -> bool:
+    return heard[-len(wanted) :] == wanted
 
 
 async def test_a_base_drives_and_knows_where(guest: Guest, plant: Plant) -> None:

@@ -116,7 +116,7 @@ class IncrementalEncoder(TickEncoder):
 
     def count(self, tick: Tick) -> None:
         """By the levels of both tracks."""
-        self._decoder.edge(self._names.index(tick.pin_name), tick.high)
+        self._decoder.edge(self._names.index(tick.pin_name), tick.high, tick.time)
 
     @property
     def ticks(self) -> int:

@@ -97,7 +97,9 @@ class GpioStepper(Motor):
         self._braking = math.inf  # steps per second by second, of the newest stop
         self._motion = Motion(0.0)  # in steps
         self._steps = self._zero = 0
-        self._late = 0
+        self._risen = -math.inf  # when the last step was made
+        self._beats = 0  # that the trajectory has gone on since
+        self._lost = 0  # beats that it has not gone on, because they came late
         self._high = self._enabled = False
         self._forward: bool | None = None  # level of `dir`
         self._pursuit = Pursuit(
@@ -138,11 +140,14 @@ class GpioStepper(Motor):
             self._high = False
 
     async def _step(self, goal: Goal, beats: int) -> bool:
-        for left in reversed(range(beats)):
+        # Beats that passed before the last step was out, or after the next one was due, would bring steps too early.
+        since = (trio.current_time() - self._risen) / goal.period - self._beats
+        used = 0
+        while used < max(1, min(beats, since)) and not (used and self._due):
             self._advance(goal)
-            if self._due:  # what is left would bring the step after it too early
-                self._late += left
-                break
+            used += 1
+        self._beats += used
+        self._lost += beats - used
         if self._high:
             await self._board.set_gpio(self.attributes.pins.step, False)
             self._high = False
@@ -176,6 +181,7 @@ class GpioStepper(Motor):
             await self._board.set_gpio(self.attributes.pins.step, True)
             self._steps += way
             self._high = True
+            self._risen, self._beats = trio.current_time(), 0
         if limit.cancelled_caught:
             raise MachineError(
                 f"{self.name}: {self._board.name} did not answer within {HALT_TIME:g} s",
@@ -272,4 +278,4 @@ class GpioStepper(Motor):
 
     async def get_status(self) -> Mapping[str, Any]:
         """Steps made since the start, and beats of the control loop that were lost because they came late."""
-        return {"steps": self._steps, "lost_beats": self._late}
+        return {"steps": self._steps, "lost_beats": self._lost}

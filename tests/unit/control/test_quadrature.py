@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal.control.quadrature import Quadrature, ticks_between
+from hal.control.quadrature import WINDOW, Quadrature, ticks_between
 
 TRACKS = ((False, False), (True, False), (True, True), (False, True))  # turning forward, A leads
 
@@ -41,8 +41,8 @@ def test_every_pair_of_states() -> None:
 def test_the_count_is_the_way_once_both_tracks_have_spoken(start: int, steps: list[bool]) -> None:
     path = walk(start, steps)
     decoder = Quadrature()
-    told = sum(decoder.edge(*edge) for edge in edges(path))
-    assert told == decoder.ticks
+    for time, edge in enumerate(edges(path)):
+        decoder.edge(*edge, time)
     assert decoder.missed == 0
     if len({track for track, _ in edges(path)}) == 2:
         assert decoder.ticks == path[-1] - path[0]
@@ -55,8 +55,8 @@ def test_lost_edges_are_noticed_and_cost_whole_cycles(start: int, steps: list[bo
     path = walk(start, [True, True, True, True, *steps])
     heard = [edge for index, edge in enumerate(edges(path)) if index not in lost]
     decoder = Quadrature()
-    for edge in heard:
-        decoder.edge(*edge)
+    for time, edge in enumerate(heard):
+        decoder.edge(*edge, time)
     gone = len(edges(path)) - len(heard)
     assert decoder.missed <= gone
     last = dict(heard)
@@ -66,9 +66,27 @@ def test_lost_edges_are_noticed_and_cost_whole_cycles(start: int, steps: list[bo
 
 def test_an_edge_that_comes_twice_is_counted_as_missed_once() -> None:
     decoder = Quadrature()
-    for track, high in ((0, True), (1, True), (0, False), (1, False)):
-        decoder.edge(track, high)
+    for time, (track, high) in enumerate(((0, True), (1, True), (0, False), (1, False))):
+        decoder.edge(track, high, time)
     assert decoder.ticks == 4
-    assert decoder.edge(1, False) == 0
-    assert decoder.missed == 1
-    assert decoder.edge(0, True) == 1
+    decoder.edge(1, False, 4)
+    assert (decoder.ticks, decoder.missed) == (4, 1)
+    decoder.edge(0, True, 5)
+    assert decoder.ticks == 5
+
+
+@given(
+    st.integers(-9, 9),
+    st.lists(st.booleans(), min_size=4, max_size=200),
+    st.lists(st.integers(0, WINDOW // 2 - 1), min_size=200, max_size=200),
+)
+def test_tracks_that_are_told_one_after_the_other_are_put_in_order(
+    start: int, steps: list[bool], lateness: list[int]
+) -> None:
+    path = walk(start, [True, True, *steps])
+    truth = list(enumerate(edges(path)))
+    told = sorted(truth, key=lambda one: (one[0] + lateness[one[0] % 200], one[0]))
+    decoder = Quadrature()
+    for time, (track, high) in told:
+        decoder.edge(track, high, time)
+    assert (decoder.ticks, decoder.missed) == (path[-1] - path[0], 0)
