@@ -136,7 +136,7 @@ async def test_one_that_converts_continuously_is_brought_to_order(autojump_clock
 
 async def test_power_down_makes_the_first_conversion_right(autojump_clock: MockClock) -> None:
     target = Ads1115Target()
-    target.volts = [1.0, 2.0, 0.0, 0.0]
+    target.volts = [0.3, 2.0, 0.0, 0.0]
     registers = registers_of(0x48, target)
     model = ads1115.MODELS["ads1115"]
     target.write(b"\x01\xc4\x83")  # AIN0, continuous, by another program
