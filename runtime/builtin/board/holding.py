@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 import trio
 
+from schema.errors import ErrorKind, MachineError
+
 T = TypeVar("T")
 
 
@@ -15,9 +17,17 @@ class Held(Generic[T]):
     """A value whose context is open in some task."""
 
     def __init__(self, value: T, scope: trio.CancelScope, closed: trio.Event) -> None:
-        self.value = value
+        self.open = True
+        self._value = value
         self._scope = scope
         self._closed = closed
+
+    @property
+    def value(self) -> T:
+        """What was opened. MachineError (UNAVAILABLE) once it is being closed, by whomever."""
+        if not self.open:
+            raise stopping()
+        return self._value
 
     def cancel(self) -> None:
         """Leave its context soon."""
@@ -36,7 +46,8 @@ async def hold(
 ) -> Held[T]:
     """Enter `manager` in a task of `nursery` and stay in it, running `body`, until closed or the nursery is cancelled.
 
-    Errors of entering are raised here, later ones in the nursery. Cancelled, nothing stays open.
+    Errors of entering are raised here, later ones in the nursery. Cancelled, nothing stays open. MachineError
+    (UNAVAILABLE) once the nursery is cancelled, because something else in it failed.
     """
 
     async def run(*, task_status: trio.TaskStatus[Held[T]]) -> None:
@@ -44,12 +55,25 @@ async def hold(
         try:
             with trio.CancelScope() as scope:
                 async with manager as value:
-                    task_status.started(Held(value, scope, closed))
-                    if body is not None:
-                        await body(value)
-                    await trio.sleep_forever()
+                    held = Held(value, scope, closed)
+                    try:
+                        task_status.started(held)
+                        if body is not None:
+                            await body(value)
+                        await trio.sleep_forever()
+                    finally:
+                        held.open = False
         finally:
             closed.set()
 
+    if nursery.cancel_scope.cancel_called:
+        raise stopping()
     held: Held[T] = await nursery.start(run)
     return held
+
+
+def stopping() -> MachineError:
+    """What a call meets that comes while the owner of the lines ends."""
+    return MachineError(
+        "the board is stopping, or its chip is gone", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
+    )

@@ -15,7 +15,7 @@ from hal.errors import Fault, HalError
 from hal.ports.digital import EdgeEvents, InputSettings, Line, OutputSettings
 from hal.ports.hardware import Hardware
 from hal.ports.pwm import PwmOutput
-from runtime.builtin.board.holding import Held, hold
+from runtime.builtin.board.holding import Held, hold, stopping
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
@@ -170,7 +170,8 @@ class Pin:
             )
 
     def _value(self) -> Any:
-        assert self._held is not None
+        if self._held is None:
+            raise stopping()
         return self._held.value
 
     def _do(self, action: Callable[[], T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 import trio
@@ -237,6 +238,33 @@ async def test_a_chip_that_vanishes_ends_the_board_and_comes_back(autojump_clock
         assert r.state() == "ready"
         await r.call("set_gpio", pin="11", high=True)
         assert r.level(17) is True
+
+
+async def _load(board: Any, errors: list[MachineError], method: str, *arguments: object) -> None:
+    while len(errors) < 40:
+        try:
+            await getattr(board, method)(*arguments)
+        except MachineError as error:
+            errors.append(error)
+        await trio.lowlevel.checkpoint()
+
+
+async def test_calls_that_come_while_the_board_ends_are_told_to_try_again(autojump_clock: MockClock) -> None:
+    """Whoever is inside then, at whatever point: never an error of our own making."""
+    for turns in range(12):
+        async with rig() as r:
+            await r.call("set_gpio", pin="11", high=True)
+            board = r.memory.machine.find("board").resource
+            errors: list[MachineError] = []
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_load, board, errors, "set_gpio", "11", True)
+                nursery.start_soon(_load, board, errors, "get_gpio", "13")
+                nursery.start_soon(_load, board, errors, "set_pwm", "15", 0.5)
+                nursery.start_soon(_load, board, errors, "pwm", "11")
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                r.hardware.lines.unplug(CHIP)
+            assert {error.kind for error in errors} == {ErrorKind.UNAVAILABLE}
 
 
 async def test_a_chip_that_vanishes_is_noticed_without_a_call(autojump_clock: MockClock) -> None:
