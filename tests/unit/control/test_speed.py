@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hal.control.pid import Gains, pid
@@ -70,6 +70,7 @@ def travel(plant: Plant, made: SpeedControl, place: float, speed: float) -> floa
     st.floats(0.02, 0.25),
     st.sampled_from([0.0, 0.05, 0.2]),
 )
+@example(place=1.0, speed=0.109375, ticks=200, tau=0.232421875, friction=0.0)
 def test_a_place_is_reached_to_the_tick(place: float, speed: float, ticks: int, tau: float, friction: float) -> None:
     plant = Plant(ticks, tau, friction)
     made = control(plant)

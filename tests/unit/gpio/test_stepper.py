@@ -246,6 +246,25 @@ async def test_a_moment_of_lateness_is_not_made_up_for(bench: Bench, autojump_cl
     assert (await motor.get_status())["lost_beats"] > 10
 
 
+async def test_a_computer_that_was_away_makes_up_for_nothing(bench: Bench, autojump_clock: MockClock) -> None:
+    motor, rotor = await stepper(bench)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(motor.go_for, 60, 2)
+        await trio.sleep(1)
+        autojump_clock.jump(0.5)
+    assert rotor.position == 400
+    assert rotor.fastest() <= 200 * 8 / 7 * 1.01
+
+
+async def test_a_slow_board_costs_its_own_time_and_no_more(bench: Bench, autojump_clock: MockClock) -> None:
+    motor, rotor = await stepper(bench, acceleration_rpm_per_s=0)
+    begin = trio.current_time()
+    with bench.world.faults.injected("pi", FaultPlan(delay=0.001)):  # two calls for each of 400 steps per second
+        await motor.go_for(120, 2)
+    assert 1 < trio.current_time() - begin < 1.35
+    assert rotor.position == 400
+
+
 async def test_a_stop_that_is_cancelled_too_counts_every_step(bench: Bench, autojump_clock: MockClock) -> None:
     """On a board that answers after the line has changed, as one behind a bus does."""
     motor, rotor = await stepper(bench, late=True)
