@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 from grpclib.exceptions import GRPCError
-from viam.components.generic import Generic
+from viam.components.generic import GenericClient
 
 from tests.hil.image.contents import USER
 from tests.hil.rig.channel import GuestProcess
@@ -34,7 +34,8 @@ async def echo(plant: Plant, serial: str = "E1") -> Cable:
 
 
 async def command(sdk: Sdk, **what: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = dict(await sdk(Generic.from_robot(sdk.robot, "meter").do_command(what)))
+    """As `Generic.from_robot` would give it, which refuses a resource that was not ready when the SDK connected."""
+    answer: dict[str, Any] = dict(await sdk(GenericClient("meter", sdk.robot._channel).do_command(what)))
     return answer
 
 
