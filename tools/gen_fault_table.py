@@ -31,6 +31,8 @@ ROW: Final = re.compile(
     r"^\| (?P<what>.+?) \| (?P<seen>.*?) \| (?P<seconds>[\d.]+) s \| `(?P<test>[^`]+)` \|$", re.MULTILINE
 )
 
+GRPC: Final = re.compile(r"^\(<Status\.\w+: \d+>, ['\"](.*)['\"], None\)$", re.DOTALL)
+
 
 def rows_of_page() -> dict[str, dict[str, object]]:
     """What the page says now."""
@@ -49,7 +51,9 @@ def exists(test: str) -> bool:
 
 
 def cell(text: str) -> str:
-    """In one cell of a table."""
+    """In one cell of a table; of an error of gRPC only its message."""
+    wrapped = GRPC.match(text)
+    text = wrapped[1] if wrapped else text
     return " ".join(text.replace("|", "\\|").split())
 
 

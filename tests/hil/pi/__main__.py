@@ -19,7 +19,7 @@ from tests.hil.image.__main__ import check_platform, prepare_host
 from tests.hil.image.places import BUILD, ROOT
 from tests.hil.image.rootfs import suite
 from tests.hil.image.steps import BuildError, command, shell, step
-from tests.hil.pi.contents import DTB, MODULES, PACKAGES, PLACE, QEMU_PACKAGES, WORK, built_from, inputs_digest
+from tests.hil.pi.contents import DTB, MODULES, PACKAGES, PLACE, QEMU_PACKAGES, WORK, built_from, inputs_digest, private
 from tests.hil.pi.packages import Packages
 
 SITE = "opt/site"
@@ -130,6 +130,9 @@ async def build() -> None:
     async with step("file system packed"):
         root, place = WORK / "root", WORK / "place"
         shutil.move(WORK / "site", root / SITE)
+        # The first UART would belong to the Bluetooth chip, and QEMU's second one hears a character in a second.
+        tree = str(place / DTB)
+        await command(*private(place / "qemu", "fdtput"), "-r", tree, "/soc/serial@7e201000/bluetooth")
         await shell('find . | cpio -o -H newc --quiet > "$TO"', cwd=root, TO=place / "base.cpio")
     (place / "inputs.json").write_text(json.dumps({"files": inputs_digest()}))
     place.rename(PLACE)

@@ -1,4 +1,4 @@
-"""The command agent of the emulated Raspberry Pi: behind its mini UART, as the first process."""
+"""The command agent of the emulated Raspberry Pi: behind its first UART, as the first process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 
 from tests.hil.guest import agent
 
-PORT = "/dev/ttyS1"  # the other one belongs to the Bluetooth chip
+PORT = "/dev/ttyAMA0"
 
 
 def main() -> None:

@@ -12,10 +12,11 @@ from tests.hil.image.places import BUILD, ROOT
 PLACE: Final = BUILD / "pi"
 WORK: Final = BUILD / "pi-work"
 QEMU: Final = PLACE / "qemu"
+LIBRARIES: Final = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
 DTB: Final = "bcm2837-rpi-3-b.dtb"
 
-QEMU_PACKAGES: Final = ("qemu-system-arm",)
-"""Of a release with a working I2C controller of the BCM2835: QEMU 9 or newer, from backports where Debian is older."""
+QEMU_PACKAGES: Final = ("qemu-system-arm", "device-tree-compiler")
+"""QEMU of a release with a working I2C controller of the BCM2835: 9 or newer, from backports where Debian is older."""
 
 PACKAGES: Final = ("python3", "busybox-static", "libstdc++6", "libusb-1.0-0")
 """Unpacked with what they need, never configured: nothing in the guest asks for more."""
@@ -26,6 +27,12 @@ MODULES: Final = (
 )
 
 INPUTS: Final = ("tests/hil/pi/[_cp]*.py", "requirements/run.lock")  # __main__, contents, packages
+
+
+def private(tree: Path, program: str) -> list[str]:
+    """The first words of a command that runs a program of an unpacked tree with the tree's own loader and libraries."""
+    paths = ":".join(str(tree / name) for name in LIBRARIES)
+    return [str(tree / "lib64/ld-linux-x86-64.so.2"), "--library-path", paths, str(tree / "usr/bin" / program)]
 
 
 def inputs_digest() -> str:

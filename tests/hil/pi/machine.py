@@ -1,6 +1,6 @@
 """The emulated Raspberry Pi 3: real drivers of the BCM2837's pins and I2C controllers, a thermometer on I2C bus 1.
 
-There is no disk, no state to resume and no virtio: the file system is in memory, the command agent is behind the mini
+There is no disk, no state to resume and no virtio: the file system is in memory, the command agent is behind the first
 UART, the network is a USB adapter.
 """
 
@@ -17,10 +17,11 @@ from typing import Final
 import trio
 
 from tests.hil.image.contents import SOURCE
-from tests.hil.pi.contents import DTB, PLACE, QEMU
+from tests.hil.pi.contents import DTB, PLACE, QEMU, private
 from tests.hil.rig.channel import Channel
-from tests.hil.rig.guest import NETWORK, Guest
+from tests.hil.rig.guest import Guest
 from tests.hil.rig.lines import connect
+from tests.hil.rig.qemu import GUEST_ADDRESS
 from tests.hil.rig.qmp import connect_qmp
 from tests.hil.rig.source import share_source
 from tests.hil.rig.vm import VirtualMachine
@@ -29,8 +30,16 @@ BOOT_LIMIT: Final = 240.0  # seconds; about 20 on a quiet computer
 HELLO_PERIOD: Final = 3.0
 THERMOMETER: Final = 0x48
 GPIO_LEVELS: Final = 0x3F200034  # GPLEV0 (BCM2835 ARM Peripherals, section 6.1, at the BCM2837's base): pins 0 to 31
-LIBRARIES: Final = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
-KERNEL_LINE: Final = "console=ttyAMA0,115200 quiet nokaslr panic=-1"
+KERNEL_LINE: Final = "console=ttyS1,115200 quiet nokaslr panic=-1"
+PROGRAMS: Final = {
+    "bin/bash": '#!/bin/busybox sh\nexec /bin/busybox sh "$@"\n',
+    "usr/bin/machine-server": '#!/bin/busybox sh\nexec python3 -m runtime.cli "$@"\n',
+    "usr/bin/machine": '#!/bin/busybox sh\nexec python3 -m runtime.operator.cli "$@"\n',
+}
+NETWORK: Final = f"""for name in $(ls /sys/class/net); do
+    [ $name = lo ] || ip address add {GUEST_ADDRESS}/24 dev $name 2>/dev/null
+    ip link set $name up
+done"""
 
 
 class RaspberryPi(VirtualMachine):
@@ -62,6 +71,11 @@ class RaspberryPi(VirtualMachine):
         """The kernel unpacks two archives in one file one after the other."""
         folder = self.folder / "source"
         share_source(folder / SOURCE.lstrip("/"))
+        for name, text in PROGRAMS.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755)
         packed = subprocess.run(
             "find . | cpio -o -H newc --quiet", shell=True, cwd=folder, check=True, stdout=subprocess.PIPE
         )
@@ -72,21 +86,14 @@ class RaspberryPi(VirtualMachine):
     def _command_line(self, initrd: Path) -> list[str]:
         run = self.folder
         return [
-            # The tree's own loader and libraries: this computer's may be older.
-            *(str(QEMU / "lib64/ld-linux-x86-64.so.2"), "--library-path"),
-            ":".join(str(QEMU / name) for name in LIBRARIES),
-            *(str(QEMU / "usr/bin/qemu-system-aarch64"), "-L", str(QEMU / "usr/share/qemu")),
+            *(*private(QEMU, "qemu-system-aarch64"), "-L", str(QEMU / "usr/share/qemu")),
             *("-M", "raspi3b", "-m", "1G", "-smp", "4", "-accel", "tcg,thread=multi", "-display", "none", "-no-reboot"),
             *("-kernel", str(PLACE / "vmlinuz"), "-dtb", str(PLACE / DTB), "-initrd", str(initrd)),
             *("-append", KERNEL_LINE, "-monitor", "none"),
-            *("-serial", f"file:{run / 'console.log'}"),
             *("-chardev", f"socket,id=agent,path={run / 'agent.sock'},server=on,wait=off", "-serial", "chardev:agent"),
-            *(
-                "-chardev",
-                f"socket,id=qmp,path={run / 'qmp.sock'},server=on,wait=off",
-                "-mon",
-                "chardev=qmp,mode=control",
-            ),
+            *("-serial", f"file:{run / 'console.log'}"),
+            *("-chardev", f"socket,id=qmp,path={run / 'qmp.sock'},server=on,wait=off"),
+            *("-mon", "chardev=qmp,mode=control"),
             *("-device", f"tmp105,id=thermometer,bus=i2c-bus.1,address={THERMOMETER}"),
             *("-netdev", "user,id=net0,restrict=on", "-device", "usb-net,netdev=net0"),
         ]
@@ -105,8 +112,7 @@ class PiGuest(Guest):
             with trio.move_on_after(HELLO_PERIOD):
                 await self.channel.ask("hello", time=time.time())
                 greeted = True
-        interface = "for i in $(ls /sys/class/net); do [ $i = lo ] || echo $i; done"
-        await self.run(f"{NETWORK.replace('eth0', f'$({interface})')}")
+        await self.run(NETWORK)
 
     async def pins(self) -> int:
         """The levels of GPIO 0 to 31 as the chip's register says, read from outside."""
