@@ -126,8 +126,7 @@ async def test_the_account_runs_the_server_on_names_that_stay_the_same(guest: Gu
         pin = await sdk(Board.from_robot(sdk.robot, "local").gpio_pin_by_name(f"{bank.chip}:7"))
         await sdk(pin.set(True))
         assert await bank.value(7)
-        who = await guest.run("ps -o user= -p $(pgrep -f 'machine-server -config' | head -1)")
-        assert who.stdout.strip() == "hil"
+        assert (await guest.run("pgrep -u hil -f 'machine-server -config'")).stdout
 
 
 async def test_a_link_follows_its_adapter_to_another_number(guest: Guest, plant: Plant) -> None:
