@@ -17,7 +17,7 @@ import trio
 
 from hal.ports.hardware import Hardware
 from hal.sim import World
-from nursery_graph import Graph, NodeStatus
+from nursery_graph import Graph, NodeStatus, State
 from runtime.host import ResourceHost
 from runtime.jobs.job import History
 from runtime.maintenance import Decision
@@ -114,6 +114,8 @@ class Machine:
         status = self.graph.snapshot().nodes.get(full)
         if status is None:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+        if status.state is State.READY:  # its door is closed already: it is about to stop
+            return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
         reason = reason_of(status, self.wanted.get(full))
         return MachineError(
             f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
