@@ -148,6 +148,9 @@ BOARDS: Final = (
             "Linux arch/arm/boot/dts/ti/omap/am33xx-l4.dtsi",
             "BeagleBone Black System Reference Manual, expansion headers",
         ),
-        unverified=("the numbers of the SPI devices, which depend on the cape overlays",),
+        unverified=(
+            "the numbers of the PWM channels and of the serial ports, and which pins are power and ground",
+            "the numbers of the SPI devices, which depend on the cape overlays",
+        ),
     ),
 )

@@ -87,12 +87,16 @@ _BCM2711: Final = ("pinctrl-bcm2711", "fe20c000.pwm", _BCM_PWM)
 _RP1: Final = ("pinctrl-rp1", "1f00098000.pwm", _RP1_PWM)
 
 
+_PWM_NUMBERS: Final = "the numbers of the PWM channels and the addresses of their devices"
+
+
 def _bcm(
     name: str, title: str, compatible: tuple[str, ...], tree: str, chip: tuple[str, str, Mapping[int, int]]
 ) -> BoardDefinition:
     return BoardDefinition(
         name, title, compatible, _pins(*chip), _I2C, _SPI, _SERIAL,
         sources=(_HEADER, _FUNCTIONS, f"Linux arch/arm/boot/dts/broadcom/{tree}"),
+        unverified=(_PWM_NUMBERS,),
     )  # fmt: skip
 
 
@@ -104,6 +108,7 @@ def _rp1(name: str, title: str, compatible: tuple[str, ...], tree: str) -> Board
             "RP1 Peripherals, GPIO functions",
             f"raspberrypi/linux arch/arm64/boot/dts/broadcom/{tree}, rp1.dtsi and drivers/pinctrl/pinctrl-rp1.c",
         ),
+        unverified=(_PWM_NUMBERS,),
     )  # fmt: skip
 
 
@@ -116,7 +121,10 @@ _COMPUTE_MODULE_3: Final = BoardDefinition(
     _SPI,
     _SERIAL,
     sources=(_FUNCTIONS, "Linux arch/arm/boot/dts/broadcom/bcm2837-rpi-cm3-io3.dts"),
-    unverified=("the numbers of the IO board's headers J5 and J6 are not in the table: name lines as GPIOn",),
+    unverified=(
+        _PWM_NUMBERS,
+        "the numbers of the IO board's headers J5 and J6 are not in the table: name lines as GPIOn",
+    ),
 )
 
 BOARDS: Final = (
