@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
+    "hal": "I2C, GPIO and serial lines against the raw libraries",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 

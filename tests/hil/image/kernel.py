@@ -69,17 +69,18 @@ async def build_kernel(kernel: Kernel) -> None:
             dpkg -x debs/linux-image-*.deb kernel
             for deb in debs/linux-headers-* debs/linux-kbuild-*; do dpkg -x "$deb" headers; done
             dpkg-deb --fsys-tarfile debs/linux-source-*.deb | tar -xO "./usr/src/$NAME.tar.xz" | xz -T0 -dc |
-                tar -x -C source --strip-components=1 "$NAME/drivers/gpio" "$NAME/kernel/irq" "$NAME/drivers/usb/gadget"
+                tar -x -C source --strip-components=1 "$NAME/drivers/gpio" "$NAME/kernel/irq" \\
+                "$NAME/drivers/usb/gadget" "$NAME/drivers/hwmon" "$NAME/drivers/pwm"
             """,
             cwd=WORK,
             NAME=f"linux-source-{kbuild[1]}",
         )
-    async with step("gpio-sim and raw_gadget built"):
+    async with step("gpio-sim and three more modules built"):
         await build_out_of_tree(kernel, headers, source)
 
 
 async def build_out_of_tree(kernel: Kernel, headers: Path, source: Path) -> None:
-    """Build gpio-sim and raw_gadget against the stock headers and put them among the kernel's modules."""
+    """Build what Debian leaves out against the stock headers and put it among the kernel's modules."""
     here = headers / "usr" / "src" / f"linux-headers-{kernel.release}"
     makefile = here / "Makefile"
     makefile.write_text(makefile.read_text().replace("include /usr/src/", f"include {headers}/usr/src/"))
@@ -88,12 +89,13 @@ async def build_out_of_tree(kernel: Kernel, headers: Path, source: Path) -> None
     work.mkdir()
     shutil.copy(source / "drivers/gpio/gpiolib.h", work)
     shutil.copy(source / "drivers/gpio/gpio-sim.c", work / "gpio_sim_main.c")
-    shutil.copy(source / "drivers/usb/gadget/legacy/raw_gadget.c", work)
+    for path in ("drivers/usb/gadget/legacy/raw_gadget.c", "drivers/hwmon/ina2xx.c", "drivers/pwm/pwm-pca9685.c"):
+        shutil.copy(source / path, work)
     irq_sim = (source / "kernel/irq/irq_sim.c").read_text()
     patched = irq_sim.replace("handle_simple_irq(irq_to_desc(irqnum))", "generic_handle_irq(irqnum)")
     (work / "gpio_sim_irq.c").write_text(patched)
     (work / "Makefile").write_text(
-        "obj-m := gpio-sim.o raw_gadget.o\ngpio-sim-y := gpio_sim_main.o gpio_sim_irq.o\n",
+        "obj-m := gpio-sim.o raw_gadget.o ina2xx.o pwm-pca9685.o\ngpio-sim-y := gpio_sim_main.o gpio_sim_irq.o\n",
     )
     await command("make", "-C", here, f"M={work}", "modules")
     await shell(

@@ -38,18 +38,20 @@ class Sdk:
 async def open_sdk(address: str) -> AsyncIterator[Sdk]:
     """Connect to a machine directly, without TLS and credentials."""
     loop = asyncio.new_event_loop()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.to_thread.run_sync, loop.run_forever)
-        sdk = Sdk(loop)
-        try:
-            dial = DialOptions(disable_webrtc=True, insecure=True, timeout=CONNECT_LIMIT)
-            options = RobotClient.Options(dial_options=dial, check_connection_interval=0)
-            sdk.robot = await sdk(RobotClient.at_address(address, options))
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, loop.run_forever)
+            sdk = Sdk(loop)
             try:
-                yield sdk
+                dial = DialOptions(disable_webrtc=True, insecure=True, timeout=CONNECT_LIMIT)
+                options = RobotClient.Options(dial_options=dial, check_connection_interval=0)
+                sdk.robot = await sdk(RobotClient.at_address(address, options))
+                try:
+                    yield sdk
+                finally:
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + CONNECT_LIMIT):
+                        await sdk(sdk.robot.close())
             finally:
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + CONNECT_LIMIT):
-                    await sdk(sdk.robot.close())
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-    loop.close()
+                loop.call_soon_threadsafe(loop.stop)
+    finally:
+        loop.close()
