@@ -162,6 +162,8 @@ class Channel:
                 process._wake()
 
     def _take(self, message: dict[str, Any]) -> None:
+        if "do" in message:  # our own words: a serial line echoes until the agent has come
+            return
         number = message.get("id", -1)
         process = self._processes.get(number)
         if process is not None and message.keys() & {"out", "err", "exit"}:

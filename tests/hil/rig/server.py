@@ -102,7 +102,7 @@ async def open_server(
     the file `config` (then `document` is None) must name: `"network": network(port)`.
     """
     folder = f"/tmp/server-{os.urandom(3).hex()}"
-    await guest.run(f"install -d -m 777 {folder}")
+    await guest.run(f"mkdir {folder} && chmod 777 {folder}")
     config = config or f"{folder}/machine.json"
     section = {**network(port), **(document or {}).get("network", {})}
     if document is not None:
