@@ -13,7 +13,7 @@ run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
 	@exec $(VENV)/bin/machine-server -config examples/bench.json
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
-	@$(PY) -m tests.hil.image || echo "Going on without the hardware rig; its tests say why they are skipped."
+	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi || echo "Going on without the hardware rig; its tests say why they are skipped."
 	@$(PY) -m pytest tests
 	@$(PY) -m pytest examples/thermostat -q
 
@@ -23,8 +23,8 @@ test-unit: $(VENV)/.test ## The tests that need no process and no socket: second
 rig: $(VENV)/.test ## Test the example thermostat against a model of its box, on the simulated world
 	@$(PY) -m pytest examples/thermostat
 
-hil: $(VENV)/.test ## Build the guest of the hardware rig: a minute (Debian, amd64, root), or at once if nothing has changed
-	@$(PY) -m tests.hil.image
+hil: $(VENV)/.test ## Build the guests of the hardware rig: two minutes (Debian, amd64, root), or at once if nothing has changed
+	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi
 
 test-fuzz: $(VENV)/.fuzz ## Fuzz the parsers, each for FUZZ_SECONDS (60)
 	@$(PY) -m tests.fuzz $(or $(FUZZ_SECONDS),60)
