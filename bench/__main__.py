@@ -9,6 +9,7 @@ BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
     "hal": "I2C, GPIO and serial lines against the raw libraries",
+    "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 

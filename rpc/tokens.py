@@ -13,6 +13,7 @@ import hmac
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
@@ -70,9 +71,11 @@ class Signer:
 
         Raises MachineError if the file is readable by others or holds something else.
         """
+        if path.exists():
+            return cls(_load(path), clock=clock)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
+            return cls(_make(path), clock=clock)
+        except FileExistsError:  # somebody else was faster
             return cls(_load(path), clock=clock)
         except OSError as error:
             raise MachineError(
@@ -80,15 +83,6 @@ class Signer:
                 kind=ErrorKind.PERMISSION,
                 remedy="choose a folder this user may write to",
             ) from None
-        key = Ed25519PrivateKey.generate()
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
-        return cls(key, clock=clock)
 
     def issue(
         self, *, subject: str, audience: tuple[str, ...], issuer: str, credential: str, metadata: Mapping[str, str]
@@ -127,6 +121,27 @@ class Signer:
 
 
 _claims = msgspec.json.Decoder(Claims)
+
+
+def _make(path: Path) -> Ed25519PrivateKey:
+    """A new key, in `path` whole or not at all, whenever the power fails; FileExistsError if there is one."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(beside, path)
+    finally:
+        os.unlink(beside)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return key
 
 
 def _load(path: Path) -> Ed25519PrivateKey:

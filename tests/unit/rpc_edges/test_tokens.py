@@ -147,3 +147,11 @@ def test_a_file_that_is_no_key_is_named_but_not_shown(tmp_path: Path) -> None:
 
 def test_nothing_secret_in_reprs() -> None:
     assert repr(SIGNER) == f"Signer(kid={SIGNER.kid!r})"
+
+
+def test_a_new_key_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    Signer.from_file(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["key.pem"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_bytes().endswith(b"-----END PRIVATE KEY-----\n")
