@@ -83,13 +83,20 @@ class Pca9685Target(ByteRegisters):
         elif 0xFA <= pointer <= 0xFD:
             for output in range(16):
                 self._memory[0x06 + 4 * output + pointer - 0xFA] = value & (0xFF if pointer % 2 == 0 else 0x1F)
+            self._output_written()
         elif pointer == 0xFE:
             if self._memory[0] & 0x10:
                 self._memory[0xFE] = max(3, value)
         elif 0x06 <= pointer <= 0x45:
             self._memory[pointer] = value & (0xFF if pointer % 2 == 0 else 0x1F)
+            self._output_written()
         elif pointer in REGISTERS and pointer != 0xFF:
             self._memory[pointer] = value
+
+    def _output_written(self) -> None:
+        """Outputs that change with the stop condition (OCH 0) run again once one was written (section 7.3.1.1)."""
+        if not self._memory[1] & 0x08:
+            self._restart = False
 
     def _mode1(self, value: int) -> None:
         was_asleep = bool(self._memory[0] & 0x10)

@@ -246,3 +246,19 @@ def test_the_plants_pointer_stays_without_auto_increment() -> None:
         return still, target.read(2)
 
     assert virtually(look) == (b"\x00\x00", b"\x10\x00")
+
+
+def test_an_output_that_is_written_ends_the_wait_for_a_restart() -> None:
+    """NXP revision 4, section 7.3.1.1: with OCH 0 a write to an output clears RESTART, as the kernel's driver expects."""
+    now = 0.0
+    target = Pca9685Target(clock=lambda: now)
+    target.write(bytes([0x00, 0x20]))  # awake, auto-increment
+    now = 1.0
+    target.write(bytes([0x06, 0, 0, 0, 4]))  # a quarter
+    assert target.duty(0) == 0.25
+    target.write(bytes([0x00, 0x30]))  # asleep in the middle of a wave
+    target.write(bytes([0x00, 0x20]))
+    now = 2.0
+    assert target.duty(0) == 0.0, "it waits for a restart"
+    target.write(bytes([0x06, 0, 0, 0, 8]))
+    assert target.duty(0) == 0.5
