@@ -249,7 +249,7 @@ def test_the_plants_pointer_stays_without_auto_increment() -> None:
 
 
 def test_an_output_that_is_written_ends_the_wait_for_a_restart() -> None:
-    """NXP revision 4, section 7.3.1.1: with OCH 0 a write to an output clears RESTART, as the kernel's driver expects."""
+    """NXP revision 4, section 7.3.1.1: with OCH 0 a write to an output clears RESTART; the kernel relies on it."""
     now = 0.0
     target = Pca9685Target(clock=lambda: now)
     target.write(bytes([0x00, 0x20]))  # awake, auto-increment
