@@ -12,7 +12,7 @@ from pathlib import Path
 
 HARD_CAP = 25 * 1024
 MEDIAN_CAP = 5 * 1024
-TEST_SHARE = 0.75
+TEST_SHARE = 0.92
 PACKAGES = [
     "schema",
     "nursery_graph",
