@@ -161,7 +161,7 @@ async def test_entries_that_were_printed_run(guest: Guest, plant: Plant) -> None
             while readings is None:  # the device goes on sending, as a sensor does
                 await cable.far.send_all(b"hello\n")
                 readings = await heard(sdk, "serial")
-        assert readings["text"] == "hello"
+        assert readings["value"] == "hello"
     assert not await bank.value(7)
 
 

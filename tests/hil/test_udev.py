@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -126,7 +127,9 @@ async def test_the_account_runs_the_server_on_names_that_stay_the_same(guest: Gu
         pin = await sdk(Board.from_robot(sdk.robot, "local").gpio_pin_by_name(f"{bank.chip}:7"))
         await sdk(pin.set(True))
         assert await bank.value(7)
-        assert (await guest.run("pgrep -u hil -f 'machine-server -config'")).stdout
+        found = re.search(r'"pid":(\d+)', server.log)
+        assert found is not None
+        assert (await guest.run(f"stat -c %U /proc/{found[1]}")).stdout.strip() == "hil"
 
 
 async def test_a_link_follows_its_adapter_to_another_number(guest: Guest, plant: Plant) -> None:
