@@ -291,10 +291,11 @@ async def test_power_monitors_and_the_kernel_agree(guest: Guest, adapter: Adapte
 
 async def test_outputs_and_the_kernel_agree(guest: Guest, adapter: Adapter) -> None:
     target = (await solder(adapter, "pca9685"))["pca9685"]
-    async with bound(guest, adapter, 0x60, "pwm-pca9685", "pca9685-pwm") as kernel:
+    async with bound(guest, adapter, 0x60, "pwm-pca9685", "pca9685") as kernel:
         chip = f"{kernel.folder}/pwm/pwmchip*"
         await guest.run(
-            f"cd {chip}; echo 2 > export; cd pwm2; echo 5000000 > period; echo 1250000 > duty_cycle; echo 1 > enable"
+            f"set -e; cd {chip}; echo 2 > export; cd pwm2;"
+            " echo 5000000 > period; echo 1250000 > duty_cycle; echo 1 > enable"
         )
         assert await target.call("duty", 2) == pytest.approx(0.25, abs=1 / 4096)
         assert await target.get("frequency") == pytest.approx(200, rel=0.02)
