@@ -33,6 +33,9 @@ SPI_LSB_FIRST: Final = 0x08
 TRANSFER: Final = struct.Struct("=QQIIHBBBBBB")
 """struct spi_ioc_transfer: tx_buf, rx_buf, len, speed_hz, delay_usecs, bits_per_word, cs_change, tx_nbits, rx_nbits,
 word_delay_usecs, pad."""
+ALIGNMENT: Final = (
+    128  # bytes to which spidev rounds each part up in its buffer: ARCH_KMALLOC_MINALIGN of arm64, the largest
+)
 MOST_PARTS: Final = ((1 << 14) - 1) // TRANSFER.size  # the size field of an ioctl number has 14 bits
 DEFAULT_BUFSIZ: Final = 4096  # bytes in one message, unless spidev's parameter `bufsiz` says otherwise
 
@@ -118,7 +121,7 @@ class LinuxSpiDevice:
     async def transfer(self, *parts: bytes) -> list[bytes]:
         """Send `parts` while chip select is held; returns what came back, of the same lengths."""
         total = sum(map(len, parts))
-        if total > self._limit or len(parts) > MOST_PARTS:
+        if sum(-(-len(part) // ALIGNMENT) * ALIGNMENT for part in parts) > self._limit or len(parts) > MOST_PARTS:
             raise HalError(
                 f"{self.name}: a transfer of {total} bytes in {len(parts)} parts is more than spidev takes at once",
                 Fault.UNSUPPORTED,

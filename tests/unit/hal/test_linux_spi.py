@@ -206,8 +206,9 @@ async def test_a_device_that_was_gone_is_opened_again_with_its_settings(driver: 
 
 async def test_more_than_spidev_takes_is_refused_before_anything_is_sent(driver: Driver) -> None:
     async with driver.buses.open("0", 0, SpiSettings()) as device:
-        assert len((await device.transfer(bytes(4000), bytes(96)))[0]) == 4000
-        for parts in ((bytes(4000), bytes(97)), (b"x",) * 512):
+        assert len((await device.transfer(bytes(3840), bytes(96)))[0]) == 3840
+        # On arm64 the kernel rounds each part up to 128 bytes.
+        for parts in ((bytes(4097),), (bytes(3841), bytes(128), bytes(1)), (b"x",) * 512):
             with pytest.raises(HalError, match="is more than spidev takes at once") as caught:
                 await device.transfer(*parts)
             assert caught.value.fault is Fault.UNSUPPORTED
