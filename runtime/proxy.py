@@ -18,6 +18,9 @@ class Proxied(Resource):
         """Where calls go now, and what the resource is called there; MachineError (UNAVAILABLE) if nowhere."""
         raise NotImplementedError
 
+    def note(self, method: str, result: Any) -> None:
+        """Hear of the result of a call that has one."""
+
 
 @cache
 def proxy_of(base: type[Resource], mixin: type[Proxied]) -> type[Resource]:
@@ -40,11 +43,11 @@ def _call(base: type[Resource], name: str) -> Any:
 
     async def call(self: Proxied, *args: Any, **kwargs: Any) -> Any:
         client, there = self.remote()
-        return await client.call_as(base, there, name, **_arguments(signature, self, args, kwargs))
+        result = await client.call_as(base, there, name, **_arguments(signature, self, args, kwargs))
+        self.note(name, result)
+        return result
 
-    call.__name__ = name
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    return call
+    return _dressed(call, base, name)
 
 
 def _stream(base: type[Resource], name: str) -> Any:
@@ -57,6 +60,11 @@ def _stream(base: type[Resource], name: str) -> Any:
         )
         return results
 
-    stream.__name__ = name
-    stream.__signature__ = signature  # type: ignore[attr-defined]
-    return stream
+    return _dressed(stream, base, name)
+
+
+def _dressed(function: Any, base: type[Resource], name: str) -> Any:
+    function.__name__ = name
+    function.__signature__ = inspect.signature(getattr(base, name))
+    function.__doc__ = getattr(base, name).__doc__
+    return function

@@ -6,12 +6,11 @@ arguments are converted, the errors are MachineError, a resource that is not rea
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncGenerator, Callable
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
-from rpc.api.client import ApiClient, methods_for
+from rpc.api.client import ApiClient
+from runtime.proxy import Proxied, proxy_of
 from runtime.resource import Resource
 from schema.names import ResourceName
 
@@ -23,7 +22,7 @@ Note = Callable[[str, str, Any], None]
 def make_handle(base: type[ResourceT], name: str, client: Callable[[], ApiClient], note: Note) -> ResourceT:
     """An object with the methods of `base`, whose calls go to the resource called `name` of the machine."""
     made: Any = base  # a class is hashable whatever its type hint
-    handle = _handle_class(made)()
+    handle: Any = cast("Any", proxy_of(made, _Handle))()
     handle.name = ResourceName(base.API, name)
     handle._client = client
     handle._note = note
@@ -31,58 +30,18 @@ def make_handle(base: type[ResourceT], name: str, client: Callable[[], ApiClient
     return result
 
 
-class _Handle:
-    name: ResourceName
+class _Handle(Proxied):
     _client: Callable[[], ApiClient]
     _note: Note
 
     def __init__(self) -> None:
         """Nothing of a driver's life: it lives elsewhere."""
 
+    def remote(self) -> tuple[ApiClient, str]:
+        return self._client(), self.name.short
+
+    def note(self, method: str, result: Any) -> None:
+        self._note(self.name.short, method, result)
+
     def __repr__(self) -> str:
         return f"<handle of {self.name}>"
-
-
-@cache
-def _handle_class(base: type[Resource]) -> Any:
-    methods: dict[str, Any] = {}
-    for name, method in methods_for(base.API).items():
-        if hasattr(base, name):
-            methods[name] = _stream(base, name) if method.server_streaming else _call(base, name)
-    return type(f"{base.__name__}Handle", (_Handle, base), methods)
-
-
-def _arguments(signature: inspect.Signature, handle: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    bound = dict(signature.bind(handle, *args, **kwargs).arguments)
-    del bound[next(iter(signature.parameters))]
-    return bound
-
-
-def _call(base: type[Resource], name: str) -> Any:
-    signature = inspect.signature(getattr(base, name))
-
-    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        arguments = _arguments(signature, self, args, kwargs)
-        result = await self._client().call_as(base, self.name.short, name, **arguments)
-        self._note(self.name.short, name, result)
-        return result
-
-    return _dressed(call, base, name)
-
-
-def _stream(base: type[Resource], name: str) -> Any:
-    signature = inspect.signature(getattr(base, name))
-
-    def stream(self: Any, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
-        arguments = _arguments(signature, self, args, kwargs)
-        results: AsyncGenerator[Any, None] = self._client().stream_as(base, self.name.short, name, **arguments)
-        return results
-
-    return _dressed(stream, base, name)
-
-
-def _dressed(function: Any, base: type[Resource], name: str) -> Any:
-    function.__name__ = name
-    function.__qualname__ = f"{base.__name__}Handle.{name}"
-    function.__doc__ = getattr(base, name).__doc__
-    return function
