@@ -161,3 +161,17 @@ async def test_a_machine_runs_and_the_official_sdk_reaches_it(guest: Guest) -> N
         readings = await sdk(Sensor.from_robot(sdk.robot, "t").get_readings())
         assert readings == {"a": 1, "b": 2, "c": 3}
     assert "stopped" in server.log
+
+
+async def test_wifi_radios_hear_each_other(guest: Guest) -> None:
+    """One radio is an access point, another sees its network: drivers and programs are the kernel's and Debian's."""
+    await guest.run("modprobe mac80211_hwsim radios=3; udevadm settle")
+    names = sorted((await guest.run("iw dev | awk '/Interface/ {print $2}'")).stdout.split())
+    assert len(names) == 3
+    point, station, _ = names
+    settings = f"interface={point}\\nssid=rig\\nhw_mode=g\\nchannel=1\\n"
+    await guest.run(f"printf '{settings}' > /tmp/point.conf; hostapd -B /tmp/point.conf")
+    with trio.fail_after(60):
+        found = ""
+        while "SSID: rig" not in found:  # a scan meets no beacon if it comes too early
+            found = (await guest.run(f"ip link set {station} up; iw dev {station} scan freq 2412", check=False)).stdout
