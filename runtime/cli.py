@@ -119,6 +119,10 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
         allow_insecure_creds=options["allow_insecure_creds"],
         reveal_sensitive_config_diffs=options["reveal_sensitive_config_diffs"],
         untrusted_env=options["untrusted_env"],
+        web_profile=options["webprofile"],
+        output_telemetry=options["output_telemetry"],
+        ftdc=options["ftdc"],
+        mdns=not options["disable_mdns"],
         hardware=options["hardware"],
         ready_fd=_ready_fd(),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -19,6 +19,7 @@ from runtime.hotplug import Hotplug
 from runtime.machine import INTERNAL, Machine
 from runtime.maintenance import ANSWER_LIMIT, RETRY_INTERVAL, Answer, Decision, NoAnswer, NoWindow, decide
 from runtime.nodes import resource_nodes
+from runtime.parts import Surroundings, owned_nodes
 from runtime.reconfigure import plan
 from runtime.serving import Serving
 from runtime.source import Reading, decode_text
@@ -27,10 +28,6 @@ from runtime.version import version
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
 from telemetry.log import Logs
-
-if TYPE_CHECKING:
-    from runtime.jobs.nodes import Jobs
-    from runtime.modules.manager import Modules
 
 NODE: Final = f"{INTERNAL}configuration"
 SESSIONS: Final = f"{INTERNAL}sessions"
@@ -59,8 +56,7 @@ class Configuration:
         self._seen: bytes | None = None
         self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
         self._hotplug = Hotplug(machine)
-        self._jobs: Jobs | None = None
-        self._modules: Modules | None = None
+        self._surroundings = Surroundings(machine, serving.router, environment, self._replan)
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._applied = False  # a document is in force
@@ -162,7 +158,9 @@ class Configuration:
             machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
             machine.note_config(pending=decision.reason)
         self._serving.follow(document)
-        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
+        machine.graph.apply(
+            [*self._internal(document), *owned_nodes(self._surroundings, machine.document), *self._resources]
+        )
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
@@ -174,7 +172,9 @@ class Configuration:
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.reconfiguring = True
-        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
+        machine.graph.apply(
+            [*self._internal(document), *owned_nodes(self._surroundings, machine.document), *self._resources]
+        )
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")
@@ -188,7 +188,7 @@ class Configuration:
         """Make the graph want what `document` wants, with what modules offer by now."""
         machine = self.machine
         owned = self._owned(document)  # first: the plan asks modules
-        wanted = plan(document, machine.registry, modules=self._modules, trusted=not machine.options.untrusted_env)
+        wanted = plan(document, machine.registry, modules=machine.modules, trusted=not machine.options.untrusted_env)
         for warning in wanted.warnings:
             machine.log.warning("in the configuration", problem=str(warning))
         machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())
@@ -197,8 +197,8 @@ class Configuration:
         machine.graph.apply([*self._internal(document), *owned, *self._resources])
         self._settling.set()
 
-    def _offers_changed(self) -> None:
-        """A module has something new to offer: the document in force is planned anew."""
+    def _replan(self) -> None:
+        """A part has something new to offer: the document in force is planned anew."""
         if self._applied:
             self._plan(self.machine.document)
 
@@ -225,26 +225,7 @@ class Configuration:
 
     def _owned(self, document: MachineDocument) -> list[Node]:
         """What `document` asks for besides resources."""
-        return [*self._job_nodes(document), *self._module_nodes(document)]
-
-    def _module_nodes(self, document: MachineDocument) -> list[Node]:
-        if self._modules is None:
-            if not document.modules:
-                return []
-            from runtime.modules.manager import Modules
-
-            self._modules = Modules(self.machine, self._serving.router, self._environment, self._offers_changed)
-            self.machine.modules = self._modules
-        return self._modules.nodes(document)
-
-    def _job_nodes(self, document: MachineDocument) -> list[Node]:
-        if not (document.jobs or self.machine.jobs):
-            return []
-        if self._jobs is None:
-            from runtime.jobs.nodes import Jobs  # with its libraries only on machines that have jobs
-
-            self._jobs = Jobs(self.machine, self._serving.router)
-        return self._jobs.nodes(document)
+        return owned_nodes(self._surroundings, document)
 
     async def _watch_settling(self) -> None:
         """Know when everything that a document asked for was tried once."""

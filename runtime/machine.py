@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 import trio
@@ -37,6 +37,7 @@ from telemetry.ring import LogRing
 
 if TYPE_CHECKING:
     from runtime.modules.manager import Modules
+    from runtime.parts import Part
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
 
@@ -70,7 +71,7 @@ class Machine:
         self.sessions = Sessions(self._client_vanished)
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}
-        self.modules: Modules | None = None  # on machines that have some
+        self.parts: dict[str, Part] = {}  # what documents have needed so far, by the names of runtime.parts
         self.jobs: dict[str, History] = {}  # of each configured job, by name
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
         self.config = ConfigStatus(source=str(options.config), revision="", last_updated=None)
@@ -131,6 +132,11 @@ class Machine:
             self.hosts[str(host.name)] = host
         elif self.hosts.get(str(host.name)) is host:
             del self.hosts[str(host.name)]
+
+    @property
+    def modules(self) -> Modules | None:
+        """Its modules; None on a machine that never had any."""
+        return cast("Modules | None", self.parts.get("modules"))
 
     # ---- life
 

@@ -24,5 +24,8 @@ class Options:
     reveal_sensitive_config_diffs: bool = False
     untrusted_env: bool = False
     web_profile: bool = False
+    output_telemetry: bool = False
+    ftdc: bool = False  # the command line's default is true: a machine in a test keeps no files
+    mdns: bool = False  # likewise: not -disable-mdns
     hardware: str = "linux"  # family of hardware, see runtime.hardware
     ready_fd: int | None = None  # descriptor told when the RPC port is open: MACHINE_READY_FD

@@ -97,16 +97,23 @@ class Directory:
         return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
 
 
-def plan(document: MachineDocument, classes: Classes, *, modules: Offers | None = None, trusted: bool = True) -> Plan:
+def plan(
+    document: MachineDocument,
+    classes: Classes,
+    *,
+    modules: Offers | None = None,
+    others: Iterable[Wanted] = (),
+    trusted: bool = True,
+) -> Plan:
     """What should exist, whatever exists now. Never raises for a bad entry. Built-in models come before modules' own.
 
-    Unless the environment is `trusted`, models that run programs of the configuration are refused.
+    `others` are resources without entries, such as those of remotes; entries may depend on them. Unless the
+    environment is `trusted`, models that run programs of the configuration are refused.
     """
     entries = document.resources
-    broken = _broken(document)
-    directory = Directory([*(entry.name for entry in entries), *(wanted.name for wanted in broken.values())])
+    wanted = {**{str(one.name): one for one in others}, **_broken(document)}
+    directory = Directory([*(entry.name for entry in entries), *(one.name for one in wanted.values())])
     warnings: list[ConfigError] = []
-    wanted = dict(broken)
     for entry in entries:
         try:
             link = modules.offer(entry) if modules is not None else None

@@ -15,10 +15,10 @@ from nursery_graph import Node, Restart
 from rpc.api.client import ApiClient, find_method, methods_for
 from rpc.api.memory import MemoryChannel
 from rpc.api.names import python_name
-from rpc.call import Router
 from runtime.jobs.job import History, JobRunner
 from runtime.jobs.schedule import parse_schedule
-from runtime.machine import INTERNAL, Machine
+from runtime.machine import INTERNAL
+from runtime.parts import Surroundings
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.jobs import Job
 from schema.machine import MachineDocument
@@ -36,11 +36,11 @@ def local_now() -> datetime:
 
 
 class Jobs:
-    """The jobs of one machine and what is remembered of them. Calls go through `router`, like those of clients."""
+    """The jobs of one machine and what is remembered of them. Calls go through its router, like those of clients."""
 
-    def __init__(self, machine: Machine, router: Router, now: Callable[[], datetime] = local_now) -> None:
-        self._machine = machine
-        self._client = ApiClient(MemoryChannel(router))
+    def __init__(self, around: Surroundings, now: Callable[[], datetime] = local_now) -> None:
+        machine = self._machine = around.machine
+        self._client = ApiClient(MemoryChannel(around.router))
         self._now = now
         self.histories: dict[str, History] = machine.jobs
 

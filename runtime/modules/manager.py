@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,13 @@ from typing import Any, Final
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.call import Router, ServerCore
+from rpc.call import ServerCore
 from rpc.listeners import open_unix_listener
 from rpc.port import serve
-from runtime.machine import INTERNAL, Machine
+from runtime.machine import INTERNAL
 from runtime.modules.life import ModuleLife
 from runtime.modules.link import ModuleLink
+from runtime.parts import Surroundings
 from schema.errors import ConfigError, MachineError
 from schema.machine import MachineDocument, ResourceEntry
 from schema.modules import Module
@@ -32,15 +33,13 @@ NO_RESTART: Final = Restart(kind="temporary")
 
 
 class Modules:
-    """The modules of `machine`. `changed` is called when one of them has something new to offer."""
+    """The modules of one machine. The document is planned anew when one of them has something new to offer."""
 
-    def __init__(
-        self, machine: Machine, router: Router, environment: Mapping[str, str], changed: Callable[[], None]
-    ) -> None:
-        self._machine = machine
-        self._router = router
-        self._environment = environment
-        self._changed = changed
+    def __init__(self, around: Surroundings) -> None:
+        self._machine = around.machine
+        self._router = around.router
+        self._environment = around.environment
+        self._changed = around.changed
         self.links: dict[str, ModuleLink] = {}
 
     # ---- for the plan

@@ -1,0 +1,68 @@
+"""What a machine has besides resources and its port: jobs, modules and the like, imported when a machine needs it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from nursery_graph import Node
+from schema.machine import MachineDocument
+
+if TYPE_CHECKING:
+    from rpc.call import Router
+    from runtime.machine import Machine
+    from runtime.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every part is constructed with."""
+
+    machine: Machine
+    router: Router  # every API of the machine; calls through it are like those of clients
+    environment: Mapping[str, str]
+    changed: Callable[[], None]  # to be called when the document in force must be planned anew
+
+
+class Part(Protocol):
+    """Constructed once with Surroundings, at the first document that needs it; then asked at every document."""
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """The nodes that `document` asks for; may be called again with the same document, and must not block."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of part: when a machine needs it, and where its class is."""
+
+    needed: Callable[[MachineDocument, Options], bool]
+    path: str  # module:Class
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "jobs": Kind(lambda document, options: bool(document.jobs), "runtime.jobs.nodes:Jobs"),
+    "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
+}
+"""Asked in this order: a part may look at those before it (`machine.parts`)."""
+
+
+def owned_nodes(surroundings: Surroundings, document: MachineDocument) -> list[Node]:
+    """The nodes of all parts that `document` needs, or an earlier one needed."""
+    machine = surroundings.machine
+    nodes: list[Node] = []
+    for name, kind in KINDS.items():
+        part = machine.parts.get(name)
+        if part is None and kind.needed(document, machine.options):
+            part = machine.parts[name] = _made(kind.path, surroundings)
+        if part is not None:
+            nodes.extend(part.nodes(document))
+    return nodes
+
+
+def _made(path: str, surroundings: Surroundings) -> Part:
+    module, _, name = path.partition(":")
+    made = getattr(importlib.import_module(module), name)(surroundings)
+    return cast("Part", made)
