@@ -55,7 +55,12 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(writing,),
-                env={**os.environ, "MACHINE_READY_FD": str(writing), **self._env},
+                env={
+                    **os.environ,
+                    "MACHINE_HOME": str(self.folder / "home"),
+                    "MACHINE_READY_FD": str(writing),
+                    **self._env,
+                },
             )
         os.close(writing)
         self._ready = os.fdopen(reading, "rb", buffering=0)

@@ -91,7 +91,12 @@ async def server(
                 stdout=output,
                 stderr=output,
                 pass_fds=[write],
-                env={**os.environ, "MACHINE_READY_FD": str(write), **(env or {})},
+                env={
+                    **os.environ,
+                    "MACHINE_HOME": str(folder / "home"),
+                    "MACHINE_READY_FD": str(write),
+                    **(env or {}),
+                },
             )
     finally:
         os.close(write)
