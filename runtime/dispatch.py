@@ -19,7 +19,7 @@ from schema.report import did_you_mean
 UNARY_LIMIT: Final = 600.0  # seconds a unary call may take if its client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")
 REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value
-UNLIMITED: Final = frozenset({"log", "send_traces"})  # machine-wide methods that never count against the limit
+UNLIMITED: Final = frozenset({"log", "send_traces", "tunnel"})  # machine-wide methods that never count against the limit
 
 Service = Callable[[CallInfo, Operation], object]
 """Makes the object whose method answers one call to a machine-wide service."""

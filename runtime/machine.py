@@ -27,6 +27,7 @@ from runtime.reconfigure import Wanted
 from runtime.registry import Registry
 from runtime.sessions import Sessions
 from runtime.status import ConfigStatus, JobStatus, MachineState, MachineStatus, NodeView, ResourceStatus
+from runtime.tunnel.tunnels import Tunnels
 from runtime.version import version
 from schema.errors import ErrorKind, MachineError
 from schema.jobs import Job
@@ -69,6 +70,7 @@ class Machine:
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("rdk")
         self.operations = Operations()
         self.sessions = Sessions(self._client_vanished)
+        self.tunnels = Tunnels()
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}
         self.parts: dict[str, Part] = {}  # what documents have needed so far, by the names of runtime.parts

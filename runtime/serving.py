@@ -112,9 +112,10 @@ class Serving:
         )
 
     def follow(self, document: MachineDocument) -> None:
-        """Take keys and session window of `document` from now on."""
+        """Take keys, session window and ports for tunnels of `document` from now on."""
         self.gate.configure(self.gate.credentials(document))
         self.machine.sessions.window = document.network.sessions.heartbeat_window
+        self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
 
     def _robot_service(self, call: Any, operation: Any) -> object:
         from runtime.robot.service import RobotService

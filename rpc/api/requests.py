@@ -92,6 +92,16 @@ class _ItemKind:
         self._init = method.streamed.init
         self._item = method.item.name
         self._has_presence = method.item.has_presence
+        self._aside = method.streamed.aside
+        self._read_aside = field_reader(method.request.fields_by_name[self._aside]) if self._aside else None
+
+    def take_aside(self, request: Any) -> Any:
+        """What a later request holds aside, removed from it; None if it holds nothing there."""
+        if self._read_aside is None or not request.HasField(self._aside):
+            return None
+        found = self._read_aside(request)
+        request.ClearField(self._aside)
+        return found
 
     def holds(self, request: Any) -> bool:
         """Whether the request holds an item; without presence an empty one counts as none."""
@@ -122,6 +132,9 @@ class _Items:
                     raise StopAsyncIteration
                 if self._kind.begins(request):
                     raise MachineError("the stream was begun a second time", kind=ErrorKind.INVALID)
+                if (aside := self._kind.take_aside(request)) is not None:
+                    self._first = request
+                    return aside
             if self._kind.holds(request):
                 try:
                     return self._kind.read(request)

@@ -24,12 +24,14 @@ class Streamed:
     """How the requests of a client-streaming RPC become one call.
 
     Fields of `init` (a message of the first request, "" if there is none) are arguments, as are the other fields of the
-    first request; what `item` holds in each request is iterated over by the argument `argument`.
+    first request; what `item` holds in each request is iterated over by the argument `argument`. A Struct that a later
+    request holds in the field `aside`, if there is one, is an item too: a mapping among the others.
     """
 
     init: str
     item: str
     argument: str
+    aside: str = ""
 
 
 def _entry(kind: str, subtype: str, stub: str, file: str = "") -> Entry:
@@ -104,7 +106,9 @@ STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
         "viam.component.arm.v1.ArmService.MoveThroughJointPositionsStreamed": Streamed("init", "batch", "batches"),
         "viam.component.audioout.v1.AudioOutService.PlayStream": Streamed("init", "audio_chunk", "audio_chunks"),
         "viam.robot.v1.RobotService.Tunnel": Streamed("", "data", "data"),
-        "viam.service.shell.v1.ShellService.Shell": Streamed("", "data_in", "data_in"),
+        "viam.service.shell.v1.ShellService.CopyFilesFromMachine": Streamed("metadata", "ack_last_file", "acks"),
+        "viam.service.shell.v1.ShellService.CopyFilesToMachine": Streamed("metadata", "file_data", "files"),
+        "viam.service.shell.v1.ShellService.Shell": Streamed("", "data_in", "data_in", "extra"),
     }
 )
 """Client-streaming RPCs by their full name."""

@@ -195,6 +195,30 @@ def check(config: Path, as_json: bool) -> None:
     raise click.exceptions.Exit(main_check(config, as_json))
 
 
+@main.command(
+    epilog="""\b
+Examples:
+  machine tunnel 8081:80 --address rover.local:8080        its web server at http://127.0.0.1:8081
+  machine tunnel 5432 0:22                                 5432 here too, and a free port to its 22"""
+)
+@connected
+@click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
+def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
+    """Reach TCP ports of the machine through its RPC, until Ctrl-C.
+
+    Connections to 127.0.0.1:LOCAL are carried to port REMOTE of the machine, which lists the ports that it opens in
+    network.traffic_tunnel_endpoints of its configuration.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator.tunnel import parse_pair
+        from runtime.operator.tunnel import tunnel as do
+
+        await do(client, connection, [parse_pair(text) for text in ports])
+
+    run(connection, command)
+
+
 main.add_command(hal)
 
 if __name__ == "__main__":

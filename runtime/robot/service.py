@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -85,8 +85,14 @@ class RobotService:
         ]
 
     async def list_tunnels(self) -> list[m.Tunnel]:
-        """None: this version opens no tunnels."""
-        return []
+        """The ports of this computer that clients may reach."""
+        return [
+            m.Tunnel(one.port, timedelta(seconds=one.connection_timeout)) for one in self._machine.tunnels.endpoints
+        ]
+
+    def tunnel(self, destination_port: int, data: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Bytes to and from a port of this computer; ends with the connection. Ending the requests sends end of file."""
+        return self._machine.tunnels.relay(destination_port, data)
 
     # ---- operations
 
