@@ -165,8 +165,9 @@ class Logs(logging.Handler):
     def _write(self, when: float, key: _Key, caller: str, message: str, fields: Mapping[str, Any], trace: str) -> None:
         self._seq += 1
         entry = Entry(self._seq, when, key.level, key.logger, caller, message, fields, trace)
-        for sink in self._sinks:
-            sink.write(entry)
+        notices = [notice for sink in self._sinks if (notice := sink.write(entry)) is not None]
+        for notice in notices:
+            logging.getLogger(names.LOGS).log(notice.level, notice.message)
 
 
 def configure(
@@ -222,5 +223,7 @@ def _comparable(fields: Mapping[str, Any]) -> str:
 
 
 def _caller(record: logging.LogRecord) -> str:
+    if not record.pathname:
+        return ""
     path = PurePath(record.pathname)
     return f"{'/'.join(path.parts[-2:])}:{record.lineno}"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from schema.errors import ConfigError
 from schema.log import parse_level
 from schema.machine import MachineDocument
+from schema.modules import Module
 from telemetry import names
 
 _REMEMBERED: Final = 4096  # logger names whose level is kept; beyond it all are forgotten and looked up again
+_STREAMS: Final = rf"(?!{re.escape(names.STDOUT_SUFFIX)}$|{re.escape(names.STDERR_SUFFIX)}$)"
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern as the documents write it: `.` is a dot, `*` any run of characters, the rest as in regular expressions.
+    r"""A pattern as the documents write it: `.` is a dot, `*` any run of characters, the rest is a regular expression.
 
-    It matches whole names only. Raises re.error.
+    One with a backslash is a regular expression throughout, such as `rdk\.config.*`. It matches whole names only.
+    Raises re.error.
     """
-    return re.compile(pattern.replace(".", r"\.").replace("*", ".*"), re.DOTALL)
+    plain = pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*")
+    return re.compile(plain, re.DOTALL)
 
 
 class Rules:
@@ -51,14 +55,19 @@ class Rules:
     def _find(self, name: str) -> int:
         if self._debug:
             return logging.DEBUG
-        return next((level for pattern, level in reversed(self._rules) if pattern.fullmatch(name)), self._default)
+        subjects = names.subjects(name)
+        for pattern, level in reversed(self._rules):
+            if any(pattern.fullmatch(subject) for subject in subjects):
+                return level
+        return self._default
 
 
 def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Rules, tuple[ConfigError, ...]]:
     """The rules of a document, and a warning for each entry that is skipped because its pattern or level is wrong.
 
-    `log` entries come first, then the resources' own levels, services before components, so that these beat every
-    pattern. `debug` here or in the document beats all.
+    `log` entries come first, then the entries' own levels, which beat every pattern: of modules, services, components
+    and jobs in this order, so that a resource's own level beats its module's. `debug` here or in the document beats
+    all.
     """
     rules: list[tuple[re.Pattern[str], int]] = []
     warnings: list[ConfigError] = []
@@ -72,9 +81,39 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
             path, remedy = f"log.{index}.pattern", "write a logger's name, with * for anything"
             reason = f"{rule.pattern!r} is not a pattern ({error})"
             warnings.append(ConfigError(path, reason, value=rule.pattern, remedy=remedy))
-    own = [
-        (names.of_resource(entry.name), entry.log_configuration) for entry in document.services + document.components
-    ]
-    own += [(names.of_job(job.name), job.log_configuration) for job in document.jobs]
-    rules += [(re.compile(re.escape(name)), parse_level(own.level)) for name, own in own if own is not None]
+    for module, path in zip(document.modules, document.places("modules"), strict=True):
+        if module.log_level:
+            try:
+                level = parse_level(module.log_level, path=f"{path}.log_level")
+                # What it prints has no level of its own: only patterns choose among that.
+                rules.append((_and_below(names.of_module(module.name), but=_STREAMS), level))
+            except ConfigError as error:
+                warnings.append(error)
+    rules += [(_and_below(name), parse_level(word)) for name, word in _own(document)]
     return Rules(rules, debug=debug or document.debug), tuple(warnings)
+
+
+def module_level(document: MachineDocument, module: Module, *, debug: bool = False) -> str:
+    """The level that a module is started with, as a word; empty for its default.
+
+    `log_level` of its entry, or `debug` if that is what the machine or a pattern gives its logger.
+    """
+    if debug or document.debug:
+        return "debug"
+    if module.log_level:
+        return module.log_level
+    rules, _ = from_document(document)
+    return "debug" if rules.level(names.of_module(module.name)) <= logging.DEBUG else ""
+
+
+def _own(document: MachineDocument) -> Iterator[tuple[str, str]]:
+    for entry in document.services + document.components:
+        if entry.log_configuration is not None:
+            yield names.of_resource(entry.name), entry.log_configuration.level
+    for job in document.jobs:
+        if job.log_configuration is not None:
+            yield names.of_job(job.name), job.log_configuration.level
+
+
+def _and_below(name: str, *, but: str = "") -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(name)}{but}(?:\..*)?", re.DOTALL)

@@ -7,28 +7,36 @@ once is dropped and counted, and the count is written when it takes text again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
+import stat
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from telemetry.entry import Entry, format_line
+from telemetry.entry import ERROR, WARN, Entry, format_line
+from telemetry.rotation import DAY, first_day, set_aside
 
 MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 """Size at which a log file is rotated."""
 
-KEPT_FILES: Final = 5
-"""Rotated files kept beside the current one: `machine.log.1` is the newest of them."""
+KEPT_FILES: Final = 7
+"""Older files kept beside the current one, whose names tell when they ended."""
 
 _ATOMIC: Final = select.PIPE_BUF  # a writable pipe takes this many bytes without waiting
+
+
+class Notice(NamedTuple):
+    """What a sink has to say about itself, once for each thing that happens."""
+
+    level: int
+    message: str
 
 
 class Sink(Protocol):
     """Takes every message that is shown."""
 
-    def write(self, entry: Entry) -> None:
-        """Take one message. Must not raise or wait."""
+    def write(self, entry: Entry) -> Notice | None:
+        """Take one message. Must not raise or wait; a notice is logged, in this sink too."""
 
     def close(self) -> None:
         """Release what the sink holds; nothing is written afterwards."""
@@ -79,10 +87,11 @@ class ConsoleSink:
 
 
 class FileSink:
-    """Lines to a file that is rotated by size; directories are not made. OSError if it cannot be opened.
+    """Lines to a file, mode 0600, that is rotated by size and at the first message of a day (UTC).
 
-    When the disk is full or the file cannot be written, messages are dropped and counted in `dropped`; writing goes on
-    as soon as it works again.
+    Directories are not made: OSError if the file cannot be opened. A file that was renamed or deleted by others is
+    opened anew. When the disk is full or the file cannot be written, messages are dropped and counted; writing goes on
+    as soon as it works again, and the file says how many are missing.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, keep: int = KEPT_FILES) -> None:
@@ -90,25 +99,66 @@ class FileSink:
         self._max_bytes = max_bytes
         self._keep = keep
         self._fd = -1
+        self._identity = (0, 0)
+        self._regular = True  # devices and pipes are not rotated
         self._size = 0
+        self._limit = max_bytes
+        self._day: int | None = None  # of its first line, since 1970
+        self._broken_line = False
+        self._trouble = ""
         self.dropped = 0
-        """Messages that could not be written."""
+        """Messages lost since the last one that was written."""
         self._open()
 
-    def write(self, entry: Entry) -> None:
-        """Append a line; rotate first if the file would grow beyond its limit."""
-        data = (format_line(entry) + "\n").encode()
+    def write(self, entry: Entry) -> Notice | None:
+        """Append a line; rotate first if the file would grow beyond its limit, or is of an earlier day."""
+        data = f"{format_line(entry)}\n".encode()
+        unrotated = self._prepare(entry, len(data))
         try:
-            if self._size and self._size + len(data) > self._max_bytes:
-                self._rotate()
             if self._fd < 0:
                 self._open()
+            if self.dropped or self._broken_line:
+                data = self._gap().encode() + data
             written = os.write(self._fd, data)
-            self._size += written
-            if written < len(data):
-                self.dropped += 1
-        except OSError:
-            self.dropped += 1
+        except OSError as error:
+            return self._lost(error.strerror or str(error))
+        if self._day is None:
+            self._day = int(entry.time // DAY)
+        self._size += written
+        self._broken_line = written < len(data)
+        if self._broken_line:
+            return self._lost("only a part of a line could be written")
+        lost, self.dropped = self.dropped, 0
+        if self._trouble and not unrotated:
+            self._trouble = ""
+            return Notice(WARN, f"the log file {self._path} is written again; {lost} messages are missing in it")
+        return unrotated
+
+    def _prepare(self, entry: Entry, length: int) -> Notice | None:
+        """Leave `_fd` at -1 if the file must be opened anew."""
+        try:
+            if self._fd >= 0 and self._moved():
+                self.close()
+            if not self._regular or not self._size or self._fd < 0:
+                return None
+            if self._size + length > self._limit or (self._day is not None and entry.time // DAY > self._day):
+                set_aside(self._path, entry.time, self._keep)
+                self.close()
+        except OSError as error:
+            self._limit, self._day = self._size + self._max_bytes, int(entry.time // DAY)  # not tried for each message
+            return Notice(ERROR, f"the log file {self._path} cannot be rotated: {error.strerror or error}")
+        return None
+
+    def _lost(self, reason: str) -> Notice | None:
+        self.dropped += 1
+        if self._trouble:
+            return None
+        self._trouble = reason
+        return Notice(ERROR, f"the log file {self._path} cannot be written: {reason}; messages are lost until it can")
+
+    def _gap(self) -> str:
+        end = "\n" if self._broken_line else ""
+        return f"{end}({self.dropped} messages are missing here: {self._trouble})\n" if self.dropped else end
 
     def close(self) -> None:
         """Close the file."""
@@ -116,19 +166,17 @@ class FileSink:
             os.close(self._fd)
             self._fd = -1
 
+    def _moved(self) -> bool:
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return True
+        return (there.st_dev, there.st_ino) != self._identity
+
     def _open(self) -> None:
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        self._size = os.fstat(self._fd).st_size
-
-    def _rotate(self) -> None:
-        self.close()
-        for number in range(self._keep, 0, -1):
-            older = self._path if number == 1 else self._numbered(number - 1)
-            with contextlib.suppress(FileNotFoundError):
-                older.replace(self._numbered(number))
-        if self._keep == 0:
-            self._path.unlink(missing_ok=True)
-        self._open()
-
-    def _numbered(self, number: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}")
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        facts = os.fstat(self._fd)
+        self._identity = (facts.st_dev, facts.st_ino)
+        self._regular = stat.S_ISREG(facts.st_mode)
+        self._size, self._limit = facts.st_size, self._max_bytes
+        self._day = first_day(self._path) if self._regular and self._size else None

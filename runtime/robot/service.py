@@ -187,7 +187,7 @@ class RobotService:
 
     async def log(self, logs: Sequence[m.LogEntry]) -> None:
         """Put messages of a module into this machine's log."""
-        forward(logs)
+        forward(logs, sender=str(self._call.metadata.get("modname", "")), machine=self._machine)
 
     async def shutdown(self) -> None:
         """Stop the whole server in order; the reply is sent before it stops."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
-from structlog.testing import capture_logs
 
 from hal.sim import World
 from hal.sim.hardware import SimHardware
@@ -24,37 +21,7 @@ from runtime.dump import dump_resources
 from runtime.machine import Machine
 from runtime.options import EXIT_USAGE, Options
 from runtime.registry import Registry
-from runtime.robot.logs import forward
-from runtime.robot.messages import LogEntry
 from telemetry.ring import LogRing
-
-
-@pytest.mark.parametrize(
-    ("field", "key", "value"),
-    [
-        ({"Key": "pin", "String": "11", "Integer": 0}, "pin", "11"),
-        ({"Key": "pin", "String": "", "Integer": 7}, "pin", 7),
-        ({"Key": "pin", "Interface": [1]}, "pin", [1]),
-        ({"Key": "pin"}, "pin", ""),
-        ({"plain": 3}, "plain", 3),
-        ({"event": "sly"}, "field_event", "sly"),
-        ({"Key": "level", "String": "error"}, "field_level", "error"),
-    ],
-)
-def test_fields_of_forwarded_logs(field: dict[str, Any], key: str, value: object) -> None:
-    with capture_logs() as logs:
-        forward([LogEntry(level="warn", message="hello", logger_name="mod", fields=[field])])
-    (entry,) = logs
-    assert (entry["event"], entry["log_level"], entry[key]) == ("hello", "warning", value)
-
-
-def test_forwarded_logs_keep_stack_and_old_time_and_survive_any_level() -> None:
-    old = datetime.now(UTC) - timedelta(seconds=30)
-    with capture_logs() as logs:
-        forward([LogEntry(level="LOUD", message="a", time=old, stack="main.go:1"), LogEntry(time=datetime.now(UTC))])
-    assert (logs[0]["log_level"], logs[0]["log_ts"], logs[0]["stack"]) == ("info", old.isoformat(), "main.go:1")
-    assert "log_ts" not in logs[1]
-    assert "stack" not in logs[1]
 
 
 @pytest.mark.parametrize(
