@@ -63,8 +63,9 @@ class ApiClient:
                     await stream.send_message(call.first, end=True)
                     reply = await stream.recv_message()
                 else:
+                    await stream.send_message(call.first)
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(call.send_all, stream)
+                        nursery.start_soon(call.send_items, stream)
                         reply = await stream.recv_message()
                         nursery.cancel_scope.cancel()
             if reply is None:
@@ -83,11 +84,10 @@ class ApiClient:
     async def _stream(self, call: _Call, hint: Hint) -> AsyncGenerator[Any, None]:
         with _errors():
             async with self._open(call.method) as stream:
+                await stream.send_message(call.first, end=call.items is None)
                 async with trio.open_nursery() as nursery:
-                    if call.items is None:
-                        await stream.send_message(call.first, end=True)
-                    else:
-                        nursery.start_soon(call.send_all, stream)
+                    if call.items is not None:
+                        nursery.start_soon(call.send_items, stream)
                     while (reply := await stream.recv_message()) is not None:
                         yield _result(call.method, reply, hint)
                     nursery.cancel_scope.cancel()
@@ -154,9 +154,8 @@ class _Call:
             self.items = arguments.pop(method.streamed.argument, ())
         self.first = build_request(method, name, arguments)
 
-    async def send_all(self, stream: Any) -> None:
-        """Send the first request and then one for each item."""
-        await stream.send_message(self.first)
+    async def send_items(self, stream: Any) -> None:
+        """Send a request for each item, after the first request, and then the end."""
         if isinstance(self.items, AsyncIterable):
             async for item in self.items:
                 await stream.send_message(self._request(item))

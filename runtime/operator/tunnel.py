@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import trio
 
-from runtime.operator.connection import ROBOT, Connection
+from runtime.operator.connection import EXIT_INTERRUPTED, ROBOT, Connection
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def parse_pair(text: str) -> Pair:
     remote = int(match[2]) if match else 0
     local = int(match[1]) if match and match[1] else remote
     if not 1 <= remote <= 65535 or local > 65535:
-        raise click.UsageError(f"{text!r} is not LOCAL:REMOTE: write two ports, such as 8081:80, or 0:80 for a free one")
+        raise click.UsageError(
+            f"{text!r} is not LOCAL:REMOTE: write two ports, such as 8081:80, or 0:80 for a free one"
+        )
     return Pair(local, remote)
 
 
@@ -51,12 +54,17 @@ async def tunnel(client: ApiClient, connection: Connection, pairs: Sequence[Pair
                 kind=ErrorKind.PERMISSION,
                 remedy=f"{listed}network.traffic_tunnel_endpoints of its configuration lists them",
             )
-    async with trio.open_nursery() as nursery:
-        for pair in pairs:
-            listeners = await _listen(pair.local)
-            port = listeners[0].socket.getsockname()[1]
-            click.echo(f"{HOST}:{port} leads to port {pair.remote} of {connection.address}; Ctrl-C ends it")
-            nursery.start_soon(trio.serve_listeners, _Forward(client, pair.remote), listeners)
+    # Ctrl-C as an event, not as an exception in whatever task runs then
+    with trio.open_signal_receiver(signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            for pair in pairs:
+                listeners = await _listen(pair.local)
+                port = listeners[0].socket.getsockname()[1]
+                click.echo(f"{HOST}:{port} leads to port {pair.remote} of {connection.address}; Ctrl-C ends it")
+                nursery.start_soon(trio.serve_listeners, _Forward(client, pair.remote), listeners)
+            await anext(signals)
+            nursery.cancel_scope.cancel()
+    raise click.exceptions.Exit(EXIT_INTERRUPTED)
 
 
 async def _listen(port: int) -> list[trio.SocketListener]:
