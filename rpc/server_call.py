@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,10 +50,14 @@ class ServerCall:
         "_sent_trailing",
         "_streaming",
         "_turn",
+        "ended",
         "identity",
         "initial_headers",
         "method",
+        "received",
+        "sent",
         "sid",
+        "status",
     )
 
     def __init__(
@@ -86,6 +91,10 @@ class ServerCall:
         self._gone = False  # the peer has left, or was told to
         self._sent_initial = self._sent_message = self._sent_trailing = False
         self._turn = 0
+        # what observers read: bytes of messages so far, and the gRPC status, None until it ends or if the peer has gone
+        self.received = self.sent = 0
+        self.status: int | None = None
+        self.ended: Callable[[ServerCall], None] | None = None  # called once, when all this is final
 
     # What handlers use
 
@@ -165,6 +174,7 @@ class ServerCall:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)
         self._sent_message = True
+        self.sent += len(data)
         await self._carrier.send_message(self.sid, _pack_prefix(0, len(data)) + data)
 
     async def send_trailing_metadata(
@@ -191,6 +201,7 @@ class ServerCall:
 
     def feed(self, data: bytes, flow: int) -> None:
         """Bytes of the request; `flow` is what they cost of the window."""
+        self.received += len(data)
         self._inbox.feed(data, flow)
 
     def end(self) -> None:
@@ -234,11 +245,14 @@ class ServerCall:
             elif self._gone:
                 statistics.cancelled_calls += 1
             self._carrier.forget(self.sid)
+            if self.ended is not None:
+                self.ended(self)
 
     def _finish(self, outcome: statuses.Outcome | None) -> None:
         if outcome is None:
             if self._sent_message or self._streaming:
                 self._sent_trailing = True
+                self.status = 0
                 self._carrier.send_trailers(self.sid, 0, (), headers_sent=self._sent_initial)
                 return
             if trio.current_time() >= self._deadline_at:
@@ -258,6 +272,7 @@ class ServerCall:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)
         self._sent_trailing = True
+        self.status = status.value
         if status is not Status.OK:
             self._core.statistics.failed_calls += 1
         self._carrier.send_trailers(self.sid, status.value, extra, headers_sent=self._sent_initial)

@@ -18,9 +18,12 @@ import trio
 from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, NodeStatus, State
+from rpc.statistics import Statistics
 from runtime.host import ResourceHost
 from runtime.jobs.job import History
 from runtime.maintenance import Decision
+from runtime.metrics.calls import Calls
+from runtime.metrics.spans import Tracer
 from runtime.operations import Operations
 from runtime.options import Options
 from runtime.reconfigure import Wanted
@@ -70,6 +73,9 @@ class Machine:
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("rdk")
         self.operations = Operations()
         self.sessions = Sessions(self._client_vanished)
+        self.tracer = Tracer()
+        self.calls = Calls(self.tracer)  # what every call to this machine has cost
+        self.rpc_statistics = Statistics()  # of its port
         self.tunnels = Tunnels()
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}

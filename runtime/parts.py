@@ -44,6 +44,7 @@ class Kind:
 
 KINDS: Final[Mapping[str, Kind]] = {
     "jobs": Kind(lambda document, options: bool(document.jobs), "runtime.jobs.nodes:Jobs"),
+    "ftdc": Kind(lambda document, options: options.ftdc, "runtime.ftdc.recorder:Recorder"),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
 }
 """Asked in this order: a part may look at those before it (`machine.parts`)."""

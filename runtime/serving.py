@@ -96,7 +96,9 @@ class Serving:
         self.gate = Gate(machine)
         self.dispatch = Dispatch(machine, requests_limit=requests_limit())
         self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
-        self.router = MachineRouter(ApiRouter(self.dispatch, bases=BASES, services=SERVICES), self.gate)
+        self.router = MachineRouter(
+            ApiRouter(machine.calls.observed(machine, self.dispatch), bases=BASES, services=SERVICES), self.gate
+        )
 
     def node(self, document: MachineDocument) -> Node:
         """The node that listens as `document` wants; equal versions mean the same address and files."""
@@ -146,7 +148,7 @@ class _Listening:
         tls = server_tls(self._network, machine.options)
         listeners = await open_listeners(self._network.bind_address or DEFAULT_BIND_ADDRESS)
         loopback = only_loopback(listeners)
-        core = ServerCore(serving.router, authorize=serving.gate.authorize)
+        core = ServerCore(serving.router, authorize=serving.gate.authorize, statistics=machine.rpc_statistics)
         addresses = tuple(names_of(listeners))
         if not loopback and not serving.gate.enabled:
             machine.log.warning("everybody who reaches this port may control the machine: configure auth.handlers")

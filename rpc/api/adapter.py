@@ -93,7 +93,16 @@ class _Binding:
                 raise missing(path)
             keywords = read(request)
             info = CallInfo(
-                api, name_of(request), method, path, monitored, False, stream.metadata, stream.identity, stream.peer
+                api,
+                name_of(request),
+                method,
+                path,
+                monitored,
+                False,
+                stream.metadata,
+                stream.identity,
+                stream.peer,
+                call=stream,
             )
             async with call(info) as found:
                 if info.reply_metadata:
@@ -199,6 +208,7 @@ class _Binding:
             stream.metadata,
             stream.identity,
             stream.peer,
+            call=stream,
         )
 
     def encoded(self, found: object, info: CallInfo, result: Any) -> Any:

@@ -5,6 +5,7 @@ It has the interface of grpclib's channel, so whatever talks to `rpc.client.Chan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -82,11 +83,16 @@ class MemoryCall:
                 if self._handler is None:
                     raise GRPCError(Status.UNIMPLEMENTED, f"{self._path} is not served")
                 await self._handler.func(self._server)
+                self._server.status = 0
             except Exception as error:
                 outcome = of_exception(error)
+                self._server.status = outcome.status.value
                 if outcome.bug:
                     raise
                 self._error = GRPCError(outcome.status, outcome.message)
+            finally:
+                if self._server.ended is not None:
+                    self._server.ended(self._server)
         self._started.set()
 
     def sent_initial(self, metadata: Any) -> None:
@@ -149,6 +155,9 @@ class MemoryStream:
         self.identity = identity
         self.peer = Peer(("127.0.0.1", 0))
         self._call = call
+        self.received = self.sent = 0
+        self.status: int | None = None
+        self.ended: Callable[[MemoryStream], None] | None = None
 
     async def recv_message(self) -> Any:
         """The next request; None after the last."""
@@ -157,6 +166,7 @@ class MemoryStream:
             data = await self.requests.receive()
         except trio.EndOfChannel:
             return None
+        self.received += len(data)
         return self._call._handler.request_type.FromString(data)
 
     async def send_initial_metadata(self, *, metadata: Any = None) -> None:
@@ -169,4 +179,6 @@ class MemoryStream:
         """Send a reply."""
         if self._call.initial_metadata is None:
             self._call.sent_initial(None)
-        await self.replies.send(message.SerializeToString())
+        data = message.SerializeToString()
+        self.sent += len(data)
+        await self.replies.send(data)

@@ -1,0 +1,111 @@
+"""Counts every call by resource and method, and makes spans of calls while somebody wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from rpc.api.target import CallInfo, Target
+from runtime.metrics.spans import Tracer
+
+if TYPE_CHECKING:
+    from runtime.machine import Machine
+
+UNKNOWN: Final = "unknown"  # calls for resources that are not configured: their names are the callers' invention
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of one method of one resource, since the machine has it."""
+
+    calls: int = 0  # begun
+    errors: int = 0  # ended with another status than OK, or given up by the caller
+    active: int = 0
+    seconds: float = 0.0  # of the calls that have ended, together
+    received: int = 0  # bytes of their messages
+    sent: int = 0
+
+
+class Calls:
+    """The counts of one machine, by full name of the resource (a word for the machine's own services) and method."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.by_method: dict[tuple[str, str], Counts] = {}
+        self._known: dict[tuple[object, str, str], Counts] = {}  # the same by what a call has at hand
+
+    def observed(self, machine: Machine, inner: Target) -> Target:
+        """`inner`, with every call counted that goes through what is returned."""
+        return _Observed(self, machine, inner)
+
+    def counts(self, machine: Machine, request: CallInfo) -> Counts:
+        """Of the method that `request` is for."""
+        key = (request.api, request.name, request.method)
+        found = self._known.get(key)
+        if found is None:
+            owner = _owner(machine, request)
+            found = self.by_method.setdefault((owner, request.method), Counts())
+            if owner != UNKNOWN:
+                self._known[key] = found
+        return found
+
+    def forget(self, present: Callable[[str], bool]) -> None:
+        """Drop the counts of resources that are not `present` any more and have no call in flight."""
+        gone = [
+            key for key, counts in self.by_method.items() if "/" in key[0] and not counts.active and not present(key[0])
+        ]
+        for key in gone:
+            dropped = self.by_method.pop(key)
+            for alias in [alias for alias, counts in self._known.items() if counts is dropped]:
+                del self._known[alias]
+
+    def measure(self, values: MutableMapping[str, float]) -> None:
+        """Add `rpc.<resource>.<method>.Calls` and so on to `values`."""
+        for (owner, method), counts in self.by_method.items():
+            name = f"rpc.{owner}.{method}"
+            values[f"{name}.Calls"] = counts.calls
+            values[f"{name}.Errors"] = counts.errors
+            values[f"{name}.InFlight"] = counts.active
+            values[f"{name}.TimeMs"] = counts.seconds * 1000
+            values[f"{name}.ReceivedBytes"] = counts.received
+            values[f"{name}.SentBytes"] = counts.sent
+
+
+class _Observed:
+    """As `inner`; what a call costs is learnt when it has ended, so nothing stands between it and its driver."""
+
+    def __init__(self, calls: Calls, machine: Machine, inner: Target) -> None:
+        self._calls = calls
+        self._machine = machine
+        self._inner = inner
+
+    def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
+        if request.call is not None:
+            counts = self._calls.counts(self._machine, request)
+            counts.calls += 1
+            counts.active += 1
+            tracer = self._calls.tracer
+            span = tracer.begin_call(request) if tracer.enabled else None
+            request.call.ended = partial(_ended, counts, perf_counter(), tracer, span)
+        return self._inner.call(request)
+
+
+def _ended(counts: Counts, begun: float, tracer: Tracer, span: Any, call: Any) -> None:
+    counts.active -= 1
+    counts.seconds += perf_counter() - begun
+    counts.received += call.received
+    counts.sent += call.sent
+    counts.errors += call.status != 0
+    if span is not None:
+        tracer.end_call(span, call)
+
+
+def _owner(machine: Machine, request: CallInfo) -> str:
+    if request.api is None:
+        return request.rpc.rpartition("/")[0].rpartition(".")[2]
+    full = f"{request.api}/{request.name}"
+    return full if full in machine.wanted or full in machine.hosts else UNKNOWN

@@ -1,0 +1,163 @@
+"""Full-time diagnostic data: the file format of the reference server, written and read. Pure.
+
+A file is a sequence of documents. A *schema* is the byte 0x01, a JSON array of names, a line feed. A *sample* belongs
+to the schema before it: one bit that is 0, then one bit for each name that says whether its value differs from the one
+before (least significant bit first, padded to whole bytes); nanoseconds since 1970 as a big-endian int64; and a
+big-endian float32 for each value that differs. After a schema all values count as 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+SCHEMA: Final = 0x01
+_SIZE: Final = 4  # bytes of one value
+_TIME: Final = struct.Struct(">q")
+_VALUE: Final = struct.Struct(">f")
+_LARGEST: Final = 3.4028234663852886e38  # of float32, IEEE 754
+
+
+class Encoder:
+    """Makes the documents of one file. `clear` when another file begins."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._pack = struct.Struct("")
+        self._before = b""
+
+    def clear(self) -> None:
+        """The next sample begins with its schema."""
+        self._names = []
+
+    def encode(self, when: int, values: Mapping[str, float]) -> bytes:
+        """One sample, taken `when` (nanoseconds since 1970), after a schema if the names or their order are others."""
+        names = list(values)
+        head = b""
+        if names != self._names or not names:
+            self._names = names
+            self._pack = struct.Struct(f">{len(names)}f")
+            self._before = bytes(_SIZE * len(names))
+            head = bytes((SCHEMA,)) + json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        try:
+            after = self._pack.pack(*values.values())
+        except OverflowError:
+            after = self._pack.pack(*(_fitting(value) for value in values.values()))
+        before = self._before
+        bits = bytearray((len(names) + 8) // 8)
+        changed = []
+        if after != before:
+            for index in range(len(names)):
+                start = index * _SIZE
+                value = after[start : start + _SIZE]
+                if value != before[start : start + _SIZE]:
+                    bits[(index + 1) >> 3] |= 1 << ((index + 1) & 7)
+                    changed.append(value)
+        self._before = after
+        return b"".join((head, bits, _TIME.pack(when), *changed))
+
+
+def _fitting(value: float) -> float:
+    """A number beyond float32 as an infinite one."""
+    return math.copysign(math.inf, value) if math.isfinite(value) and abs(value) > _LARGEST else value
+
+
+@dataclass(slots=True)
+class Series:
+    """One quantity over time; `times` are nanoseconds since 1970."""
+
+    times: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a file holds. `problem` says why its end is missing; empty if the file is whole."""
+
+    series: Mapping[str, Series]  # by name, in the order of the file
+    samples: int
+    first: int  # nanoseconds since 1970; 0 without samples
+    last: int
+    problem: str = ""
+
+
+class Damaged(Exception):
+    """The file cannot be read beyond this place."""
+
+
+def samples(data: bytes) -> Iterator[tuple[int, Sequence[str], Sequence[float]]]:
+    """Time, names and values of each sample. Raises Damaged where a whole document does not follow.
+
+    The names are the same list as long as the schema is.
+    """
+    names: list[str] = []
+    values: list[float] = []
+    at = 0
+    seen_schema = False
+    while at < len(data):
+        if data[at] == SCHEMA:
+            names, at = _schema(data, at)
+            values = [0.0] * len(names)
+            seen_schema = True
+            continue
+        if not seen_schema:
+            raise Damaged("it does not begin with a schema")
+        when, at = _sample(data, at, values)
+        yield when, names, tuple(values)
+
+
+def _schema(data: bytes, at: int) -> tuple[list[str], int]:
+    end = data.find(b"\n", at)
+    if end < 0:
+        raise Damaged(f"the schema at byte {at} is cut off")
+    try:
+        names = json.loads(data[at + 1 : end])
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Damaged(f"byte {at} does not begin a schema or a sample")
+    return names, end + 1
+
+
+def _sample(data: bytes, at: int, values: list[float]) -> tuple[int, int]:
+    """Read one sample into `values`; its time and where it ends."""
+    size = (len(values) + 8) // 8
+    bits = int.from_bytes(data[at : at + size], "little")
+    count = bits.bit_count()
+    start = at + size + _TIME.size
+    end = start + _SIZE * count
+    if bits & 1 or bits >> (len(values) + 1):
+        raise Damaged(f"byte {at} does not begin a schema or a sample")
+    if end > len(data):
+        raise Damaged(f"the sample at byte {at} is cut off")
+    (when,) = _TIME.unpack_from(data, at + size)
+    if when <= 0:  # a power cut leaves zeros where the file had grown already
+        raise Damaged(f"there are zeros from byte {at} on")
+    for index in range(len(values)):
+        if bits >> (index + 1) & 1:
+            (values[index],) = _VALUE.unpack_from(data, start)
+            start += _SIZE
+    return when, end
+
+
+def read(data: bytes) -> Recording:
+    """Everything that can be read of a file's content. Never raises: a damaged file is read up to its damage."""
+    series: dict[str, Series] = {}
+    count, first, last, problem = 0, 0, 0, ""
+    known: Sequence[str] = ()
+    present: list[Series] = []
+    try:
+        for when, names, values in samples(data):
+            if names is not known:
+                known, present = names, [series.setdefault(name, Series()) for name in names]
+            for one, value in zip(present, values, strict=True):
+                one.times.append(when)
+                one.values.append(value)
+            count, first, last = count + 1, first or when, when
+    except Damaged as damage:
+        problem = str(damage)
+    return Recording(series, count, first, last, problem)
