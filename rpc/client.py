@@ -204,6 +204,10 @@ class Channel:
                 self._failures += 1
         raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: {self._failure}")
 
+    async def lost(self) -> None:
+        """Connect if there is no connection, and return when it has ended. GRPCError as from `connection`."""
+        await (await self.connection()).ended.wait()
+
     @property
     def _name(self) -> str:
         return self.target.path or self.target.authority

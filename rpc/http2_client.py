@@ -41,6 +41,14 @@ class ClientConnection(Connection):
         self.last_sid = -1
         self._max_streams = _ASSUMED_STREAMS
         self._slots = trio.lowlevel.ParkingLot()
+        self.ended = trio.Event()
+
+    async def run(self, preread: bytes = b"", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """As any connection; `ended` is set at the end."""
+        try:
+            await super().run(preread, task_status=task_status)
+        finally:
+            self.ended.set()
 
     @property
     def usable(self) -> bool:

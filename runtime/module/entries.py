@@ -1,0 +1,52 @@
+"""From the configuration of a resource as the protocol writes it to what the driver is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from runtime.module.offers import Offers
+from runtime.resource import Attributes, Resource
+from schema.attributes import decode
+from schema.errors import ConfigError, ConfigErrors
+from schema.names import DEFAULT_NAMESPACE
+from schema.report import Report
+from schema.resources import RESOURCE_TYPES, ResourceEntry, decode_resource
+
+_SECTIONS: Final = {kind: section for section, kind in RESOURCE_TYPES.items()}
+_TAKEN: Final = ("name", "model", "attributes", "depends_on")
+_WHOLE_BELOW: Final = 2.0**53  # doubles hold every whole number up to here
+
+
+def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
+    """The entry; raises ConfigError with its path within the entry, such as `attributes.pin`."""
+    api = config.get("api") or f"{config.get('namespace') or DEFAULT_NAMESPACE}:component:{config.get('type', '')}"
+    raw: dict[str, Any] = {key: config[key] for key in _TAKEN if config.get(key)} | {"api": api}
+    raw["attributes"] = whole_numbers(config.get("attributes") or {})
+    level = (config.get("log_configuration") or {}).get("level")
+    if level:
+        raw["log_configuration"] = {"level": level}
+    report = Report()
+    section: Any = _SECTIONS.get(api.split(":")[1] if api.count(":") == 2 else "", "components")
+    entry = decode_resource(raw, section, "", report)
+    if entry is None:
+        raise report.problems[0] if len(report.problems) == 1 else ConfigErrors(report.problems)
+    return entry
+
+
+def read_attributes(entry: ResourceEntry, offers: Offers) -> tuple[type[Resource], Attributes, tuple[ConfigError, ...]]:
+    """The driver's class, its attributes, and warnings for keys that nothing reads; raises ConfigError."""
+    cls = offers.find(entry.api, entry.model)
+    attributes, warnings = decode(cls.Config, entry.attributes, path="attributes")
+    return cls, attributes, warnings
+
+
+def whole_numbers(value: Any) -> Any:
+    """`value` with 5 for 5.0: the protocol carries every number as a double."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _WHOLE_BELOW else value
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [whole_numbers(each) for each in value]
+    return value

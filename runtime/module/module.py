@@ -1,0 +1,116 @@
+"""One module: what it offers, its graph, and what it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from typing import Any, Final
+
+import trio
+from grpclib.const import Handler
+
+from hal.ports.hardware import Hardware
+from hal.sim import World
+from nursery_graph import Graph, Node, Overdue, Restart
+from rpc.api.router import ApiRouter
+from rpc.api.target import CallInfo
+from rpc.call import ServerCore
+from rpc.limits import Limits
+from rpc.port import serve
+from runtime.apis import BASES
+from runtime.module.logs import MachineSink
+from runtime.module.offers import Offers
+from runtime.module.parent import NODE as PARENT
+from runtime.module.parent import Dial, Parent, dial
+from runtime.module.resources import Resources
+from runtime.module.service import SERVICE, ModuleService
+from schema.machine import ResourceEntry
+
+RPC: Final = "internal/rpc"
+STOP_LIMIT: Final = 8.0  # seconds for the whole stop: machines wait 10 s between SIGTERM and SIGKILL
+DRAIN_LIMIT: Final = 5.0  # seconds within which the port is closed
+
+
+class Module:
+    """Run it with `run`, beside a listener; `router` answers calls without one.
+
+    `configured` hears of all entries whenever there is another one.
+    """
+
+    def __init__(
+        self,
+        offers: Offers,
+        name: str,
+        sink: MachineSink,
+        *,
+        world: World,
+        hardware: Hardware,
+        dial: Dial = dial,
+        configured: Callable[[Sequence[ResourceEntry]], None] = lambda entries: None,
+        on_overdue: Callable[[Overdue], None] | None = None,
+        jitter: Callable[[], float] | None = None,
+    ) -> None:
+        more: dict[str, Any] = {} if jitter is None else {"jitter": jitter}
+        self.graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=on_overdue, **more)
+        self.parent = Parent(name, sink, self.graph.stop, dial)
+        self.resources = Resources(
+            self.graph,
+            offers,
+            self.parent,
+            world=world,
+            hardware=hardware,
+            changed=lambda: configured(self.resources.entries),
+        )
+        self._service = ModuleService(self.parent, self.resources)
+        bases = {api: BASES[api] for api in offers.apis if api in BASES}
+        self.router = ModuleRouter(ApiRouter(self, bases=bases, services={SERVICE: ModuleService}))
+
+    def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
+        """As Target: brackets a call by the life of its resource."""
+        if request.api is None:
+            return nullcontext(self._service)
+        return self.resources.find(f"{request.api}/{request.name}").use()
+
+    async def run(self, listeners: Iterable[trio.SocketListener] = ()) -> None:
+        """Live until cancelled, `graph.stop`, or the machine has ended; then stop everything in order."""
+        nodes = [Node(PARENT, self.parent.run, restart=Restart(kind="permanent", intensity=1_000_000))]
+        if opened := list(listeners):
+            nodes.append(Node(RPC, partial(self._serve, opened), requires={PARENT}))
+        self.resources.others = tuple(nodes)
+        self.resources.apply()
+        await self.graph.run()
+
+    async def _serve(
+        self, listeners: list[Any], deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]
+    ) -> None:
+        await serve(
+            listeners,
+            ServerCore(self.router, limits=Limits(drain_timeout=DRAIN_LIMIT)),
+            app=None,
+            tls=None,
+            task_status=task_status,
+        )
+
+
+class ModuleRouter:
+    """The services of a module, and reflection of them."""
+
+    def __init__(self, inner: ApiRouter) -> None:
+        self._inner = inner
+        self._reflection: Mapping[str, Handler] | None = None
+
+    def get(self, path: str, /) -> Handler | None:
+        """As Router."""
+        if not path.startswith("/grpc.reflection."):
+            return self._inner.get(path)
+        if self._reflection is None:
+            from rpc.reflection import reflection
+
+            self._reflection = reflection(self._inner.service_names, load=self._load)
+        return self._reflection.get(path)
+
+    def _load(self, name: str) -> None:
+        names = self._inner.service_names()
+        for service in [name] if name in names else names:
+            self._inner.load(service)
