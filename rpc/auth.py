@@ -75,9 +75,13 @@ class Authenticator:
                 raise ValueError(f"a credential of type {item.type} has no entity or no payload")
             where = (item.type, item.entity)
             table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, item.payload)}
-        if table and not self._dummy:
+        self.replace(table)
+
+    def replace(self, fingerprints: Mapping[tuple[str, str], frozenset[str]]) -> None:
+        """As `configure`, with the digests that the signer makes of type, entity and payload, by type and entity."""
+        if fingerprints and not self._dummy:
             self._dummy = self._signer.fingerprint(secrets.token_hex(16))
-        self._fingerprints = table
+        self._fingerprints = dict(fingerprints)
         self._cache.clear()
 
     @property

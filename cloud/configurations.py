@@ -1,0 +1,105 @@
+"""Configurations of parts: every save is a revision that stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cloud.author import Author
+from cloud.machines import part
+from cloud.store.sql import Sql, inserted
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One save. `before` is the document that it replaced; None for the first one."""
+
+    number: int
+    document: Mapping[str, Any]
+    saved: datetime
+    author: Author
+    before: Mapping[str, Any] | None
+
+
+def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
+    """The text and the document in force for a part; NOT_FOUND."""
+    found = part(sql, subject)
+    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", subject, found.revision)
+    assert row is not None
+    return row["document"], json.loads(row["document"])
+
+
+def save(
+    sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime, known: datetime | None = None
+) -> int:
+    """Make `document` the configuration of a part; its revision. An equal one changes nothing.
+
+    With `known`, the time of the newest save that the author has seen, a newer one makes this PRECONDITION: nothing is
+    lost, nothing is written over.
+    """
+    found = part(sql, subject)
+    if known is not None and stored(known) != stored(found.saved):
+        raise MachineError(
+            f"the configuration was changed meanwhile (at {found.saved.isoformat()})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="read it again and make your change to the newest one",
+        )
+    if current(sql, subject)[1] == document:
+        return found.revision
+    revision = found.revision + 1
+    moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    row = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
+    inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
+    sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
+    sql.notify("part", subject)
+    return revision
+
+
+def history(
+    sql: Sql,
+    subject: str,
+    *,
+    before: int | None = None,
+    limit: int,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[Revision]:
+    """Revisions of a part, the newest first, below the revision `before`, saved from `start` on and before `end`."""
+    conditions, values = ["part_id = ?"], [subject]
+    numbers: list[int] = []
+    if before is not None:
+        conditions.append("revision < ?")
+        numbers.append(before)
+    if start is not None:
+        conditions.append("saved >= ?")
+        numbers.append(stored(start))
+    if end is not None:
+        conditions.append("saved < ?")
+        numbers.append(stored(end))
+    rows = sql.rows(
+        f"""
+        SELECT revision, document, saved, author_type, author,
+            (SELECT document FROM configurations AS older
+             WHERE older.part_id = configurations.part_id AND older.revision = configurations.revision - 1) AS before
+        FROM configurations WHERE {" AND ".join(conditions)} ORDER BY revision DESC LIMIT ?
+        """,
+        *values,
+        *numbers,
+        limit,
+    )
+    return [
+        Revision(
+            row["revision"],
+            json.loads(row["document"]),
+            moment_of(row["saved"]),
+            Author(row["author_type"], row["author"]),
+            json.loads(row["before"]) if row["before"] is not None else None,
+        )
+        for row in rows
+    ]

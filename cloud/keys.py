@@ -1,0 +1,163 @@
+"""API keys and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from cloud.names import checked_name, new_id, new_secret
+from cloud.store.sql import Sql, inserted
+from cloud.tenants import missing
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+Kind = Literal["organization", "location", "robot"]
+KINDS: Final[tuple[Kind, ...]] = ("organization", "location", "robot")
+ROLES: Final = ("operator", "owner")  # in rising order
+
+Fingerprint = Callable[[str, str], str]
+"""The keyed digest of a key, given its id and the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role at a resource and all below it."""
+
+    role: str
+    kind: Kind
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """An API key; the key itself is known to whoever created it, and to nobody else."""
+
+    id: str
+    organization_id: str
+    name: str
+    created: datetime
+    grants: tuple[Grant, ...]
+
+
+def create_key(
+    sql: Sql, owner: str, name: str, grants: Iterable[Grant], fingerprint: Fingerprint, now: datetime
+) -> tuple[str, str]:
+    """A new key of an organization: its id, and the key, which can never be read again."""
+    granted = list(dict.fromkeys(grants))
+    if not granted:
+        raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
+    subject, key = new_id(), new_secret()
+    name = checked_name(name, "a key") if name.strip() else f"key {subject[:8]}"
+    row = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
+    inserted(sql, "keys", {**row, "fingerprint": fingerprint(subject, key)})
+    for grant in granted:
+        add_grant(sql, subject, grant)
+    sql.notify("key", subject)
+    return subject, key
+
+
+def key(sql: Sql, subject: str) -> KeyRecord:
+    """One key; NOT_FOUND."""
+    row = sql.row("SELECT id, organization_id, name, created FROM keys WHERE id = ?", subject)
+    if row is None:
+        raise missing("key", subject)
+    return _key(sql, row)
+
+
+def keys(sql: Sql, owner: str) -> list[KeyRecord]:
+    """All keys of an organization, in order of name."""
+    rows = sql.rows(
+        "SELECT id, organization_id, name, created FROM keys WHERE organization_id = ? ORDER BY name, id", owner
+    )
+    return [_key(sql, row) for row in rows]
+
+
+def keys_at(sql: Sql, kind: Kind, subject: str) -> list[KeyRecord]:
+    """The keys with a role at this very resource."""
+    rows = sql.rows(
+        """
+        SELECT DISTINCT keys.id, keys.organization_id, keys.name, keys.created
+        FROM keys JOIN grants ON grants.key_id = keys.id
+        WHERE grants.kind = ? AND grants.subject = ? ORDER BY keys.name, keys.id
+        """,
+        kind,
+        subject,
+    )
+    return [_key(sql, row) for row in rows]
+
+
+def _key(sql: Sql, row: Mapping[str, Any]) -> KeyRecord:
+    return KeyRecord(
+        row["id"], row["organization_id"], row["name"], moment_of(row["created"]), grants_of(sql, row["id"])
+    )
+
+
+def grants_of(sql: Sql, subject: str) -> tuple[Grant, ...]:
+    """The roles of a key."""
+    rows = sql.rows("SELECT role, kind, subject FROM grants WHERE key_id = ? ORDER BY kind, subject", subject)
+    return tuple(Grant(row["role"], row["kind"], row["subject"]) for row in rows)
+
+
+def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
+    """Give a key a role, instead of the one it had at the same resource."""
+    sql.run(
+        """
+        INSERT INTO grants (key_id, role, kind, subject) VALUES (?, ?, ?, ?)
+        ON CONFLICT (key_id, kind, subject) DO UPDATE SET role = excluded.role
+        """,
+        subject,
+        grant.role,
+        grant.kind,
+        grant.subject,
+    )
+    sql.notify("key", subject)
+
+
+def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
+    """Take a role away. PRECONDITION for the last one of a key: delete the key."""
+    if len(grants_of(sql, subject)) < 2:
+        raise MachineError("this is the key's only role", kind=ErrorKind.PRECONDITION, remedy="delete the key")
+    found = sql.run(
+        "DELETE FROM grants WHERE key_id = ? AND role = ? AND kind = ? AND subject = ?",
+        subject,
+        grant.role,
+        grant.kind,
+        grant.subject,
+    )
+    if not found:
+        raise missing("authorization", f"{grant.kind}_{grant.role}")
+    sql.notify("key", subject)
+
+
+def rename_key(sql: Sql, subject: str, name: str) -> None:
+    """Give a key another name."""
+    sql.run("UPDATE keys SET name = ? WHERE id = ?", checked_name(name, "a key"), subject)
+
+
+def rotate_key(sql: Sql, subject: str, fingerprint: Fingerprint) -> str:
+    """A new key under the same id; the old one and its tokens are void at once."""
+    new = new_secret()
+    if not sql.run("UPDATE keys SET fingerprint = ? WHERE id = ?", fingerprint(subject, new), subject):
+        raise missing("key", subject)
+    sql.notify("key", subject)
+    return new
+
+
+def delete_key(sql: Sql, subject: str) -> None:
+    """Delete a key; its tokens are void at once. PRECONDITION for the last owner of an organization."""
+    found = key(sql, subject)
+    owners = sql.rows(
+        "SELECT key_id FROM grants WHERE role = 'owner' AND kind = 'organization' AND subject = ?",
+        found.organization_id,
+    )
+    if [row["key_id"] for row in owners] == [subject]:
+        raise MachineError(
+            "this is the organization's only key with the role of an owner",
+            kind=ErrorKind.PRECONDITION,
+            remedy="create another one first, or rotate this one",
+        )
+    sql.run("DELETE FROM grants WHERE key_id = ?", subject)
+    sql.run("DELETE FROM keys WHERE id = ?", subject)
+    sql.notify("key", subject)

@@ -1,0 +1,154 @@
+"""Log entries of machines: kept 30 days, deleted by nobody before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.store.sql import Sql
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+RETENTION: Final = timedelta(days=30)  # specification, section 8
+MAX_BATCH: Final = 1000  # entries of one call; of the published API
+MAX_PAGE: Final = 1000
+MAX_TEXT: Final = 64 * 1024  # characters of a message or stack; the rest is cut off, and said to be
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One entry. `number` rises in the order of arrival; 0 before it is kept."""
+
+    time: datetime
+    level: str
+    logger: str
+    message: str
+    host: str = ""
+    caller: Mapping[str, Any] | None = None
+    stack: str = ""
+    fields: tuple[Mapping[str, Any], ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which entries: all conditions hold. `after` is where the page before ended."""
+
+    levels: tuple[str, ...] = ()
+    contains: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    source: str = ""
+    ascending: bool = False
+    after: tuple[int, int] | None = None  # time and number of the last entry seen
+    limit: int = 100
+
+
+def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> None:
+    """Keep entries of a part; INVALID for more than MAX_BATCH."""
+    received = stored(now)
+    rows = [
+        (
+            part,
+            stored(entry.time),
+            received,
+            entry.host,
+            entry.level.lower(),
+            entry.logger,
+            _cut(entry.message),
+            json.dumps(entry.caller or {}),
+            _cut(entry.stack),
+            json.dumps(entry.fields),
+        )
+        for entry in entries
+    ]
+    if len(rows) > MAX_BATCH:
+        raise MachineError(
+            f"{len(rows)} log entries in one call", kind=ErrorKind.INVALID, remedy=f"send at most {MAX_BATCH}"
+        )
+    sql.many(
+        """
+        INSERT INTO log_entries (part_id, logged, received, host, level, logger, message, caller, stack, fields)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        rows,
+    )
+    sql.notify("logs", part)
+
+
+def query(sql: Sql, part: str, wanted: LogQuery) -> list[LogRecord]:
+    """Entries of a part in order of time, the newest first unless they are wanted ascending."""
+    conditions, values = ["part_id = ?"], [part]
+    more: list[str | int] = []
+    if wanted.levels:
+        conditions.append(f"level IN ({', '.join('?' * len(wanted.levels))})")
+        more += [level.lower() for level in wanted.levels]
+    if wanted.contains:
+        conditions.append("(message LIKE ? ESCAPE '!' OR logger LIKE ? ESCAPE '!' OR fields LIKE ? ESCAPE '!')")
+        more += [f"%{_literal(wanted.contains)}%"] * 3
+    if wanted.source:
+        conditions.append("logger LIKE ? ESCAPE '!'")
+        more.append(f"%{_literal(wanted.source)}%")
+    if wanted.start is not None:
+        conditions.append("logged >= ?")
+        more.append(stored(wanted.start))
+    if wanted.end is not None:
+        conditions.append("logged < ?")
+        more.append(stored(wanted.end))
+    if wanted.after is not None:
+        sign = ">" if wanted.ascending else "<"
+        conditions.append(f"(logged {sign} ? OR (logged = ? AND number {sign} ?))")
+        more += [wanted.after[0], wanted.after[0], wanted.after[1]]
+    order = "ASC" if wanted.ascending else "DESC"
+    rows = sql.rows(
+        f"SELECT * FROM log_entries WHERE {' AND '.join(conditions)} ORDER BY logged {order}, number {order} LIMIT ?",
+        *values,
+        *more,
+        max(1, min(wanted.limit, MAX_PAGE)),
+    )
+    return [_record(row) for row in rows]
+
+
+def arrived(sql: Sql, part: str, after: int, limit: int = MAX_PAGE) -> list[LogRecord]:
+    """Entries of a part that came after the one with the number `after`, in the order of arrival."""
+    rows = sql.rows(
+        "SELECT * FROM log_entries WHERE part_id = ? AND number > ? ORDER BY number LIMIT ?", part, after, limit
+    )
+    return [_record(row) for row in rows]
+
+
+def newest(sql: Sql) -> int:
+    """The number of the entry that came last; 0 if there is none."""
+    row = sql.row("SELECT MAX(number) AS number FROM log_entries")
+    return row["number"] or 0 if row is not None else 0
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete what is older than RETENTION; how many entries that were."""
+    return sql.run("DELETE FROM log_entries WHERE received < ?", stored(now - RETENTION))
+
+
+def _record(row: Mapping[str, Any]) -> LogRecord:
+    return LogRecord(
+        time=moment_of(row["logged"]),
+        level=row["level"],
+        logger=row["logger"],
+        message=row["message"],
+        host=row["host"],
+        caller=json.loads(row["caller"]),
+        stack=row["stack"],
+        fields=tuple(json.loads(row["fields"])),
+        number=row["number"],
+    )
+
+
+def _literal(text: str) -> str:
+    """`text` without a meaning for LIKE."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} … ({len(text) - MAX_TEXT} characters cut off)"

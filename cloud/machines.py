@@ -1,0 +1,250 @@
+"""Machines and their parts: one computer each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.names import checked_name, new_id, new_secret, slug
+from cloud.store.sql import Conflict, Sql, inserted
+from cloud.tenants import location, missing
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+EMPTY: Final = "{}"  # the configuration of a new part
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRecord:
+    """A machine: one main part, perhaps further ones. `seen` is when any of them called last."""
+
+    id: str
+    location_id: str
+    name: str
+    created: datetime
+    seen: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartRecord:
+    """A computer of a machine. `saved` tells when its configuration was saved last, `revision` which one that is."""
+
+    id: str
+    machine_id: str
+    location_id: str
+    machine: str
+    name: str
+    main: bool
+    created: datetime
+    revision: int
+    saved: datetime
+    seen: datetime | None
+    restart: bool
+    reported: Mapping[str, Any]
+
+    @property
+    def host_name(self) -> str:
+        """A name for the machine's own network, unless it has reported where it listens."""
+        return f"{slug(self.name)}.{self.location_id}.local"
+
+
+# ---- machines
+
+_MACHINE = """
+    SELECT id, location_id, name, created, (SELECT MAX(seen) FROM parts WHERE machine_id = machines.id) AS seen
+    FROM machines
+"""
+
+
+def create_machine(sql: Sql, place: str, name: str, now: datetime) -> str:
+    """A new machine with its main part; its id. EXISTS if the location has one of that name."""
+    location(sql, place)
+    subject = new_id()
+    name = checked_name(name, "a machine")
+    try:
+        inserted(sql, "machines", {"id": subject, "location_id": place, "name": name, "created": stored(now)})
+    except Conflict:
+        raise _taken("machine", name) from None
+    create_part(sql, subject, f"{name}-main", now)
+    return subject
+
+
+def machine(sql: Sql, subject: str) -> MachineRecord:
+    """One machine; NOT_FOUND."""
+    row = sql.row(f"{_MACHINE} WHERE id = ?", subject)
+    if row is None:
+        raise missing("machine", subject)
+    return _machine(row)
+
+
+def machines(sql: Sql, place: str) -> list[MachineRecord]:
+    """All machines of a location, in order of name."""
+    return [_machine(row) for row in sql.rows(f"{_MACHINE} WHERE location_id = ? ORDER BY name", place)]
+
+
+def _machine(row: Mapping[str, Any]) -> MachineRecord:
+    seen = moment_of(row["seen"]) if row["seen"] is not None else None
+    return MachineRecord(row["id"], row["location_id"], row["name"], moment_of(row["created"]), seen)
+
+
+def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
+    """Rename a machine, move it to another location, or both; empty arguments change nothing."""
+    found = machine(sql, subject)
+    if place and place != found.location_id:
+        before, after = location(sql, found.location_id), location(sql, place)
+        if before.organization_id != after.organization_id:
+            raise missing("location", place)
+    try:
+        sql.run(
+            "UPDATE machines SET name = ?, location_id = ? WHERE id = ?",
+            checked_name(name, "a machine") if name else found.name,
+            place or found.location_id,
+            subject,
+        )
+    except Conflict:
+        raise _taken("machine", name or found.name) from None
+
+
+def delete_machine(sql: Sql, subject: str) -> None:
+    """Delete a machine with its parts, their configurations and secrets. Log entries stay until they expire."""
+    machine(sql, subject)
+    for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
+        _delete_part(sql, row["id"])
+    sql.run("DELETE FROM grants WHERE kind = 'robot' AND subject = ?", subject)
+    sql.run("DELETE FROM machines WHERE id = ?", subject)
+
+
+# ---- parts
+
+_PART = """
+    SELECT parts.id, machine_id, location_id, machines.name AS machine, parts.name, main, parts.created,
+        revision, saved, seen, restart, reported
+    FROM parts JOIN machines ON machines.id = parts.machine_id
+"""
+
+
+def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
+    """A new part with an empty configuration and a secret; the first one of a machine is its main part."""
+    machine(sql, owner)
+    first = sql.row("SELECT id FROM parts WHERE machine_id = ?", owner) is None
+    subject, name, moment = new_id(), checked_name(name, "a part"), stored(now)
+    row = {"id": subject, "machine_id": owner, "name": name, "main": int(first), "created": moment}
+    try:
+        inserted(sql, "parts", {**row, "revision": 1, "saved": moment})
+    except Conflict:
+        raise _taken("part", name) from None
+    configuration = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
+    inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
+    create_secret(sql, subject, now)
+    return subject
+
+
+def part(sql: Sql, subject: str) -> PartRecord:
+    """One part; NOT_FOUND."""
+    row = sql.row(f"{_PART} WHERE parts.id = ?", subject)
+    if row is None:
+        raise missing("part", subject)
+    return _part(row)
+
+
+def parts(sql: Sql, owner: str) -> list[PartRecord]:
+    """All parts of a machine, the main one first."""
+    return [_part(row) for row in sql.rows(f"{_PART} WHERE machine_id = ? ORDER BY main DESC, parts.name", owner)]
+
+
+def _part(row: Mapping[str, Any]) -> PartRecord:
+    return PartRecord(
+        id=row["id"],
+        machine_id=row["machine_id"],
+        location_id=row["location_id"],
+        machine=row["machine"],
+        name=row["name"],
+        main=bool(row["main"]),
+        created=moment_of(row["created"]),
+        revision=row["revision"],
+        saved=moment_of(row["saved"]),
+        seen=moment_of(row["seen"]) if row["seen"] is not None else None,
+        restart=bool(row["restart"]),
+        reported=json.loads(row["reported"]),
+    )
+
+
+def rename_part(sql: Sql, subject: str, name: str) -> None:
+    """Give a part another name; EXISTS if the machine has one of that name."""
+    try:
+        sql.run("UPDATE parts SET name = ? WHERE id = ?", checked_name(name, "a part"), subject)
+    except Conflict:
+        raise _taken("part", name) from None
+
+
+def mark_main(sql: Sql, subject: str) -> None:
+    """Make a part the main one of its machine."""
+    found = part(sql, subject)
+    sql.run("UPDATE parts SET main = (id = ?) WHERE machine_id = ?", subject, found.machine_id)
+
+
+def mark_restart(sql: Sql, subject: str, *, wanted: bool) -> None:
+    """Ask a part to restart, or take note that it heard of it."""
+    if not sql.run("UPDATE parts SET restart = ? WHERE id = ?", int(wanted), subject):
+        raise missing("part", subject)
+    sql.notify("part", subject)
+
+
+def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any] | None = None) -> None:
+    """A machine called; `reported` is what it says of itself, if it said something."""
+    sql.run("UPDATE parts SET seen = ? WHERE id = ?", stored(now), subject)
+    if reported is not None:
+        sql.run("UPDATE parts SET reported = ? WHERE id = ?", json.dumps(reported), subject)
+    sql.notify("seen", subject)
+
+
+def delete_part(sql: Sql, subject: str) -> None:
+    """Delete a part; PRECONDITION for the main one, which only goes with its machine."""
+    if part(sql, subject).main:
+        raise MachineError(
+            "this is the main part of its machine",
+            kind=ErrorKind.PRECONDITION,
+            remedy="make another part the main one, or delete the machine",
+        )
+    _delete_part(sql, subject)
+
+
+def _delete_part(sql: Sql, subject: str) -> None:
+    for table in ("part_secrets", "configurations"):
+        sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
+    sql.run("DELETE FROM parts WHERE id = ?", subject)
+    sql.notify("key", subject)
+    sql.notify("part", subject)
+
+
+# ---- secrets
+
+
+def create_secret(sql: Sql, owner: str, now: datetime) -> None:
+    """One more secret with which the part may sign in."""
+    inserted(sql, "part_secrets", {"id": new_id(), "part_id": owner, "secret": new_secret(), "created": stored(now)})
+    sql.notify("key", owner)
+
+
+def secrets_of(sql: Sql, owner: str) -> list[tuple[str, str, datetime]]:
+    """Id, secret and time of each secret of a part, the newest first."""
+    rows = sql.rows("SELECT id, secret, created FROM part_secrets WHERE part_id = ? ORDER BY created DESC, id", owner)
+    return [(row["id"], row["secret"], moment_of(row["created"])) for row in rows]
+
+
+def delete_secret(sql: Sql, owner: str, subject: str) -> None:
+    """Void a secret at once; PRECONDITION for the last one: the machine could not come back."""
+    if len(secrets_of(sql, owner)) < 2:
+        raise MachineError(
+            "this is the part's only secret", kind=ErrorKind.PRECONDITION, remedy="create another one first"
+        )
+    if not sql.run("DELETE FROM part_secrets WHERE id = ? AND part_id = ?", subject, owner):
+        raise missing("secret", subject)
+    sql.notify("key", owner)
+
+
+def _taken(kind: str, name: str) -> MachineError:
+    return MachineError(f"there is a {kind} called {name!r} here", kind=ErrorKind.EXISTS, remedy="choose another name")

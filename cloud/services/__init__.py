@@ -1,0 +1,1 @@
+"""The published services of the cloud: one class for each noun, over the aggregates."""

@@ -1,0 +1,1 @@
+"""Where the cloud keeps everything: transactions as plain functions over SQL, SQLite underneath."""

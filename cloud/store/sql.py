@@ -1,0 +1,68 @@
+"""SQL as the cloud's aggregates see it: a handle that lives as long as one transaction.
+
+Statements are written once for SQLite and PostgreSQL: `?` for parameters, times as integers (microseconds since 1970,
+UTC), JSON as text, no vendor's functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Value = str | int | float | bytes | None
+Row = Mapping[str, Any]
+
+
+class Sql(Protocol):
+    """The handle of one transaction. Not to be kept beyond it."""
+
+    def run(self, statement: str, *parameters: Value) -> int:
+        """Carry out a statement; how many rows it changed. Conflict if it breaks a uniqueness."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Carry out a statement for each of many rows."""
+        ...
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        """All rows of a query."""
+        ...
+
+    def row(self, statement: str, *parameters: Value) -> Row | None:
+        """The first row of a query; None if there is none."""
+        ...
+
+    def notify(self, topic: str, subject: str) -> None:
+        """Tell whoever listens to `topic` about `subject`, once the transaction has been committed."""
+        ...
+
+
+Work = Callable[[Sql], T]
+"""A transaction: a plain function, which may be carried out in another thread. It touches nothing but `Sql`."""
+
+
+class Conflict(Exception):
+    """A row with the same unique columns exists."""
+
+
+class Store(Protocol):
+    """A database. `open` it once; `read` and `write` may be called by any number of tasks."""
+
+    async def read(self, work: Work[T]) -> T:
+        """What `work` finds, all of it at one moment. It must not change anything."""
+        ...
+
+    async def write(self, work: Work[T]) -> T:
+        """Carry out `work` whole or not at all: what it returns is on the disk when this returns.
+
+        Whatever it raises undoes it. Cancelled while it waits for its turn, nothing happens; cancelled later, it is
+        carried out all the same.
+        """
+        ...
+
+
+def inserted(sql: Sql, table: str, row: Mapping[str, Value]) -> None:
+    """Insert `row`, its keys being columns."""
+    columns = ", ".join(row)
+    sql.run(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row.values())

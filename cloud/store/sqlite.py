@@ -1,0 +1,220 @@
+"""The default database: one SQLite file in write-ahead mode, one thread that writes and one that reads.
+
+A commit reaches the disk before it is acknowledged (synchronous FULL). Writes that wait at the same time share one
+commit: each is a savepoint of its own, so one that fails undoes only itself.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import outcome
+import trio
+
+from cloud.store.events import Events
+from cloud.store.migrations import migrate
+from cloud.store.sql import Conflict, Row, Value, Work
+from hal.worker import BusWorker
+from schema.errors import ErrorKind, MachineError
+
+T = TypeVar("T")
+
+BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as a backup
+GROUP: Final = 256  # writes that share one commit at most
+
+
+class SqliteHandle:
+    """`Sql` over one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.told: list[tuple[str, str]] = []
+
+    def run(self, statement: str, *parameters: Value) -> int:
+        """As Sql."""
+        try:
+            return self._connection.execute(statement, parameters).rowcount
+        except sqlite3.IntegrityError as error:
+            raise Conflict(str(error)) from error
+
+    def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
+        """As Sql."""
+        try:
+            self._connection.executemany(statement, rows)
+        except sqlite3.IntegrityError as error:
+            raise Conflict(str(error)) from error
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        """As Sql."""
+        cursor = self._connection.execute(statement, parameters)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def row(self, statement: str, *parameters: Value) -> Row | None:
+        """As Sql."""
+        cursor = self._connection.execute(statement, parameters)
+        found = cursor.fetchone()
+        return None if found is None else dict(zip((one[0] for one in cursor.description), found, strict=True))
+
+    def notify(self, topic: str, subject: str) -> None:
+        """As Sql."""
+        self.told.append((topic, subject))
+
+
+class _Write:
+    """One transaction that waits for its turn."""
+
+    def __init__(self, work: Work[Any]) -> None:
+        self.work = work
+        self.done = trio.Event()
+        self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("it was not carried out"))
+        self.told: list[tuple[str, str]] = []
+
+
+class SqliteStore:
+    """`async with SqliteStore(path, events).opened() as store`. ":memory:" has no file; reads then share the writer."""
+
+    def __init__(self, path: Path | str, events: Events) -> None:
+        self.path = path
+        self.events = events
+        self._writer = _Thread(path, "database writer", query_only=False)
+        self._reader = self._writer if path == ":memory:" else _Thread(path, "database reader", query_only=True)
+        self._waiting: deque[_Write] = deque()
+        self._asked = trio.Event()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[SqliteStore]:
+        """Migrate the file and use it; leaving finishes what has begun."""
+        async with self._writer.opened(), trio.open_nursery() as nursery:
+            await self._writer.run(migrate)
+            async with self._reader.opened() if self._reader is not self._writer else _nothing():
+                nursery.start_soon(self._commit_groups)
+                try:
+                    yield self
+                finally:
+                    nursery.cancel_scope.cancel()
+
+    async def read(self, work: Work[T]) -> T:
+        """As Store."""
+        return await self._reader.run(lambda connection: _reading(connection, work))
+
+    async def write(self, work: Work[T]) -> T:
+        """As Store."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        write = _Write(work)
+        self._waiting.append(write)
+        self._asked.set()
+        try:
+            await write.done.wait()
+        except trio.Cancelled:
+            if write in self._waiting:
+                self._waiting.remove(write)
+            raise
+        result: T = write.result.unwrap()
+        return result
+
+    async def _commit_groups(self) -> None:
+        while True:
+            await self._asked.wait()
+            self._asked = trio.Event()
+            while self._waiting:
+                group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
+                with trio.CancelScope(shield=True):  # begun: whoever waits must learn how it ended
+                    await self._commit(group)
+
+    async def _commit(self, group: list[_Write]) -> None:
+        try:
+            await self._writer.run(lambda connection: _writing(connection, group))
+        except sqlite3.Error as error:
+            failure = MachineError(
+                f"the database {self.path} cannot be written: {error}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="see that the disk is not full and that nobody else holds the file",
+            )
+            for write in group:
+                write.result = outcome.Error(failure)
+                write.told = []
+        for write in group:
+            for topic, subject in write.told:
+                self.events.tell(topic, subject)
+            write.done.set()
+
+
+class _Thread:
+    """One thread with one connection."""
+
+    def __init__(self, path: Path | str, name: str, *, query_only: bool) -> None:
+        self._path = path
+        self._query_only = query_only
+        self._worker = BusWorker(name)
+        self._connection: sqlite3.Connection
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Connected while the context is open."""
+        async with self._worker.opened():
+            self._connection = await self._worker.run(self._connect)
+            try:
+                yield
+            finally:
+                self._worker.post(self._connection.close)
+
+    async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Carry out `function` in the thread."""
+        return await self._worker.run(lambda: function(self._connection))
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self._path, isolation_level=None)
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_LIMIT}")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL")
+            if self._query_only:
+                connection.execute("PRAGMA query_only = ON")
+            else:
+                connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise MachineError(
+                f"the database {self._path} cannot be opened: {error}",
+                kind=ErrorKind.PRECONDITION,
+                remedy="name a folder that this user may write to, or restore a backup if the file is damaged",
+            ) from error
+        return connection
+
+
+def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
+    connection.execute("BEGIN")
+    try:
+        return work(SqliteHandle(connection))
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
+    """All of a group in one commit; each by itself whole or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for write in group:
+            connection.execute("SAVEPOINT one")
+            handle = SqliteHandle(connection)
+            write.result = outcome.capture(write.work, handle)
+            if isinstance(write.result, outcome.Error):
+                connection.execute("ROLLBACK TO one")
+            else:
+                write.told = handle.told
+            connection.execute("RELEASE one")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@asynccontextmanager
+async def _nothing() -> AsyncIterator[None]:
+    yield

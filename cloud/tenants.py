@@ -1,0 +1,219 @@
+"""Organizations and their locations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cloud.names import checked_name, checked_namespace, new_id, new_location_id
+from cloud.store.sql import Conflict, Sql, inserted
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """Owns locations, keys, fragments and modules."""
+
+    id: str
+    name: str
+    namespace: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Holds machines and further locations."""
+
+    id: str
+    organization_id: str
+    parent_id: str
+    name: str
+    created: datetime
+    machines: int
+
+
+def missing(kind: str, subject: str) -> MachineError:
+    """That something is not there; in the same words for what is there but somebody else's."""
+    return MachineError(f"there is no {kind} {subject[:80]!r}", kind=ErrorKind.NOT_FOUND, remedy="check the id")
+
+
+# ---- organizations
+
+
+def create_organization(sql: Sql, name: str, now: datetime) -> str:
+    """A new organization; its id."""
+    subject = new_id()
+    inserted(
+        sql, "organizations", {"id": subject, "name": checked_name(name, "an organization"), "created": stored(now)}
+    )
+    return subject
+
+
+def organization(sql: Sql, subject: str) -> Organization:
+    """One organization; NOT_FOUND."""
+    row = sql.row("SELECT id, name, namespace, created FROM organizations WHERE id = ?", subject)
+    if row is None:
+        raise missing("organization", subject)
+    return _organization(row)
+
+
+def organizations(sql: Sql) -> list[Organization]:
+    """All of them, in order of name."""
+    return [
+        _organization(row) for row in sql.rows("SELECT id, name, namespace, created FROM organizations ORDER BY name")
+    ]
+
+
+def _organization(row: Mapping[str, Any]) -> Organization:
+    return Organization(row["id"], row["name"], row["namespace"] or "", moment_of(row["created"]))
+
+
+def update_organization(sql: Sql, subject: str, *, name: str | None = None, namespace: str | None = None) -> None:
+    """Change what is given. A namespace is given once: machines name modules by it."""
+    found = organization(sql, subject)
+    if name is not None:
+        sql.run("UPDATE organizations SET name = ? WHERE id = ?", checked_name(name, "an organization"), subject)
+    if namespace is not None and namespace != found.namespace:
+        if found.namespace:
+            raise MachineError(
+                f"the namespace of {found.name} is {found.namespace} and stays so",
+                kind=ErrorKind.PRECONDITION,
+                remedy="configurations name modules by it",
+            )
+        try:
+            sql.run("UPDATE organizations SET namespace = ? WHERE id = ?", checked_namespace(namespace), subject)
+        except Conflict:
+            raise MachineError(f"the namespace {namespace} is taken", kind=ErrorKind.EXISTS) from None
+
+
+def namespace_is_free(sql: Sql, namespace: str) -> bool:
+    """Whether no organization has this namespace."""
+    return sql.row("SELECT 1 AS one FROM organizations WHERE namespace = ?", checked_namespace(namespace)) is None
+
+
+def delete_organization(sql: Sql, subject: str) -> None:
+    """Delete an organization without locations, its keys with it; PRECONDITION if it has locations."""
+    organization(sql, subject)
+    if sql.row("SELECT id FROM locations WHERE organization_id = ?", subject) is not None:
+        raise MachineError(
+            "the organization still has locations", kind=ErrorKind.PRECONDITION, remedy="delete them first"
+        )
+    for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", subject):
+        sql.run("DELETE FROM grants WHERE key_id = ?", row["id"])
+        sql.notify("key", row["id"])
+    sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
+    sql.run("DELETE FROM organizations WHERE id = ?", subject)
+
+
+# ---- locations
+
+_LOCATION = """
+    SELECT id, organization_id, parent_id, name, created,
+        (SELECT COUNT(*) FROM machines WHERE location_id = locations.id) AS machines
+    FROM locations
+"""
+
+
+def create_location(sql: Sql, owner: str, name: str, parent: str, now: datetime) -> str:
+    """A new location of an organization, below `parent` if it is given; its id."""
+    organization(sql, owner)
+    if parent and location(sql, parent).organization_id != owner:
+        raise missing("location", parent)
+    subject = new_location_id()
+    inserted(
+        sql,
+        "locations",
+        {
+            "id": subject,
+            "organization_id": owner,
+            "parent_id": parent or None,
+            "name": checked_name(name, "a location"),
+            "created": stored(now),
+        },
+    )
+    return subject
+
+
+def location(sql: Sql, subject: str) -> Location:
+    """One location; NOT_FOUND."""
+    row = sql.row(f"{_LOCATION} WHERE id = ?", subject)
+    if row is None:
+        raise missing("location", subject)
+    return _location(row)
+
+
+def locations(sql: Sql, owner: str) -> list[Location]:
+    """All locations of an organization, in order of name."""
+    return [_location(row) for row in sql.rows(f"{_LOCATION} WHERE organization_id = ? ORDER BY name, id", owner)]
+
+
+def _location(row: Mapping[str, Any]) -> Location:
+    return Location(
+        row["id"],
+        row["organization_id"],
+        row["parent_id"] or "",
+        row["name"],
+        moment_of(row["created"]),
+        row["machines"],
+    )
+
+
+def above(sql: Sql, subject: str) -> list[Location]:
+    """The location and those it lies in, innermost first; NOT_FOUND."""
+    found = [location(sql, subject)]
+    while found[-1].parent_id:
+        found.append(location(sql, found[-1].parent_id))
+    return found
+
+
+def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: str | None = None) -> None:
+    """Change what is given; an empty parent moves it to the top. PRECONDITION if it would lie in itself."""
+    found = location(sql, subject)
+    if name is not None:
+        sql.run("UPDATE locations SET name = ? WHERE id = ?", checked_name(name, "a location"), subject)
+    if parent is not None:
+        if parent:
+            higher = above(sql, parent)
+            if higher[0].organization_id != found.organization_id:
+                raise missing("location", parent)
+            if subject in (one.id for one in higher):
+                raise MachineError(f"{found.name} would lie in itself", kind=ErrorKind.PRECONDITION)
+        sql.run("UPDATE locations SET parent_id = ? WHERE id = ?", parent or None, subject)
+
+
+def delete_location(sql: Sql, subject: str) -> None:
+    """Delete a location without machines and locations; PRECONDITION otherwise."""
+    found = location(sql, subject)
+    inner = sql.row("SELECT id FROM locations WHERE parent_id = ?", subject)
+    if found.machines or inner is not None:
+        raise MachineError(
+            f"the location {found.name} is not empty",
+            kind=ErrorKind.PRECONDITION,
+            remedy="delete or move its machines and locations first",
+        )
+    sql.run("DELETE FROM grants WHERE kind = 'location' AND subject = ?", subject)
+    sql.run("DELETE FROM locations WHERE id = ?", subject)
+
+
+# ---- metadata: free-form JSON of organizations, locations, machines and parts
+
+TABLES = {"organization": "organizations", "location": "locations", "robot": "machines", "part": "parts"}
+
+
+def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
+    """What people attached to it; NOT_FOUND."""
+    row = sql.row(f"SELECT metadata FROM {TABLES[kind]} WHERE id = ?", subject)
+    if row is None:
+        raise missing(kind, subject)
+    found: dict[str, Any] = json.loads(row["metadata"])
+    return found
+
+
+def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any]) -> None:
+    """Replace it; NOT_FOUND."""
+    if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", json.dumps(data), subject):
+        raise missing(kind, subject)
