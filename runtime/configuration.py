@@ -188,11 +188,19 @@ class Configuration:
         """Make the graph want what `document` wants, with what modules offer by now."""
         machine = self.machine
         owned = self._owned(document)  # first: the plan asks modules
-        wanted = plan(document, machine.registry, modules=machine.modules, trusted=not machine.options.untrusted_env)
+        remotes = machine.remotes
+        wanted = plan(
+            document,
+            machine.registry,
+            modules=machine.modules,
+            others=remotes.wanted() if remotes is not None else (),
+            absent=remotes.absent if remotes is not None else None,
+            trusted=not machine.options.untrusted_env,
+        )
         for warning in wanted.warnings:
             machine.log.warning("in the configuration", problem=str(warning))
         machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())
-        machine.wanted = wanted.wanted
+        machine.wanted, machine.aliases = wanted.wanted, wanted.aliases
         self._resources = resource_nodes(machine, wanted)
         machine.graph.apply([*self._internal(document), *owned, *self._resources])
         self._settling.set()

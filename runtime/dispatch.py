@@ -19,7 +19,9 @@ from schema.report import did_you_mean
 UNARY_LIMIT: Final = 600.0  # seconds a unary call may take if its client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")
 REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value
-UNLIMITED: Final = frozenset({"log", "send_traces", "tunnel"})  # machine-wide methods that never count against the limit
+UNLIMITED: Final = frozenset(
+    {"log", "send_traces", "tunnel"}
+)  # machine-wide methods that never count against the limit
 
 Service = Callable[[CallInfo, Operation], object]
 """Makes the object whose method answers one call to a machine-wide service."""
@@ -51,6 +53,8 @@ class Dispatch:
             return host
         if full in machine.wanted:
             raise machine.not_ready(full)
+        if full in machine.aliases:
+            return machine.find(full)
         same_api = [one.name.short for one in machine.wanted.values() if one.name.api == request.api]
         others = [str(one.name.api) for one in machine.wanted.values() if one.name.short == request.name]
         if others:

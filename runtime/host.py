@@ -161,7 +161,7 @@ class ResourceHost:
             return
         with trio.move_on_after(REST_LIMIT) as limit:
             try:
-                await self.resource.stop()
+                await self.resource.come_to_rest()
             except Exception as error:
                 self._log.error("could not be brought to rest before it stops", error=str(error) or repr(error))
         if limit.cancelled_caught:

@@ -7,6 +7,7 @@ nothing: `runtime.app` composes it, `runtime.configuration` feeds it.
 from __future__ import annotations
 
 import socket
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,7 @@ from telemetry.ring import LogRing
 if TYPE_CHECKING:
     from runtime.modules.manager import Modules
     from runtime.parts import Part
+    from runtime.remotes.manager import Remotes
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
 
@@ -77,8 +79,10 @@ class Machine:
         self.calls = Calls(self.tracer)  # what every call to this machine has cost
         self.rpc_statistics = Statistics()  # of its port
         self.tunnels = Tunnels()
+        self.instance = str(uuid.uuid4())  # tells this process from other machines, for those that have it as a remote
         self.document = MachineDocument()
         self.wanted: Mapping[str, Wanted] = {}
+        self.aliases: Mapping[str, tuple[str, ...]] = {}  # what remote resources may be called for short, by full name
         self.parts: dict[str, Part] = {}  # what documents have needed so far, by the names of runtime.parts
         self.jobs: dict[str, History] = {}  # of each configured job, by name
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
@@ -107,6 +111,10 @@ class Machine:
         if name in self.wanted:
             raise self.not_ready(name)
         meant = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
+        meant = meant or [*self.aliases.get(name, ())]
+        meant = meant or [
+            one for full, found in self.aliases.items() if full.partition("/")[2] == name for one in found
+        ]
         if len(meant) > 1:
             raise MachineError(
                 f"{name!r} may be {' or '.join(meant)}", kind=ErrorKind.INVALID, remedy="give the full name"
@@ -145,6 +153,11 @@ class Machine:
     def modules(self) -> Modules | None:
         """Its modules; None on a machine that never had any."""
         return cast("Modules | None", self.parts.get("modules"))
+
+    @property
+    def remotes(self) -> Remotes | None:
+        """Its remotes; None on a machine that never had any."""
+        return cast("Remotes | None", self.parts.get("remotes"))
 
     # ---- life
 

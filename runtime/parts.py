@@ -45,7 +45,12 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = {
     "jobs": Kind(lambda document, options: bool(document.jobs), "runtime.jobs.nodes:Jobs"),
     "ftdc": Kind(lambda document, options: options.ftdc, "runtime.ftdc.recorder:Recorder"),
+    "telemetry": Kind(
+        lambda document, options: options.output_telemetry or document.tracing.enabled,
+        "runtime.metrics.output:Telemetry",
+    ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
+    "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
 }
 """Asked in this order: a part may look at those before it (`machine.parts`)."""
 

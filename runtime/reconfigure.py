@@ -6,8 +6,8 @@ is unhealthy and says why, so that a person finds it where it was configured.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runtime.resource import Attributes, Resource
@@ -62,25 +62,34 @@ class Plan:
 
     wanted: Mapping[str, Wanted]
     warnings: tuple[ConfigError, ...] = ()
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as of `aliases_of`
 
 
 class Directory:
-    """The names of a document: which full names a person may mean by a simple one."""
+    """The names of a machine: which full names a person may mean by a simple one.
 
-    def __init__(self, names: Iterable[ResourceName]) -> None:
+    `left` is a resource of this machine if it has one of that name, else that of a remote, `pi:left`. `absent` says of
+    a name that is not there why a remote may have it nevertheless.
+    """
+
+    def __init__(self, names: Iterable[ResourceName], absent: Callable[[str], str] | None = None) -> None:
         self._full = {str(name): name for name in names}
+        self._absent = absent
+        self._aliases = aliases_of(self._full.values())
         self._short: dict[str, list[str]] = {}
+        self._far: dict[str, list[str]] = {}  # what the names of remote resources end in
         for full, name in self._full.items():
             self._short.setdefault(name.short, []).append(full)
+            if name.remotes:
+                self._far.setdefault(name.name, []).append(full)
 
     def resolve(self, text: str, path: str) -> str:
         """The full name meant by `text`, simple or full; raises ConfigError at `path` if none or several are."""
         if "/" in text:
             full = str(ResourceName.parse(text, path=path))
-            if full not in self._full:
-                raise ConfigError(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
-            return full
-        candidates = self._short.get(text, [])
+            candidates = [full] if full in self._full else [*self._aliases.get(full, ())]
+        else:
+            candidates = self._short.get(text) or self._far.get(text, [])
         if not candidates:
             raise ConfigError(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
         if len(candidates) > 1:
@@ -90,11 +99,29 @@ class Directory:
         return candidates[0]
 
     def of_api(self, api: str) -> list[str]:
-        """Full names of all resources of an API."""
-        return [full for full, name in self._full.items() if str(name.api) == api]
+        """Full names of all resources of an API that are this machine's own."""
+        return [full for full, name in self._full.items() if str(name.api) == api and not name.remotes]
 
     def _near(self, text: str) -> str:
+        if self._absent is not None and (reason := self._absent(text)):
+            return reason
         return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
+
+
+def aliases_of(names: Iterable[ResourceName]) -> dict[str, tuple[str, ...]]:
+    """Shorter full names of remote resources, without the remotes, and whom each may mean; a machine's own come first.
+
+    `rdk:component:motor/left` for `rdk:component:motor/pi:left`.
+    """
+    own = set()
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        if not name.remotes:
+            own.add(str(name))
+            continue
+        short = f"{name.api}/{name.name}"
+        found[short] = (*found.get(short, ()), str(name))
+    return {short: full for short, full in found.items() if short not in own}
 
 
 def plan(
@@ -103,16 +130,18 @@ def plan(
     *,
     modules: Offers | None = None,
     others: Iterable[Wanted] = (),
+    absent: Callable[[str], str] | None = None,
     trusted: bool = True,
 ) -> Plan:
     """What should exist, whatever exists now. Never raises for a bad entry. Built-in models come before modules' own.
 
-    `others` are resources without entries, such as those of remotes; entries may depend on them. Unless the
-    environment is `trusted`, models that run programs of the configuration are refused.
+    `others` are resources without entries, such as those of remotes; entries may depend on them, and `absent` is as for
+    Directory. Unless the environment is `trusted`, models that run programs of the configuration are refused.
     """
     entries = document.resources
     wanted = {**{str(one.name): one for one in others}, **_broken(document)}
-    directory = Directory([*(entry.name for entry in entries), *(one.name for one in wanted.values())])
+    names = [*(entry.name for entry in entries), *(one.name for one in wanted.values())]
+    directory = Directory(names, absent)
     warnings: list[ConfigError] = []
     for entry in entries:
         try:
@@ -127,7 +156,7 @@ def plan(
         except Exception as error:  # a driver's own code: its Config, its requires and uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
-    return Plan(wanted, tuple(warnings))
+    return Plan(wanted, tuple(warnings), aliases_of(names))
 
 
 def _broken(document: MachineDocument) -> dict[str, Wanted]:

@@ -158,3 +158,7 @@ class Actuator:
     async def is_moving(self) -> bool:
         """True while it moves by command."""
         raise NotImplementedError
+
+    async def come_to_rest(self) -> None:
+        """Called before the driver ends, when no call is inside any more: `stop`, unless that is not its to do."""
+        await self.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -10,8 +11,9 @@ from rpc.api.table import APIS
 from rpc.api.target import CallInfo
 from runtime import frames
 from runtime.dispatch import owner_of
-from runtime.machine import Machine
+from runtime.machine import INTERNAL, Machine
 from runtime.operations import Operation
+from runtime.remotes.names import MACHINES_KEY
 from runtime.resource import Unsupported
 from runtime.robot import messages as m
 from runtime.robot.logs import forward
@@ -21,8 +23,10 @@ from runtime.version import API_VERSION, PLATFORM, version
 from schema.errors import ErrorKind, MachineError
 from schema.frames import WORLD
 from schema.geometry import PoseInFrame
+from schema.names import INTERNAL_NAMESPACE
 
 SERVICE = "viam.robot.v1.RobotService"
+REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
 
 
 class RobotService:
@@ -32,6 +36,13 @@ class RobotService:
         self._machine = machine
         self._call = call
         self._operation = operation
+        if call.method == "resource_names":  # metadata goes out before the method is called
+            call.reply_metadata[MACHINES_KEY] = json.dumps(self._machines())
+
+    def _machines(self) -> dict[str, str]:
+        """Who is behind each chain of remotes, so that machines that have each other as remotes end the circle."""
+        remotes = self._machine.remotes
+        return {"": self._machine.instance, **(remotes.machines() if remotes is not None else {})}
 
     # ---- what there is
 
@@ -45,7 +56,7 @@ class RobotService:
         return [m.ResourceRPCSubtype(m.Name.of_api(api), APIS[api].service) for api in apis if api in APIS]
 
     async def get_machine_status(self) -> m.GetMachineStatusResponse:
-        """Every configured resource with its state and reason, and how far the machine is."""
+        """Every configured resource and remote with its state and reason, and how far the machine is."""
         status = self._machine.status()
         return m.GetMachineStatusResponse(
             resources=[
@@ -57,6 +68,17 @@ class RobotService:
                     error=one.reason if one.state == "unhealthy" else "",
                 )
                 for one in status.resources
+            ]
+            + [
+                m.ResourceStatus(
+                    name=m.Name(INTERNAL_NAMESPACE, "remote", "machine", node.name.rpartition("/")[2]),
+                    state=m.ResourceState[node.state.upper()],
+                    last_updated=node.since,
+                    revision=status.config.revision,
+                    error=node.reason if node.state == "unhealthy" else "",
+                )
+                for node in status.internal
+                if node.name.startswith(REMOTE)
             ],
             config=m.ConfigStatus(status.config.revision, status.config.last_updated),
             state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,

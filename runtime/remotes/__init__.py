@@ -1,0 +1,1 @@
+"""Other machines whose resources this one uses as its own."""

@@ -1,0 +1,133 @@
+"""The connection to one remote: made, watched, lost, and made again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import trio
+from grpclib.exceptions import GRPCError
+
+from nursery_graph import Restart, current_node
+from nursery_graph.restart import back_off
+from rpc.client import Channel
+from rpc.limits import Limits
+from runtime.builtin.together import plain
+from runtime.remotes.client import RemoteClient, answered
+from runtime.remotes.dial import LOST, Dialer
+from runtime.remotes.link import RemoteLink
+from schema.errors import ErrorKind, MachineError
+
+ANSWER_LIMIT: Final = 5.0  # seconds for one question, connecting included; then the remote counts as lost
+FIRST_LOOK: Final = 2.0  # seconds that the machine's start waits for what the remote has, at most
+MAX_DELAY: Final = 10.0  # seconds between attempts to connect, unless reconnect_interval is longer
+BEATS: Final = 5  # signs of life within a session's window; what official clients do
+SOON: Final = 1.0  # seconds until the next look at a remote that starts, or gave a doubtful answer
+
+
+T = TypeVar("T")
+
+
+class RemoteLife:
+    """Keeps `link` connected until cancelled."""
+
+    def __init__(self, link: RemoteLink, *, jitter: Callable[[], float] = random.random) -> None:
+        self._link = link
+        self._jitter = jitter
+        self._tried = trio.Event()  # a first attempt has ended well, or failed
+
+    async def run(self, *, task_status: trio.TaskStatus[RemoteLink]) -> None:
+        """Ready when the first attempt to connect has ended, or after FIRST_LOOK; then until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stay)
+            with trio.move_on_after(FIRST_LOOK):
+                await self._tried.wait()
+            if not self._tried.is_set():
+                current_node().unhealthy(self._link.failure)
+            task_status.started(self._link)
+
+    async def _stay(self) -> None:
+        link, node = self._link, current_node()
+        interval = max(0.001, link.remote.reconnect_interval)
+        policy = Restart(first_delay=interval, max_delay=max(MAX_DELAY, interval))
+        failures = 0
+        while True:
+            try:
+                await self._visit()
+            except MachineError as error:
+                if link.client is not None:
+                    failures = 0
+                    link.log.warning("disconnected", reason=error.message)
+                elif error.message != link.failure:
+                    link.log.warning("cannot be reached", address=link.way.address, reason=error.message)
+                link.closed(error.message)
+            finally:
+                link.client = None
+            node.unhealthy(link.failure)
+            self._tried.set()
+            failures += 1
+            await trio.sleep(back_off(policy, failures, self._jitter()))
+
+    async def _visit(self) -> None:
+        """One connection, from its first question to its end; MachineError says why it ended."""
+        link = self._link
+        limits = Limits(handshake_timeout=ANSWER_LIMIT)
+        try:
+            async with Channel(
+                link.way.address, credentials=link.credentials, limits=limits, connect=Dialer(link.way).connect
+            ) as channel:
+                client = RemoteClient(link.remote.name, channel, link.session)
+                starting = await answered(lambda: self._meet(client), ANSWER_LIMIT)
+                link.opened(client)
+                current_node().healthy()
+                link.log.info("connected", address=link.way.address, resources=len(link.resources))
+                self._tried.set()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch, channel)
+                    nursery.start_soon(self._beat, client)
+                    nursery.start_soon(self._look, client, starting)
+        except BaseExceptionGroup as group:
+            raise plain(group) from None
+
+    async def _meet(self, client: RemoteClient) -> bool:
+        await client.resume()
+        return await self._learn(client)
+
+    async def _learn(self, client: RemoteClient) -> bool:
+        report = await client.look()
+        await self._link.learn(report)
+        return report.starting
+
+    async def _watch(self, channel: Channel) -> None:
+        with suppress(GRPCError):  # it has ended already
+            await channel.lost()
+        raise MachineError(LOST, kind=ErrorKind.UNAVAILABLE)
+
+    async def _beat(self, client: RemoteClient) -> None:
+        """Stay in touch: the session goes on, and a remote that hangs is noticed."""
+        if not client.session.id:
+            return
+        while True:
+            await trio.sleep(min(client.session.window / BEATS, self._link.remote.connection_check_interval))
+            await _patiently(client.beat, None)
+
+    async def _look(self, client: RemoteClient, starting: bool) -> None:
+        """Ask again what it has: at intervals, as nothing tells, and soon after an answer that gave reason to."""
+        while True:
+            with trio.move_on_after(SOON if starting else self._link.remote.connection_check_interval):
+                await client.doubt.wait()
+                await trio.sleep(SOON)
+            client.doubt = trio.Event()
+            starting = await _patiently(lambda: self._learn(client), starting)
+
+
+async def _patiently(question: Callable[[], Awaitable[T]], otherwise: T) -> T:
+    """The answer within ANSWER_LIMIT; `otherwise` if the remote has too much to do right now, which is an answer."""
+    try:
+        return await answered(question, ANSWER_LIMIT)
+    except MachineError as error:
+        if error.kind is not ErrorKind.EXHAUSTED:
+            raise
+        return otherwise
