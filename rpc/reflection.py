@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,12 +12,16 @@ _METHOD = "ServerReflectionInfo"
 
 
 def reflection(
-    names: Callable[[], Iterable[str]], *, load: Callable[[str], None] | None = None
+    names: Callable[[], Iterable[str]],
+    *,
+    load: Callable[[str], None] | None = None,
+    pools: Callable[[], Sequence[Any]] = tuple,
 ) -> Mapping[str, Handler]:
     """Handlers of both versions, by path.
 
     `names` gives the full names of the services, whether their messages are loaded or not. `load` is called with the
     full name of a service or message that the default descriptor pool does not know; it may load what belongs to it.
+    `pools` gives further descriptor pools, looked into after the default one.
     """
     from google.protobuf.descriptor_pool import Default
     from grpclib.reflection.v1 import reflection_pb2 as v1
@@ -25,7 +29,7 @@ def reflection(
 
     handlers = {}
     for package, messages in (("grpc.reflection.v1", v1), ("grpc.reflection.v1alpha", v1alpha)):
-        answers = _Reflection(messages, names, load, Default())
+        answers = _Reflection(messages, names, load, [Default()], pools)
         handlers[f"/{package}.ServerReflection/{_METHOD}"] = Handler(
             answers.serve,
             Cardinality.STREAM_STREAM,
@@ -41,12 +45,14 @@ class _Reflection:
         messages: ModuleType,
         names: Callable[[], Iterable[str]],
         load: Callable[[str], None] | None,
-        pool: Any,
+        first: Sequence[Any],
+        pools: Callable[[], Sequence[Any]],
     ) -> None:
         self._messages = messages
         self._names = names
         self._load = load
-        self._pool = pool
+        self._first = first
+        self._pools = pools
 
     async def serve(self, stream: Any) -> None:
         """Answer one question after the other."""
@@ -64,18 +70,19 @@ class _Reflection:
                     messages.ServiceResponse(name=name) for name in sorted(self._names())
                 )
             elif question == "file_by_filename":
-                self._add(response, self._pool.FindFileByName(request.file_by_filename))
+                self._add(response, self._find("FindFileByName", request.file_by_filename))
             elif question == "file_containing_symbol":
                 self._add(response, self._file_of(request.file_containing_symbol))
             elif question == "file_containing_extension":
                 wanted = request.file_containing_extension
-                message = self._pool.FindMessageTypeByName(wanted.containing_type)
-                self._add(response, self._pool.FindExtensionByNumber(message, wanted.extension_number).file)
+                message = self._find("FindMessageTypeByName", wanted.containing_type)
+                self._add(response, message.file.pool.FindExtensionByNumber(message, wanted.extension_number).file)
             elif question == "all_extension_numbers_of_type":
-                message = self._pool.FindMessageTypeByName(request.all_extension_numbers_of_type)
+                message = self._find("FindMessageTypeByName", request.all_extension_numbers_of_type)
                 numbers = response.all_extension_numbers_response
                 numbers.base_type_name = message.full_name
-                numbers.extension_number.extend(sorted(each.number for each in self._pool.FindAllExtensions(message)))
+                extensions = message.file.pool.FindAllExtensions(message)
+                numbers.extension_number.extend(sorted(each.number for each in extensions))
             else:
                 self._fail(response, Status.INVALID_ARGUMENT, "no question")
         except KeyError:
@@ -84,12 +91,21 @@ class _Reflection:
 
     def _file_of(self, symbol: str) -> Any:
         try:
-            return self._pool.FindFileContainingSymbol(symbol)
+            return self._find("FindFileContainingSymbol", symbol)
         except KeyError:
             if self._load is None:
                 raise
         self._load(symbol)
-        return self._pool.FindFileContainingSymbol(symbol)
+        return self._find("FindFileContainingSymbol", symbol)
+
+    def _find(self, method: str, name: str) -> Any:
+        """What the first pool that knows `name` finds; KeyError if none does."""
+        for pool in (*self._first, *self._pools()):
+            try:
+                return getattr(pool, method)(name)
+            except KeyError:
+                continue
+        raise KeyError(name)
 
     @staticmethod
     def _add(response: Any, file: Any) -> None:

@@ -30,7 +30,7 @@ from runtime.options import Options
 from runtime.reconfigure import Wanted
 from runtime.registry import Registry
 from runtime.sessions import Sessions
-from runtime.status import ConfigStatus, JobStatus, MachineState, MachineStatus, NodeView, ResourceStatus
+from runtime.status import ConfigStatus, JobStatus, MachineState, MachineStatus, ModuleStatus, NodeView, ResourceStatus
 from runtime.tunnel.tunnels import Tunnels
 from runtime.version import version
 from schema.errors import ErrorKind, MachineError
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     from runtime.modules.manager import Modules
     from runtime.parts import Part
     from runtime.remotes.manager import Remotes
+
+_MODULE_STATES: Final = {
+    State.UNCONFIGURED: "pending",
+    State.CONFIGURING: "starting",
+    State.READY: "ready",
+    State.UNHEALTHY: "unhealthy",
+    State.REMOVING: "closing",
+}
 
 INTERNAL: Final = "internal/"  # node names of the server's own parts
 
@@ -211,8 +219,25 @@ class Machine:
             operations=tuple(operation.status() for operation in self.operations.running()),
             addresses=self.addresses,
             secure=self.secure,
+            modules=self._modules(nodes),
             jobs=tuple(self._job(job) for job in self.document.jobs if job.name in self.jobs),
         )
+
+    def _modules(self, nodes: Mapping[str, NodeStatus]) -> tuple[ModuleStatus, ...]:
+        found = []
+        for link in self.modules.links.values() if self.modules is not None else ():
+            node = nodes.get(link.node)
+            found.append(
+                ModuleStatus(
+                    name=link.module.name,
+                    state=_MODULE_STATES[node.state] if node else "pending",
+                    reason=(link.waiting if node.state is State.CONFIGURING else reason_of(node)) if node else "",
+                    since=_wall(node.since) if node else self.started,
+                    consecutive_failures=link.failures,
+                    models=tuple(sorted({str(model) for _, model in link.offers})),
+                )
+            )
+        return tuple(found)
 
     def _job(self, job: Job) -> JobStatus:
         history = self.jobs[job.name]

@@ -202,7 +202,7 @@ def _is_built_in(classes: Classes, entry: ResourceEntry) -> bool:
 
 def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory) -> Wanted:
     from runtime.apis import base_of
-    from runtime.modules.resource import ModuleAttributes, ModuleResource
+    from runtime.modules.resource import ModuleAttributes, ModuleResource, foreign_class
     from runtime.proxy import proxy_of
 
     needs = link.needs(entry)
@@ -211,14 +211,18 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
     if needs.error:
         raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} refuses them: {needs.error}")
     base = base_of(entry.api)
-    if base is None:
+    if base is not None:
+        cls = proxy_of(cast("Any", base), ModuleResource)  # a class is hashable whatever its type hint
+    elif entry.api in link.apis:
+        cls = foreign_class(entry.api)
+    else:
         raise ConfigError(
             entry.path,
-            f"{entry.api} is an API of the module {link.module.name} itself, which this machine cannot offer yet",
+            f"{entry.api} is an API of the module {link.module.name} itself, and what it looks like is not known: "
+            f"{link.faults.get(entry.api, 'it names no service for it')}",
             value=str(entry.api),
-            remedy="use a published API; generic has do_command for everything else",
+            remedy="serve gRPC reflection in the module, as the official SDKs do",
         )
-    cls = proxy_of(cast("Any", base), ModuleResource)  # a class is hashable whatever its type hint
     attributes = ModuleAttributes(link=link, entry=entry)
     wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)
     return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node))

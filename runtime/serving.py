@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from grpclib.const import Handler
 
 from nursery_graph import Node, Restart
 from rpc.api.router import ApiRouter
+from rpc.api.target import Target
 from rpc.call import Router, ServerCore
 from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
@@ -53,9 +54,11 @@ class Lazily:
 class MachineRouter:
     """The APIs, authentication and reflection; what the latter two need is loaded when they are first asked for."""
 
-    def __init__(self, inner: ApiRouter, gate: Gate) -> None:
+    def __init__(self, inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> None:
         self._inner = inner
         self._gate = gate
+        self._machine = machine
+        self._target = target
         self._handlers: Mapping[str, Handler] | None = None
         self._authentication: Router | None = None
 
@@ -64,12 +67,17 @@ class MachineRouter:
         if path == AUTHENTICATE:
             return self._authenticate(path)
         if not path.startswith("/grpc.reflection."):
-            return self._inner.get(path)
+            return self._inner.get(path) or self._foreign(path)
         if self._handlers is None:
             from rpc.reflection import reflection
 
-            self._handlers = reflection(self._names, load=self._load)
+            self._handlers = reflection(self._names, load=self._load, pools=self._pools)
         return self._handlers.get(path)
+
+    def _foreign(self, path: str) -> Handler | None:
+        """A method of an API that only a module knows."""
+        modules = self._machine.modules
+        return modules.foreign.handler(path, self._target) if modules is not None else None
 
     def _authenticate(self, path: str) -> Handler | None:
         if self._authentication is None:
@@ -79,7 +87,13 @@ class MachineRouter:
         return self._authentication.get(path)
 
     def _names(self) -> list[str]:
-        return [*self._inner.service_names(), AUTH_SERVICE]
+        modules = self._machine.modules
+        foreign = modules.foreign.names() if modules is not None else ()
+        return [*self._inner.service_names(), AUTH_SERVICE, *foreign]
+
+    def _pools(self) -> Sequence[Any]:
+        modules = self._machine.modules
+        return modules.foreign.pools() if modules is not None else ()
 
     def _load(self, name: str) -> None:
         """Load the service called `name`, or all of them for a message whose service is not known."""
@@ -96,8 +110,9 @@ class Serving:
         self.gate = Gate(machine)
         self.dispatch = Dispatch(machine, requests_limit=requests_limit())
         self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
+        target = machine.calls.observed(machine, self.dispatch)
         self.router = MachineRouter(
-            ApiRouter(machine.calls.observed(machine, self.dispatch), bases=BASES, services=SERVICES), self.gate
+            ApiRouter(target, bases=BASES, services=SERVICES), self.gate, machine=machine, target=target
         )
 
     def node(self, document: MachineDocument) -> Node:

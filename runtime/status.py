@@ -108,6 +108,18 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleStatus:
+    """One configured module."""
+
+    name: str
+    state: str  # pending, starting, ready, unhealthy, closing: the words of the wire
+    reason: str  # why it is not ready; empty when it is
+    since: datetime  # when it entered this state
+    consecutive_failures: int  # since it was ready last
+    models: tuple[str, ...]  # what it offers, or offered last; in order
+
+
+@dataclass(frozen=True, slots=True)
 class MachineStatus:
     """Everything a person or a supervisor wants to know at a glance."""
 
@@ -124,3 +136,4 @@ class MachineStatus:
     addresses: tuple[str, ...]  # where the RPC port listens: host:port
     secure: bool  # whether that port speaks TLS
     jobs: tuple[JobStatus, ...] = ()  # in the order of the configuration
+    modules: tuple[ModuleStatus, ...] = ()  # in the order of the configuration

@@ -14,6 +14,11 @@ from schema.section import Section
 DEFAULT_FIRST_RUN_TIMEOUT: Final = 3600.0
 """Seconds that a module's first_run program may take when the entry does not say; of the reference server."""
 
+DEFAULT_WATCHDOG: Final = 30.0
+"""Seconds that a module may leave a cheap call unanswered when the entry does not say."""
+
+SHORTEST_WATCHDOG: Final = 1.0  # seconds; less would take a busy computer for a hanging module
+
 RESERVED_MODULE_NAME: Final = "parent"  # the machine's own socket is called so
 _ARCHIVES: Final = (".tgz", ".tar.gz")
 
@@ -23,6 +28,26 @@ class ModuleStatus(Section, frozen=True, kw_only=True):
 
     error: str = ""
     """Why the cloud cannot provide it; the module is unusable and shows this."""
+
+
+class ModuleLimits(Section, frozen=True, kw_only=True):
+    """What a module may use; a limit of 0 is none. One that is exceeded has the module restarted."""
+
+    memory_mb: float = 0.0
+    """Resident memory of the module with everything it started, in MiB; looked at every second."""
+    processes: int = 0
+    """Processes and threads of the module with everything it started; looked at every second."""
+    open_files: int = 0
+    """Open files of each of its processes; the kernel refuses more."""
+    nice: int = 0
+    """How much it stands back for others when the processor is busy, 0 to 19."""
+
+    def __post_init__(self) -> None:
+        for key in ("memory_mb", "processes", "open_files"):
+            if (value := getattr(self, key)) < 0:
+                raise ConfigError(key, "is negative", value=value, remedy="write a number above 0, or leave it out")
+        if not 0 <= self.nice <= 19:
+            raise ConfigError("nice", f"{self.nice} is not between 0 and 19", value=self.nice, remedy="write 0 to 19")
 
 
 class Module(Section, frozen=True, kw_only=True):
@@ -46,6 +71,12 @@ class Module(Section, frozen=True, kw_only=True):
     """Speak TCP on the loopback interface instead of a Unix socket."""
     first_run_timeout: Duration = DEFAULT_FIRST_RUN_TIMEOUT
     """Limit of the first_run program; zero or less means the default."""
+    limits: ModuleLimits = ModuleLimits()
+    """What the module may use."""
+    watchdog: Duration = DEFAULT_WATCHDOG
+    """A module that leaves a cheap call unanswered for so long is restarted; 0 means never."""
+    reload_on_change: bool = False
+    """Restart the module when a file of its folder is saved: for modules under development."""
     status: ModuleStatus | None = None
     """Set by the cloud."""
 
@@ -55,6 +86,13 @@ class Module(Section, frozen=True, kw_only=True):
             raise ConfigError("name", "'parent' is reserved", remedy="give the module another name")
         if self.type != "registry" and not self.executable_path:
             raise ConfigError("", "'executable_path' is missing", remedy="name the program that offers the models")
+        if self.watchdog and self.watchdog < SHORTEST_WATCHDOG:
+            raise ConfigError(
+                "watchdog",
+                f"is shorter than {SHORTEST_WATCHDOG:g} s",
+                value=self.watchdog,
+                remedy='write a time such as "30s", or 0 for none',
+            )
         if self.status is not None and self.status.error:
             raise ConfigError("status.error", f"the cloud cannot provide this module: {self.status.error}")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import trio
+from grpclib.const import Cardinality, Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.client import ApiClient
+from rpc.client import Channel
 from schema.errors import ErrorKind, MachineError
 from schema.machine import ResourceEntry
 from schema.names import API, Model
@@ -19,6 +22,7 @@ READY_LIMIT: Final = 3.0  # seconds for one answer; reference value
 READY_PAUSE: Final = 0.2  # seconds between questions to a module that is not ready; reference value
 VALIDATE_LIMIT: Final = 5.0  # seconds; reference value
 REMOVE_LIMIT: Final = 20.0  # seconds; reference value
+HEALTH: Final = "/grpc.health.v1.Health/Check"  # the standard cheap call; a refusal is an answer, too
 _NOT_YET: Final = (ErrorKind.UNAVAILABLE, ErrorKind.EXHAUSTED, ErrorKind.TIMEOUT, ErrorKind.CANCELLED)
 
 
@@ -31,31 +35,62 @@ class Needs:
     error: str = ""
 
 
-class ModuleClient:
-    """Speaks to one module over `calls`."""
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a module says that it offers: models by API, and the protobuf service that speaks for each API."""
 
-    def __init__(self, calls: ApiClient, name: str) -> None:
-        self.calls = calls
+    models: frozenset[tuple[API, Model]] = frozenset()
+    services: tuple[tuple[API, str], ...] = ()
+
+
+class ModuleClient:
+    """Speaks to one module over `channel`."""
+
+    def __init__(self, channel: Channel, name: str) -> None:
+        self.channel = channel
+        self.calls = ApiClient(channel)
+        self.trouble = ""  # why it was not ready when asked last
+        self.building = 0  # questions under way that may keep its process from answering others
+        self.built = 0  # how many of them there were
         self._name = name
 
-    async def ready(self, parent: Path) -> frozenset[tuple[API, Model]]:
+    async def ready(self, parent: str) -> Offer:
         """Wait until the module says that it is ready; what it offers. Without end: the caller sets the limit."""
         while True:
             try:
-                with trio.move_on_after(READY_LIMIT):
+                with trio.move_on_after(READY_LIMIT) as limit:
                     answer = await self.calls.call(
-                        SERVICE, "", "ready", parent_address=str(parent), raw_parent_address=str(parent)
+                        SERVICE, "", "ready", parent_address=parent, raw_parent_address=parent
                     )
                     if answer["ready"]:
-                        return _offers(answer["handlermap"] or {})
+                        return _offer(answer["handlermap"] or {})
+                    self.trouble = "it says that it is not ready yet"
+                if limit.cancelled_caught:
+                    self.trouble = f"no answer within {READY_LIMIT:g} s"
             except MachineError as error:
+                self.trouble = error.message
                 if error.kind not in _NOT_YET:
                     raise
             await trio.sleep(READY_PAUSE)
 
+    async def probe(self) -> None:
+        """Return when the module has answered a cheap call, whatever it says. Without end: as `ready`."""
+        while True:
+            try:
+                async with self.channel.request(HEALTH, Cardinality.UNARY_UNARY, _Empty, _Empty) as call:
+                    await call.send_message(_Empty(), end=True)
+                    await call.recv_message()
+                return
+            except GRPCError as error:
+                if error.status is not Status.UNAVAILABLE:
+                    return
+            except (StreamTerminatedError, OSError):
+                pass
+            await trio.sleep(READY_PAUSE)
+
     async def validate(self, entry: ResourceEntry) -> Needs:
         """Ask about an entry. A module that does not answer in time, or cannot be asked, has no objection."""
-        with trio.move_on_after(VALIDATE_LIMIT):
+        with self._busy(), trio.move_on_after(VALIDATE_LIMIT):
             try:
                 answer = await self.calls.call(SERVICE, "", "validate_config", config=config_of(entry))
             except MachineError as error:
@@ -65,11 +100,34 @@ class ModuleClient:
 
     async def add(self, entry: ResourceEntry, dependencies: Iterable[str]) -> None:
         """Have the resource built. MachineError as the module says."""
-        await self.calls.call(SERVICE, "", "add_resource", config=config_of(entry), dependencies=sorted(dependencies))
+        with self._busy():
+            config = config_of(entry)
+            await self.calls.call(SERVICE, "", "add_resource", config=config, dependencies=sorted(dependencies))
 
     async def remove(self, entry: ResourceEntry) -> None:
         """Have the resource closed."""
-        await self.calls.call(SERVICE, "", "remove_resource", name=str(entry.name))
+        with self._busy():
+            await self.calls.call(SERVICE, "", "remove_resource", name=str(entry.name))
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        self.building += 1
+        self.built += 1
+        try:
+            yield
+        finally:
+            self.building -= 1
+
+
+class _Empty:
+    """A message without content."""
+
+    def SerializeToString(self) -> bytes:
+        return b""
+
+    @classmethod
+    def FromString(cls, data: bytes) -> _Empty:
+        return cls()
 
 
 def config_of(entry: ResourceEntry) -> dict[str, Any]:
@@ -91,12 +149,16 @@ def config_of(entry: ResourceEntry) -> dict[str, Any]:
     }
 
 
-def _offers(handlermap: dict[str, Any]) -> frozenset[tuple[API, Model]]:
-    return frozenset(
-        (API.parse(handler["subtype"]["subtype"].partition("/")[0]), Model.parse(model))
-        for handler in handlermap.get("handlers", ())
-        for model in handler["models"]
-    )
+def _offer(handlermap: Mapping[str, Any]) -> Offer:
+    """What a handler map says. MachineError (INVALID) for one that says nothing sensible."""
+    models: set[tuple[API, Model]] = set()
+    services: dict[API, str] = {}
+    for handler in handlermap.get("handlers", ()):
+        subtype = handler["subtype"] or {}
+        api = API.parse((subtype.get("subtype") or "").partition("/")[0])
+        services[api] = subtype.get("proto_service", "")
+        models.update((api, Model.parse(model)) for model in handler["models"])
+    return Offer(frozenset(models), tuple(services.items()))
 
 
 def _known(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,23 +6,53 @@ import base64
 import hashlib
 import os
 import random
+import socket
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from schema.errors import ConfigError
+from schema.log import parse_level
+from schema.machine import MachineDocument
 from schema.modules import Module
+from telemetry.names import of_module
+from telemetry.rules import compile_pattern
 
 LONGEST_ADDRESS: Final = 103  # bytes of a Unix socket's path that every system takes
 _RANDOM: Final = 5  # letters that tell one start from the next
 HOME_VARIABLE: Final = "MACHINE_HOME"
+TCP_VARIABLE: Final = "VIAM_TCP_SOCKETS"
+_YES: Final = frozenset({"true", "yes", "1"})
+_LEVELS: Final = {10: "debug", 20: "info", 30: "warn", 40: "error"}
+LOCAL: Final = "local"  # instead of a part's id, on a machine without a cloud; of the protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: the file, the folder it is run in, and what must have run once before, if anything."""
+
+    executable: Path
+    root: Path
+    first_run: Path | None = None
 
 
 def home(environment: Mapping[str, str]) -> Path:
     """The folder of everything that machine-server keeps: MACHINE_HOME, or `.machine` in the user's home."""
     named = environment.get(HOME_VARIABLE) or environment.get("VIAM_HOME")
     return Path(named) if named else Path.home() / ".machine"
+
+
+def data_folder(environment: Mapping[str, str], document: MachineDocument) -> Path:
+    """Where the data folders of all modules of this machine are."""
+    part = document.cloud.id if document.cloud is not None else LOCAL
+    return home(environment) / "module-data" / part
+
+
+def speaks_tcp(module: Module, environment: Mapping[str, str]) -> bool:
+    """Whether the module is spoken to by TCP: its entry says so, or VIAM_TCP_SOCKETS for all."""
+    return module.tcp_mode or environment.get(TCP_VARIABLE, "").lower() in _YES
 
 
 def socket_address(folder: Path, name: str) -> Path:
@@ -37,23 +67,16 @@ def socket_address(folder: Path, name: str) -> Path:
     return folder / f"{kept}-{digest}-{unique}.sock"
 
 
-def executable(module: Module, path: str) -> Path:
+def tcp_address() -> str:
+    """A free port of the loopback interface. It is the module that opens it, so another program may be faster."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def local_program(module: Module, path: str) -> Program:
     """The program of a local module; ConfigError at `path` if it is not there or may not be run."""
-    if module.type == "registry" or module.is_archive:
-        raise ConfigError(
-            f"{path}.{'type' if module.type == 'registry' else 'executable_path'}",
-            "modules of the registry and archives are not run yet",
-            value=module.executable_path or module.module_id,
-            remedy="unpack it and name its program in executable_path, with type local",
-        )
-    if module.tcp_mode:
-        raise ConfigError(
-            f"{path}.tcp_mode",
-            "modules are spoken to by Unix sockets only",
-            value=True,
-            remedy="remove it",
-        )
-    program = Path(module.executable_path).expanduser()
+    program = absolute(module.executable_path)
     if not program.is_file():
         raise ConfigError(
             f"{path}.executable_path", "there is no such file", value=str(program), remedy="correct the path"
@@ -65,24 +88,75 @@ def executable(module: Module, path: str) -> Path:
             value=str(program),
             remedy=f"chmod +x {program}",
         )
-    return program.absolute()
+    return Program(program, program.parent)
 
 
-def command_line(program: Path, address: Path, level: str) -> list[str]:
+def absolute(path: str) -> Path:
+    """A path of an entry, `~` expanded."""
+    return Path(path).expanduser().absolute()
+
+
+def log_level(module: Module, document: MachineDocument, *, debug: bool) -> str:
+    """The level that the module is told to log at; empty for its own default.
+
+    `debug` (of the command line or the document) beats the entry, which beats the last pattern of `log` that matches
+    the module's name or the name of its logger.
+    """
+    if debug or document.debug:
+        return "debug"
+    if module.log_level:
+        return module.log_level
+    for rule in reversed(document.log):
+        try:
+            pattern, level = compile_pattern(rule.pattern), parse_level(rule.level)
+        except Exception:
+            continue
+        if pattern.fullmatch(module.name) or pattern.fullmatch(of_module(module.name)):
+            return _LEVELS[level]
+    return ""
+
+
+def command_line(program: Program, address: str, level: str, *, tcp: bool = False) -> list[str]:
     """The module's arguments."""
-    return [str(program), str(address), *([f"--log-level={level}"] if level else [])]
+    options = [*([f"--log-level={level}"] if level else []), *(["--tcp-mode"] if tcp else [])]
+    return [str(program.executable), address, *options]
+
+
+def machine_facts(document: MachineDocument) -> dict[str, str]:
+    """What the protocol tells a module of its machine, as far as the document knows it; with a key to it."""
+    facts = {"VIAM_MACHINE_FQDN": document.network.fqdn}
+    if (cloud := document.cloud) is not None:
+        facts |= {
+            "VIAM_PRIMARY_ORG_ID": cloud.primary_org_id,
+            "VIAM_LOCATION_ID": cloud.location_id,
+            "VIAM_MACHINE_FQDN": cloud.fqdn or document.network.fqdn,
+            "VIAM_MACHINE_ID": cloud.machine_id,
+            "VIAM_MACHINE_PART_ID": cloud.id,
+        }
+    keys = {key_id: key for handler in document.auth.handlers for key_id, key in handler.keys.items()}
+    if keys:
+        first = min(keys)  # of several keys the protocol gives the first in the order of their ids
+        facts |= {"VIAM_API_KEY_ID": first, "VIAM_API_KEY": keys[first]}
+    return {name: value for name, value in facts.items() if value}
 
 
 def environment_of(
-    module: Module, program: Path, address: Path, data: Path, inherited: Mapping[str, str]
+    module: Module,
+    program: Program,
+    address: str,
+    data: Path,
+    *,
+    inherited: Mapping[str, str],
+    facts: Mapping[str, str],
 ) -> dict[str, str]:
     """The module's environment: what is inherited, what the protocol promises, what the entry says, the last wins."""
     promised = {
         "VIAM_HOME": str(data.parent.parent.parent),
         "VIAM_MODULE_DATA": str(data),
         "VIAM_MODULE_NAME": module.name,
-        "VIAM_MODULE_ROOT": str(program.parent),
-        "VIAM_MODULE_ADDRESS": str(address),
+        "VIAM_MODULE_ROOT": str(program.root),
+        "VIAM_MODULE_ADDRESS": address,
+        **facts,
     }
     if module.module_id:
         promised["VIAM_MODULE_ID"] = module.module_id

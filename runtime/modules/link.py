@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from runtime.machine import INTERNAL
-from runtime.modules.client import ModuleClient, Needs
+from runtime.modules.client import ModuleClient, Needs, Offer
 from schema.errors import ErrorKind, MachineError
 from schema.machine import ResourceEntry
 from schema.modules import Module
 from schema.names import API, Model
+
+if TYPE_CHECKING:
+    from runtime.modules.foreign import ForeignApi
 
 PREFIX: Final = f"{INTERNAL}module/"
 
@@ -25,8 +29,12 @@ class ModuleLink:
         self.path = path  # where its entry stands: modules.0
         self.node = f"{PREFIX}{module.name}"
         self.offers: frozenset[tuple[API, Model]] = frozenset()
+        self.apis: Mapping[API, ForeignApi] = MappingProxyType({})  # those that the machine has no class for
+        self.faults: Mapping[API, str] = MappingProxyType({})  # why nothing is known of some of them
         self.client: ModuleClient | None = None  # while it runs and is ready
+        self.starting: ModuleClient | None = None  # while it runs
         self.failure = ""  # why it ended last; empty since it was ready
+        self.failures = 0  # how often it ended by itself, or did not start, since it was ready
         self._changed = changed
         self._entries: tuple[ResourceEntry, ...] = ()
         self._needs: dict[str, Needs] = {}
@@ -42,21 +50,33 @@ class ModuleLink:
         """What the module said of this very entry; None before it was asked."""
         return self._needs.get(entry.version)
 
+    @property
+    def waiting(self) -> str:
+        """Why it is not ready; empty if it is."""
+        if self.client is not None:
+            return ""
+        trouble = self.starting.trouble if self.starting is not None else ""
+        return self.failure or (f"starting: {trouble}" if trouble else "starting")
+
     def connected(self) -> ModuleClient:
         """Its client; MachineError (UNAVAILABLE) while it does not run."""
         if self.client is None:
             raise MachineError(
-                f"the module {self.module.name} does not run", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
+                f"the module {self.module.name} is away ({self.waiting})",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="try again later",
             )
         return self.client
 
-    async def opened(self, client: ModuleClient, offers: frozenset[tuple[API, Model]]) -> None:
+    async def opened(
+        self, client: ModuleClient, offer: Offer, apis: Mapping[API, ForeignApi], faults: Mapping[API, str]
+    ) -> None:
         """The module is ready: ask it about its resources and let the machine be planned anew."""
         self._needs.clear()
-        self.offers = offers
+        self.offers, self.apis, self.faults = offer.models, apis, faults
         await self._validate(client)
         self.client = client
-        self.failure = ""
+        self.failure, self.failures = "", 0
         self._changed()
 
     async def follow(self) -> None:
@@ -68,13 +88,14 @@ class ModuleLink:
 
     def failed(self, reason: str) -> None:
         """It ended by itself, or did not start: entries that wait for it say why."""
+        self.failures += 1
         if reason != self.failure:
             self.failure = reason
             self._changed()
 
     def closed(self) -> None:
         """The module does not run any more."""
-        self.client = None
+        self.client = self.starting = None
 
     async def _validate(self, client: ModuleClient) -> bool:
         """Ask about entries that were not asked about, all at once; whether there were any."""

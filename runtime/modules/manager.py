@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import re
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.call import ServerCore
-from rpc.listeners import open_unix_listener
-from rpc.port import serve
 from runtime.machine import INTERNAL
-from runtime.modules.life import ModuleLife
-from runtime.modules.link import ModuleLink
+from runtime.modules.command import data_folder, log_level, machine_facts, speaks_tcp
+from runtime.modules.life import START_LIMIT, START_LIMIT_VARIABLE, ModuleLife, Setting
+from runtime.modules.link import PREFIX, ModuleLink
+from runtime.modules.process import LocalProcesses, Processes
+from runtime.modules.tidy import Tidy
 from runtime.parts import Surroundings
+from schema.durations import parse_duration
 from schema.errors import ConfigError, MachineError
 from schema.machine import MachineDocument, ResourceEntry
 from schema.modules import Module
+from telemetry.names import of_module
+
+if TYPE_CHECKING:
+    from runtime.modules.foreign import ForeignServices
 
 PARENT: Final = f"{INTERNAL}module-parent"
-START_LIMIT: Final = 300.0  # seconds until a module must be ready; reference: 5 min
+PARENT_TCP: Final = f"{INTERNAL}module-parent-tcp"
+RELOAD: Final = f"{INTERNAL}module-reload/"
+UNPACK_LIMIT: Final = 600.0  # seconds for an archive
 STOP_LIMIT: Final = 40.0  # seconds; more than the grace between SIGTERM and SIGKILL
 TRUSTED_NAMESPACE: Final = "viam"  # whose modules run in an untrusted environment; reference value
 
@@ -35,14 +42,17 @@ NO_RESTART: Final = Restart(kind="temporary")
 class Modules:
     """The modules of one machine. The document is planned anew when one of them has something new to offer."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, processes: Processes | None = None) -> None:
         self._machine = around.machine
         self._router = around.router
         self._environment = around.environment
         self._changed = around.changed
+        self._processes = processes or LocalProcesses(dict(around.environment))
+        self._tidy = Tidy(around.machine.graph, around.environment)
         self.links: dict[str, ModuleLink] = {}
+        self.tcp_address = ""  # where modules that speak TCP find this machine; empty without one
 
-    # ---- for the plan
+    # ---- for the plan and the router
 
     def offer(self, entry: ResourceEntry) -> ModuleLink | None:
         """The module that offers the model of `entry`, whether it runs now or not."""
@@ -53,31 +63,86 @@ class Modules:
 
     def not_ready(self) -> list[str]:
         """Configured modules that are not ready, each with the reason."""
-        return [
-            f"{link.module.name} ({link.failure or 'starting'})" for link in self.links.values() if link.client is None
-        ]
+        return [f"{link.module.name} ({link.waiting})" for link in self.links.values() if link.client is None]
+
+    @cached_property
+    def foreign(self) -> ForeignServices:
+        """The services of APIs that this machine has no class for."""
+        from runtime.modules.foreign import ForeignServices
+
+        return ForeignServices()
 
     # ---- for the graph
 
     def nodes(self, document: MachineDocument) -> list[Node]:
-        """The nodes of the modules of `document`, and of their parent if there are any."""
+        """The nodes of the modules of `document`, and of what all of them need if there are any."""
         wanted: dict[str, tuple[Module, str]] = {
             module.name: (module, path)
             for module, path in zip(document.modules, document.places("modules"), strict=True)
         }
-        for gone in self.links.keys() - wanted.keys():
-            del self.links[gone]
-        nodes = []
+        gone = self.links.keys() - wanted.keys()
+        for name in gone:
+            del self.links[name]
+        data = data_folder(self._environment, document)
+        # A mistake in an entry is no order to delete what its module has kept.
+        whole = not any(entry.section == "modules" for entry in document.broken)
+        self._tidy.plan({name: f"{PREFIX}{name}" for name in gone if whole}, wanted.keys(), data)
+        nodes: list[Node] = []
         for name, (module, path) in wanted.items():
             link = self.links.get(name)
             if link is None or link.module != module:
                 link = self.links[name] = ModuleLink(module, path, self._changed)
             link.configure(module, path, document.resources)
-            fault = self._fault(module, path)
-            if fault is not None:
-                link.failure = str(fault)
-            nodes.append(self._node(link, fault))
-        return [self._parent_node(), *nodes] if nodes else []
+            nodes += self._nodes(link, document, data)
+        self._serve_foreign()
+        if any(PARENT_TCP in node.requires for node in nodes):
+            nodes.append(Node(PARENT_TCP, partial(self._serve_parent, tcp=True), restart=RESTART))
+        if wanted:
+            nodes.append(Node(PARENT, partial(self._serve_parent, tcp=False), restart=RESTART))
+        return [*nodes, self._tidy.node()]
+
+    def _serve_foreign(self) -> None:
+        apis = [api for link in self.links.values() for api in link.apis.values()]
+        if apis or "foreign" in self.__dict__:
+            self.foreign.serve(apis)
+
+    def _nodes(self, link: ModuleLink, document: MachineDocument, data: Path) -> list[Node]:
+        module = link.module
+        fault = self._fault(module, link.path)
+        if fault is not None:
+            link.failure = str(fault)
+            return [
+                Node(link.node, partial(_fail, fault), requires={PARENT}, version=str(fault), restart=NO_RESTART),
+            ]
+        setting = Setting(
+            level=log_level(module, document, debug=self._machine.options.debug),
+            tcp=speaks_tcp(module, self._environment),
+            data=data / module.name,
+            facts=machine_facts(document),
+            start_limit=start_limit(self._environment),
+        )
+        before = module.first_run_limit + UNPACK_LIMIT if module.is_archive else 0.0
+        nodes = [
+            Node(
+                link.node,
+                partial(self._live, link, setting),
+                requires={PARENT_TCP if setting.tcp else PARENT},
+                version=(repr(module), repr(sorted(module.env.items())), setting.version),
+                start_timeout=before + setting.start_limit + 10.0,  # its own limits say more
+                stop_timeout=STOP_LIMIT,
+                restart=RESTART,
+            )
+        ]
+        if module.reload_on_change and not self._machine.options.untrusted_env:
+            nodes.append(
+                Node(
+                    f"{RELOAD}{module.name}",
+                    partial(self._reload, link),
+                    version=(repr(module), repr(sorted(module.env.items()))),
+                    restart=RESTART,
+                )
+            )
+        return nodes
 
     def _fault(self, module: Module, path: str) -> MachineError | None:
         if self._machine.options.untrusted_env and module.module_id.partition(":")[0] != TRUSTED_NAMESPACE:
@@ -89,45 +154,50 @@ class Modules:
             )
         return None
 
-    def _node(self, link: ModuleLink, fault: MachineError | None) -> Node:
-        module = link.module
-        return Node(
-            link.node,
-            partial(_fail, fault) if fault is not None else partial(self._live, link),
-            requires={PARENT},
-            version=(repr(module) + repr(sorted(module.env.items())), str(fault)),
-            start_timeout=START_LIMIT,
-            stop_timeout=STOP_LIMIT,
-            restart=NO_RESTART if fault is not None else RESTART,
-        )
-
-    def _parent_node(self) -> Node:
-        return Node(PARENT, self._serve_parent, restart=RESTART)
-
     async def _live(
-        self, link: ModuleLink, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ModuleLink]
+        self, link: ModuleLink, setting: Setting, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]
     ) -> None:
-        debug = self._machine.options.debug or self._machine.document.debug
-        life = ModuleLife(link, deps[PARENT], debug=debug, environment=self._environment)
+        parent = deps[PARENT_TCP if setting.tcp else PARENT]
+        life = ModuleLife(link, parent, setting, processes=self._processes, environment=self._environment)
         try:
             await life.run(task_status=task_status)
         except MachineError as error:
             link.failed(str(error))
             raise
 
-    async def _serve_parent(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Path]) -> None:
-        """Modules call the machine through a socket in a folder that only this user may enter: no further keys."""
-        folder = Path(tempfile.mkdtemp(prefix="machine-module-"))
-        try:
-            path = folder / "parent.sock"
-            listener = await open_unix_listener(path)
-            async with trio.open_nursery() as nursery:
-                core = ServerCore(self._router)
-                await nursery.start(partial(serve, [listener], core, app=None, tls=None))
-                task_status.started(path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    async def _reload(
+        self, link: ModuleLink, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        from runtime.modules.reload import Reloader
+
+        def restart(reason: str) -> None:
+            structlog.get_logger(of_module(link.module.name)).info("restarted", reason=reason)
+            self._machine.graph.restart(link.node, reason)
+
+        await Reloader(link.module, restart).run(deps, task_status=task_status)
+
+    async def _serve_parent(self, deps: Mapping[str, Any], /, *, tcp: bool, task_status: trio.TaskStatus[str]) -> None:
+        """Modules call the machine here, without keys."""
+        async with self._processes.parent(self._router, tcp=tcp) as address:
+            if tcp:
+                self.tcp_address = address
+            try:
+                task_status.started(address)
+                await trio.sleep_forever()
+            finally:
+                if tcp:
+                    self.tcp_address = ""
 
 
 async def _fail(fault: MachineError, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]) -> None:
     raise fault
+
+
+def start_limit(environment: Mapping[str, str]) -> float:
+    """Seconds until a module must be ready: START_LIMIT unless the environment says otherwise."""
+    text = environment.get(START_LIMIT_VARIABLE, "")
+    try:
+        seconds = float(text) if re.fullmatch(r"[0-9.]+", text) else parse_duration(text)
+    except ValueError:
+        return START_LIMIT
+    return seconds if seconds > 0 else START_LIMIT

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 import trio
 
 from rpc.api.client import ApiClient
+from rpc.client import Channel
 from runtime.modules.client import REMOVE_LIMIT
 from runtime.proxy import Proxied
-from runtime.resource import Attributes, Started
+from runtime.resource import Attributes, Resource, Started, Unsupported
 from schema.errors import MachineError
+from schema.names import API
 
 
 class ModuleAttributes(Attributes, kw_only=True, frozen=True):
@@ -47,3 +51,27 @@ class ModuleResource(Proxied):
                         self.log.debug("the module had nothing to close", reason=str(error))
             if limit.cancelled_caught:
                 self.log.error("the module did not close it in time", module=link.module.name, seconds=REMOVE_LIMIT)
+
+
+class ForeignResource(ModuleResource):
+    """A resource of an API that this machine has no class for: calls of its service are forwarded as they are."""
+
+    def channel(self) -> Channel:
+        """Where they go now; MachineError (UNAVAILABLE) if nowhere."""
+        client: Channel = self.attributes.link.connected().channel
+        return client
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As other resources, if its service has the published method for it."""
+        from runtime.modules.foreign import do_command
+
+        api = self.attributes.link.apis.get(self.API)
+        if api is None:
+            raise Unsupported(f"{self.name} has no commands")
+        return await do_command(self.channel(), api, self.name.short, command)
+
+
+@cache
+def foreign_class(api: API) -> type[Resource]:
+    """The class of resources of such an API."""
+    return type(f"Foreign{api.subtype.title()}", (ForeignResource,), {"API": api})

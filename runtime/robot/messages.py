@@ -195,6 +195,28 @@ class ConfigStatus:
     last_updated: datetime | None
 
 
+class ModuleState(IntEnum):
+    """State of one module; the order is the wire's."""
+
+    UNSPECIFIED = 0
+    PENDING = 1
+    STARTING = 2
+    READY = 3
+    UNHEALTHY = 4
+    CLOSING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleStatus:
+    """One configured module."""
+
+    module_name: str
+    state: ModuleState
+    last_updated: datetime
+    error: str
+    consecutive_failures: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """When the newest runs of a job began."""
@@ -212,3 +234,4 @@ class GetMachineStatusResponse:
     config: ConfigStatus
     state: MachineState
     job_statuses: list[JobStatus] = field(default_factory=list)
+    modules: list[ModuleStatus] = field(default_factory=list)

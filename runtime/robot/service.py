@@ -23,7 +23,7 @@ from runtime.version import API_VERSION, PLATFORM, version
 from schema.errors import ErrorKind, MachineError
 from schema.frames import WORLD
 from schema.geometry import PoseInFrame
-from schema.names import INTERNAL_NAMESPACE
+from schema.names import API, INTERNAL_NAMESPACE
 
 SERVICE = "viam.robot.v1.RobotService"
 REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
@@ -53,7 +53,13 @@ class RobotService:
     async def resource_rpc_subtypes(self) -> list[m.ResourceRPCSubtype]:
         """The APIs of the ready resources, each with its protobuf service."""
         apis = sorted({name.api for name in self._machine.resource_names()})
-        return [m.ResourceRPCSubtype(m.Name.of_api(api), APIS[api].service) for api in apis if api in APIS]
+        services = {api: APIS[api].service if api in APIS else self._foreign(api) for api in apis}
+        return [m.ResourceRPCSubtype(m.Name.of_api(api), service) for api, service in services.items() if service]
+
+    def _foreign(self, api: API) -> str | None:
+        """The service of an API that only a module knows."""
+        modules = self._machine.modules
+        return modules.foreign.service_of(api) if modules is not None else None
 
     async def get_machine_status(self) -> m.GetMachineStatusResponse:
         """Every configured resource and remote with its state and reason, and how far the machine is."""
@@ -82,6 +88,12 @@ class RobotService:
             ],
             config=m.ConfigStatus(status.config.revision, status.config.last_updated),
             state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,
+            modules=[
+                m.ModuleStatus(
+                    one.name, m.ModuleState[one.state.upper()], one.since, one.reason, one.consecutive_failures
+                )
+                for one in status.modules
+            ],
             job_statuses=[m.JobStatus(job.name, list(job.succeeded), list(job.failed)) for job in status.jobs],
         )
 

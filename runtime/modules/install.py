@@ -1,0 +1,118 @@
+"""From a module's entry to a program that can be started: archives unpacked, their first_run program run once."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from hal.worker import BusWorker
+from nursery_graph import ProcessFailed, process_group
+from runtime.modules import archive
+from runtime.modules.command import Program, absolute, home, local_program
+from runtime.modules.output import Output
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.modules import Module
+from telemetry.names import of_module
+
+
+def packages_folder(environment: Mapping[str, str]) -> Path:
+    """Where archives of this computer are unpacked."""
+    return home(environment) / "packages-local"
+
+
+async def prepared(module: Module, path: str, environment: Mapping[str, str]) -> Program:
+    """The program of a module, its archive unpacked if it is one. Raises MachineError; cancelled, nothing is half done.
+
+    What was unpacked of the module's older archives is removed.
+    """
+    if module.type == "registry":
+        raise ConfigError(
+            f"{path}.type",
+            "modules of the registry come from the cloud, which this machine does not speak to yet",
+            value=module.module_id or module.name,
+            remedy="name its program or its archive in executable_path, with type local",
+        )
+    if not module.is_archive:
+        return local_program(module, path)
+    source = absolute(module.executable_path)
+    if not source.is_file():
+        raise ConfigError(
+            f"{path}.executable_path", "there is no such file", value=str(source), remedy="correct the path"
+        )
+    packages = packages_folder(environment)
+    async with _worker(f"unpacking {source.name}") as (worker, stopped):
+        program: Program = await worker.run(partial(archive.prepare, source, packages, module.name, stopped))
+        await worker.run(partial(archive.remove_others, packages, module.name, program.root))
+        return program
+
+
+async def remove(module: str, data: Path, environment: Mapping[str, str]) -> None:
+    """Remove what a module that is configured no more has left: its data folder and what was unpacked of it."""
+    doomed = data / f"{module}.removed"  # at once out of the way of a module that is configured again
+    await trio.lowlevel.checkpoint()
+    archive.set_aside(data / module, doomed)
+    async with _worker(f"removing {module}") as (worker, _):
+        await worker.run(partial(archive.remove_tree, doomed))
+        await worker.run(partial(archive.remove_others, packages_folder(environment), module, None))
+
+
+async def first_run(module: Module, program: Program, environment: Mapping[str, str]) -> None:
+    """Run the first_run program of what was unpacked, unless it has succeeded already. Raises MachineError."""
+    marker = archive.marker_of(program.root)
+    if program.first_run is None or marker.exists():
+        return
+    log = structlog.get_logger(of_module(module.name))
+    log.info("first run begins", program=str(program.first_run), limit=module.first_run_limit)
+    output = Output(of_module(module.name))
+    status: int | None = None
+    try:
+        with trio.move_on_after(module.first_run_limit):
+            async with process_group(
+                [str(program.first_run)],
+                cwd=program.root,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            ) as group:
+                async with trio.open_nursery() as nursery:
+                    output.follow(nursery, group.process)
+                    status = await group.wait()
+                    await output.ended()
+                    nursery.cancel_scope.cancel()
+    except OSError as error:
+        raise MachineError(
+            f"{program.first_run} cannot be started: {error.strerror}", kind=ErrorKind.PRECONDITION
+        ) from error
+    if status is None:
+        raise MachineError(
+            f"{program.first_run} did not end within {module.first_run_limit:g} s{output.last_words()}",
+            kind=ErrorKind.TIMEOUT,
+            remedy="raise first_run_timeout of the module",
+        )
+    if status:
+        raise MachineError(
+            f"first run: {ProcessFailed([program.first_run.name], status)}{output.last_words()}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="it is run again until it succeeds",
+        )
+    marker.touch()
+    log.info("first run succeeded")
+
+
+@asynccontextmanager
+async def _worker(name: str) -> AsyncIterator[Any]:
+    """A thread of its own for work on files, and what tells that work to stop when the block is left."""
+    worker, left = BusWorker(name), trio.Event()
+    async with worker.opened():
+        try:
+            yield worker, left.is_set
+        finally:
+            left.set()

@@ -1,0 +1,55 @@
+"""What ends a module that goes on without working: no answer, or more than it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from runtime.modules.client import ModuleClient
+from runtime.modules.limits import Usage, exceeded
+from schema.errors import ErrorKind, MachineError
+from schema.modules import Module
+
+LONGEST_PAUSE: Final = 10.0  # seconds between an answer and the next question
+LOOK_EVERY: Final = 1.0  # seconds between two looks at what it uses; the kernel has no event for that
+
+
+async def watch_answers(client: ModuleClient, module: Module) -> None:
+    """Ask a cheap call again and again; MachineError once one is unanswered for the module's `watchdog`.
+
+    While the module builds, validates or closes resources nothing is asked: constructors may keep a process busy, and
+    have a limit of their own.
+    """
+    limit = module.watchdog
+    if not limit:
+        return
+    while True:
+        await trio.sleep(min(LONGEST_PAUSE, limit / 3))
+        if client.building:
+            continue
+        built = client.built
+        with trio.move_on_after(limit) as scope:
+            await client.probe()
+        if scope.cancelled_caught and (client.building, client.built) == (0, built):
+            raise MachineError(
+                f"the module {module.name} has answered nothing for {limit:g} s",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="it is started again; if its calls may block it for so long, raise watchdog of the module",
+            )
+
+
+async def watch_usage(usage: Callable[[], Usage], module: Module) -> None:
+    """Look at what the module uses; MachineError once it exceeds its limits."""
+    if not (module.limits.memory_mb or module.limits.processes):
+        return
+    while True:
+        reason = exceeded(module.limits, usage())
+        if reason:
+            raise MachineError(
+                f"the module {module.name} is ended: {reason}",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="it is started again; raise the limit if it needs more",
+            )
+        await trio.sleep(LOOK_EVERY)
