@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import structlog
 import trio
+from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from hal.ports.hardware import Hardware
 from hal.sim import World
@@ -25,6 +26,8 @@ CALLS_LIMIT: Final = (
     10.0  # seconds that cancelled calls have to leave; more than a bus transaction, less than stop_timeout
 )
 REST_LIMIT: Final = 5.0  # seconds that an actuator has to come to rest before its driver is cancelled anyway
+
+FAILING_LIMIT: Final = 1.0  # seconds that a surprising error of a call waits for its driver to have failed
 
 
 class Use:
@@ -54,6 +57,8 @@ class Use:
         suppressed = bool(self._scope.__exit__(kind, error, traceback))
         if self._scope.cancelled_caught:
             raise host.closed_error()
+        if error is not None and _surprising(error) and await host.is_failing():
+            raise host.closed_error() from error
         return suppressed
 
 
@@ -84,6 +89,7 @@ class ResourceHost:
         self._hardware = hardware
         self._log = log
         self._changed = changed
+        self._life: _Life | None = None
 
     def use(self) -> Use:
         """Bracket one method call.
@@ -95,14 +101,25 @@ class ResourceHost:
 
     def closed_error(self) -> MachineError:
         """What a call meets that comes too early or too late."""
-        return MachineError(
-            f"{self.name} is stopping or not ready", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
-        )
+        failure = self._life.failure if self._life is not None else None
+        what = "is stopping or not ready" if failure is None else f"has failed: {_reason(failure)}"
+        return MachineError(f"{self.name} {what}", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+
+    async def is_failing(self) -> bool:
+        """Whether the driver's `run` ends by itself about now.
+
+        Nobody sees an exception that `run` is still cleaning up after. So a call that met with something surprising
+        waits for that end, FAILING_LIMIT at most, before it is called a bug.
+        """
+        assert self._life is not None
+        with trio.move_on_after(FAILING_LIMIT):
+            await self._life.ended.wait()
+        return self._life.failure is not None
 
     async def run(self, deps: Mapping[str, Any], *, task_status: trio.TaskStatus[ResourceHost]) -> None:
         """Live until cancelled. Raises what constructor or `run` of the driver raise, or that it returned early."""
         self.resource = self._construct(deps)
-        life = _Life(self.resource)
+        life = self._life = _Life(self.resource)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(life.run, name=f"{self.name} run")
@@ -199,6 +216,24 @@ class _Life:
         finally:
             self.ready.set()
             self.ended.set()
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _surprising(error: BaseException) -> bool:
+    """Whether a call's error is no answer: neither raised on purpose nor of the call's own connection."""
+    error = _leaf(error)
+    expected = (MachineError, NotImplementedError, GRPCError, StreamTerminatedError)
+    return isinstance(error, Exception) and not isinstance(error, expected)
+
+
+def _reason(error: BaseException) -> str:
+    error = _leaf(error)
+    return error.message if isinstance(error, MachineError) else str(error) or repr(error)
 
 
 class _Nothing(Resource):

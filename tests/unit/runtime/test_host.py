@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from hal.sim import World
 from hal.sim.hardware import SimHardware
-from runtime.host import CALLS_LIMIT, REST_LIMIT, ResourceHost
+from runtime.host import CALLS_LIMIT, FAILING_LIMIT, REST_LIMIT, ResourceHost
 from runtime.reconfigure import Wanted
 from runtime.resource import Actuator, Component, Context, Extra, Started
 from schema.errors import ErrorKind, MachineError
@@ -43,10 +43,13 @@ class Probe(Actuator, Component):
         EVENTS.append("ready")
         try:
             await self.crash.wait()
-            if self.misbehave == "crash":
+            if self.misbehave.startswith("crash"):
                 raise OSError("unplugged")
         finally:
             EVENTS.append("cleanup")
+            if self.misbehave == "crash slowly":
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(0.5)
 
     async def stop(self, *, extra: Extra = None) -> None:
         EVENTS.append("stop")
@@ -227,4 +230,54 @@ async def test_dependencies_are_handed_over_as_drivers() -> None:
         await nursery.start(life, first)
         await nursery.start(life, second, {"rdk:component:motor/m": first, "internal/x": object()})
         assert second.resource.dependencies == {first.name: first.resource}
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("when", ["while it cleans up", "just before"])
+async def test_a_call_into_a_driver_that_fails_is_told_so_in_words(when: str, autojump_clock: MockClock) -> None:
+    """Its handles are closed before anybody can see that `run` will end: AttributeError and the like are no answer."""
+    Probe.misbehave = "crash slowly"
+    host = host_of()
+    errors: list[MachineError] = []
+
+    async def ignored(*, task_status: trio.TaskStatus[ResourceHost]) -> None:
+        with pytest.raises(OSError, match="unplugged"):
+            await life(host, task_status=task_status)
+
+    async def surprised() -> None:
+        with pytest.raises(MachineError) as caught:
+            async with host.use():
+                raise AttributeError("no bus")
+        errors.append(caught.value)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(ignored)
+        if when == "just before":
+            nursery.start_soon(surprised)
+            await wait_all_tasks_blocked()
+        host.resource.crash.set()  # type: ignore[attr-defined]
+        if when == "while it cleans up":
+            await trio.sleep(0.1)
+            assert host.is_open
+            nursery.start_soon(surprised)
+    assert [error.kind for error in errors] == [ErrorKind.UNAVAILABLE]
+    assert "has failed: unplugged" in str(errors[0])
+    assert isinstance(errors[0].__cause__, AttributeError)
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [(AttributeError("a bug"), FAILING_LIMIT), (MachineError("on purpose"), 0.0), (NotImplementedError(), 0.0)],
+)
+async def test_errors_of_a_healthy_driver_stay_what_they_are(
+    error: Exception, seconds: float, autojump_clock: MockClock
+) -> None:
+    host = host_of()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(life, host)
+        with pytest.raises(type(error)) as caught:
+            async with host.use():
+                raise error
+        assert caught.value is error
+        assert trio.current_time() == pytest.approx(seconds)
         nursery.cancel_scope.cancel()
