@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import string
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ LONGEST_ADDRESS: Final = 103  # bytes of a Unix socket's path that every system 
 _RANDOM: Final = 5  # letters that tell one start from the next
 HOME_VARIABLE: Final = "MACHINE_HOME"
 TCP_VARIABLE: Final = "VIAM_TCP_SOCKETS"
+PYTHON_VARIABLE: Final = "MACHINE_PYTHON"  # where modules on our own API find it without an environment of their own
 _YES: Final = frozenset({"true", "yes", "1"})
 _LEVELS: Final = {10: "debug", 20: "info", 30: "warn", 40: "error"}
 LOCAL: Final = "local"  # instead of a part's id, on a machine without a cloud; of the protocol
@@ -156,6 +158,7 @@ def environment_of(
         "VIAM_MODULE_NAME": module.name,
         "VIAM_MODULE_ROOT": str(program.root),
         "VIAM_MODULE_ADDRESS": address,
+        PYTHON_VARIABLE: sys.executable,
         **facts,
     }
     if module.module_id:
