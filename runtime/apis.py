@@ -37,7 +37,10 @@ _CLASSES: Final = {
     "service": {
         "discovery": "DiscoveryService",
         "generic": "GenericService",
+        "mlmodel": "MLModel",
         "sensors": "Sensors",
+        "shell": "ShellService",
+        "vision": "Vision",
     },
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.builtin import board, chips, devices, discovery, gpio
+from runtime.builtin import board, chips, devices, discovery, gpio, shell, vision
 
 _COMPONENTS: Final = {
     "arm": "FakeArm",
@@ -45,5 +45,7 @@ BUILTIN: Final[dict[tuple[str, str], str]] = {
     **chips.MODELS,
     **devices.MODELS,
     **discovery.MODELS,
+    **shell.MODELS,
+    **vision.MODELS,
 }
 """`(API, model)` -> `module:class`."""

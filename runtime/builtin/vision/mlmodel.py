@@ -1,0 +1,198 @@
+"""Vision service `mlmodel`: an ML model that is shown pictures, as a detector or a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+import trio
+
+from runtime.builtin.vision.found import Sieve, detection, without_doubles
+from runtime.builtin.vision.labels import label, read
+from runtime.builtin.vision.model_input import InputShape, Placement, Scale, fill, place, shape_of
+from runtime.builtin.vision.model_output import BOXES, LAYOUTS, Reading, Roles, boxes, probabilities, roles_of
+from runtime.builtin.vision.pictures import decode
+from runtime.builtin.vision.service import Abilities, Seeing, SeeingConfig
+from runtime.resource import Attributes
+from runtime.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel, TensorInfo
+from runtime.services.vision import Classification, Detection
+from schema.errors import ErrorKind, MachineError
+
+IMAGE: Final = "image"  # the role of the input
+YOLO_LEAST: Final = 0.25  # confidence from which boxes of single-tensor detectors count, unless configured
+YOLO_SCALE: Final = Scale(deviation=(255.0, 255.0, 255.0))  # they are trained with 0 to 1
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
+    """Attributes of a vision service over an ML model."""
+
+    mlmodel_name: str  # the mlmodel service that runs the model
+    remap_input_names: Mapping[str, str] = {}  # which input takes the picture: {"name in the model": "image"}
+    remap_output_names: Mapping[str, str] = {}  # {"name in the model": location, category, score or probability}
+    output_layout: str = ""  # boxes, yolov5, yolov8 or yolov10; found from names and shapes if empty
+    xmin_ymin_xmax_ymax_order: tuple[int, ...] = (0, 1, 2, 3)  # where these stand in a box of `location`
+    input_image_bgr: bool | None = None  # the model wants blue first; as the model tells, else red first
+    input_image_mean_value: tuple[float, ...] = ()  # subtracted from each channel of a pixel (0 to 255)
+    input_image_std_dev: tuple[float, ...] = ()  # then each channel is divided by this
+    letterbox: bool = False  # keep the picture's proportions between grey bars, instead of stretching it
+    input_size_px: tuple[int, ...] = ()  # width and height, for a model whose input is free; the picture's own if empty
+    label_path: str = ""  # file with one label a line; as the model tells if empty
+    default_minimum_confidence: Share | None = None  # from here on a result counts; 0, but 0.25 for the yolo layouts
+    label_confidences: Mapping[str, Share] = {}  # only these labels count, each from its own confidence on
+    overlap_threshold: Share = 0.45  # a box that covers more than this of a better one of its class is left out (yolo)
+
+    def __post_init__(self) -> None:
+        if self.output_layout and self.output_layout not in LAYOUTS:
+            raise ValueError(f"output_layout {self.output_layout!r} is not one of {', '.join(LAYOUTS)}")
+        if sorted(self.xmin_ymin_xmax_ymax_order) != [0, 1, 2, 3]:
+            raise ValueError("xmin_ymin_xmax_ymax_order is not 0, 1, 2 and 3 in some order")
+        for name in ("input_image_mean_value", "input_image_std_dev"):
+            if len(getattr(self, name)) not in (0, 3):
+                raise ValueError(f"{name} has {len(getattr(self, name))} numbers; give 3, one for each channel")
+        if 0 in self.input_image_std_dev:
+            raise ValueError("input_image_std_dev has a zero, by which nothing can be divided")
+        if self.input_size_px and (len(self.input_size_px) != 2 or min(self.input_size_px) < 1):
+            raise ValueError("input_size_px is not a width and a height of at least 1")
+
+    def requires(self) -> Iterable[str]:
+        """The model."""
+        return (self.mlmodel_name,)
+
+
+class ModelVision(Seeing):
+    """Learns from the model's metadata what it takes and gives, and says in words what is missing."""
+
+    Config: ClassVar[type[Attributes]] = ModelVisionConfig
+    attributes: ModelVisionConfig
+    # set by prepare
+    _model: MLModel
+    _shape: InputShape
+    _scale: Scale
+    _roles: Roles
+    _labels: Sequence[str]
+    _sieve: Sieve
+    _bgr: bool
+
+    async def prepare(self) -> None:
+        """Ask the model; PRECONDITION if no picture fits its input or its outputs mean nothing here."""
+        config = self.attributes
+        self._model = self.dependency(MLModel, config.mlmodel_name)
+        told = await self._model.metadata()
+        info = _input(told, config)
+        self._shape = _sized(shape_of(info), config.input_size_px)
+        self._labels = await self.work(partial(_labels, told, config.label_path))
+        self._roles = roles_of(told.output_info, config.remap_output_names, len(self._labels), config.output_layout)
+        yolo = self._roles.layout not in ("", BOXES)
+        self._scale = _scale(info, config, YOLO_SCALE if yolo else Scale())
+        self._bgr = bool(info.extra.get("bgr")) if config.input_image_bgr is None else config.input_image_bgr
+        least = config.default_minimum_confidence
+        self._sieve = Sieve(
+            (YOLO_LEAST if yolo else 0.0) if least is None else least,
+            {name.lower(): limit for name, limit in config.label_confidences.items()},
+        )
+        self.abilities = Abilities(detects=self._roles.detects, classifies=self._roles.classifies)
+        self.log.info("the model is understood", **await self.get_status())
+
+    async def _infer(self, image: bytes, mime_type: str) -> tuple[Mapping[str, FlatTensor], Placement, tuple[int, int]]:
+        given, placement, size = await self.work(partial(self._show, image, mime_type))
+        answer = await self._model.infer(FlatTensors({self._shape.name: given}))
+        return answer.tensors, placement, size
+
+    def _show(self, image: bytes, mime_type: str) -> tuple[FlatTensor, Placement, tuple[int, int]]:
+        picture = decode(image, mime_type)
+        placed, placement = place(picture, self._shape, letterbox=self.attributes.letterbox)
+        return fill(placed, self._shape, self._scale, bgr=self._bgr), placement, picture.size
+
+    async def detect(self, image: bytes, mime_type: str) -> Sequence[Detection]:
+        """Most confident first."""
+        tensors, placement, size = await self._infer(image, mime_type)
+        return await self.work(partial(self._read, tensors, placement, size))
+
+    def _read(
+        self, tensors: Mapping[str, FlatTensor], placement: Placement, size: tuple[int, int]
+    ) -> Sequence[Detection]:
+        config, roles = self.attributes, self._roles
+        shown = (self._shape.width or size[0], self._shape.height or size[1])
+        found = boxes(tensors, roles, Reading(self._sieve.lowest, config.xmin_ymin_xmax_ymax_order, shown))
+        if roles.layout in ("yolov5", "yolov8"):
+            found = without_doubles(found, config.overlap_threshold)
+        known = (detection(placement.back(box), label(self._labels, box.category), *size) for box in found)
+        return [one for one in known if one is not None and self._sieve.passes(one.class_name, one.confidence)]
+
+    async def classify(self, image: bytes, mime_type: str) -> Sequence[Classification]:
+        """Every label that is confident enough."""
+        tensors, _, _ = await self._infer(image, mime_type)
+        name = self._roles.tensors["probability"]
+        if name not in tensors:
+            raise MachineError(f"the model gave no tensor {name!r}", kind=ErrorKind.INTERNAL)
+        shares = enumerate(probabilities(tensors[name], name))
+        labelled = (Classification(label(self._labels, index), float(share)) for index, share in shares)
+        return [one for one in labelled if self._sieve.passes(one.class_name, one.confidence)]
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """How the model is understood."""
+        await trio.lowlevel.checkpoint()
+        shape = self._shape
+        return {
+            "model": self.attributes.mlmodel_name,
+            "input": f"{shape.name}: {shape.data_type}, {shape.width or 'any'} x {shape.height or 'any'}",
+            "outputs": dict(self._roles.tensors),
+            "layout": self._roles.layout or "classes",
+            "labels": len(self._labels),
+        }
+
+
+def _input(told: Metadata, config: ModelVisionConfig) -> TensorInfo:
+    """The input that takes the picture; PRECONDITION if that cannot be told."""
+    names = {info.name: config.remap_input_names.get(info.name, info.name).lower() for info in told.input_info}
+    named = [info for info in told.input_info if names[info.name] == IMAGE]
+    found = named or list(told.input_info)
+    if len(found) != 1:
+        raise MachineError(
+            f"the model has the inputs {', '.join(names) or '(none)'}, of which one must be the picture",
+            kind=ErrorKind.PRECONDITION,
+            remedy='say which with remap_input_names: {"its name": "image"}',
+        )
+    return found[0]
+
+
+def _sized(shape: InputShape, size: Sequence[int]) -> InputShape:
+    if not size:
+        return shape
+    return replace(shape, width=shape.width or size[0], height=shape.height or size[1])
+
+
+def _scale(info: TensorInfo, config: ModelVisionConfig, usual: Scale) -> Scale:
+    """As configured, as the model tells, or as is usual for its layout."""
+    mean = config.input_image_mean_value or _three(info.extra.get("mean"))
+    deviation = config.input_image_std_dev or _three(info.extra.get("std_dev"))
+    deviation = deviation if 0 not in deviation else ()
+    if not mean and not deviation:
+        return usual
+    first, second = mean or usual.mean, deviation or Scale().deviation
+    return Scale((first[0], first[1], first[2]), (second[0], second[1], second[2]))
+
+
+def _three(given: Any) -> tuple[float, ...]:
+    """Three numbers of metadata; none if it is something else."""
+    if not isinstance(given, Sequence) or len(given) != 3 or not all(isinstance(one, (int, float)) for one in given):
+        return ()
+    return tuple(float(one) for one in given)
+
+
+def _labels(told: Metadata, path: str) -> Sequence[str]:
+    """Of the configured file, else of what the model's outputs name; none if nobody names any."""
+    if path:
+        return read(path)
+    for info in told.output_info:
+        names = info.extra.get("names")
+        if isinstance(names, Sequence) and not isinstance(names, str):
+            return tuple(str(name) for name in names)
+        if isinstance(file := info.extra.get("labels"), str) and file:
+            return read(file)
+    return ()

@@ -1,0 +1,233 @@
+"""From the tensors that a model gives to boxes and labels. Pure.
+
+Layouts of detectors: `boxes` are separate tensors of places, classes and scores; `yolov5`, `yolov8` and `yolov10` are
+the single tensors that exporters of these families write, with boxes in pixels of the model's input.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any, Final
+
+from runtime.builtin.vision.found import Box
+from runtime.builtin.vision.tensors import values
+from runtime.services.mlmodel import FlatTensor, TensorInfo
+from schema.errors import ErrorKind, MachineError
+
+BOXES: Final = "boxes"
+CROWD: Final = 300  # boxes of one image that are looked at, the most confident ones
+_PIXELS: Final = 2.0  # a coordinate above this is one of pixels, not a fraction
+
+ROLES: Final[Mapping[str, str]] = {
+    "location": "location",
+    "boxes": "location",
+    "detection_boxes": "location",
+    "category": "category",
+    "classes": "category",
+    "labels": "category",
+    "detection_classes": "category",
+    "score": "score",
+    "scores": "score",
+    "detection_scores": "score",
+    "probability": "probability",
+    "probabilities": "probability",
+}
+"""What tensors are usually called, in lower case, and which role that means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a model can be asked for, and the names of the tensors that answer."""
+
+    layout: str = ""  # of the detector; empty if it is none
+    tensors: Mapping[str, str] = field(default_factory=dict)  # by role: location, category, score, probability, yolo
+
+    @property
+    def detects(self) -> bool:
+        """It finds things and where they are."""
+        return bool(self.layout)
+
+    @property
+    def classifies(self) -> bool:
+        """It labels whole images."""
+        return "probability" in self.tensors
+
+
+def roles_of(outputs: Sequence[TensorInfo], renamed: Mapping[str, str], labels: int, layout: str = "") -> Roles:
+    """What the outputs are for, by their names (`renamed` first), by `layout`, or for a single output by its shape.
+
+    PRECONDITION if that cannot be told.
+    """
+    found: dict[str, str] = {}
+    for info in outputs:
+        role = ROLES.get(renamed.get(info.name, info.name).lower())
+        if role is not None:
+            found.setdefault(role, info.name)
+    if "location" in found and "score" in found and layout in ("", BOXES):
+        return Roles(BOXES, found)
+    if "probability" in found and not layout:
+        return Roles("", found)
+    if len(outputs) == 1 and layout != BOXES:
+        only = outputs[0]
+        layout = layout or _guess(only.shape, labels)
+        return Roles(layout, {"yolo": only.name}) if layout else Roles("", {"probability": only.name})
+    names = ", ".join(f"{info.name} {list(info.shape)}" for info in outputs)
+    raise MachineError(
+        f"it cannot be told what the model's outputs mean: {names or 'there are none'}",
+        kind=ErrorKind.PRECONDITION,
+        remedy="map them to location, category and score, or to probability, with remap_output_names",
+    )
+
+
+def _guess(shape: Sequence[int], labels: int) -> str:
+    """The layout of a single output; empty for that of a classifier, whose only long axis is that of the classes."""
+    if len(shape) != 3 or sum(size != 1 for size in shape) < 2:
+        return ""
+    _, first, second = shape
+    if labels and second == 5 + labels:
+        return "yolov5"
+    if labels and first == 4 + labels:
+        return "yolov8"
+    if second == 6:
+        return "yolov10"
+    return "yolov5" if 5 < second < first else "yolov8"
+
+
+def probabilities(given: FlatTensor, name: str) -> Sequence[float]:
+    """One for each class, 0 to 1: as they are, by softmax if they are not, or as fractions of 255 for bytes."""
+    found = values(given, name)
+    if given.uint8_tensor is not None:
+        return [value / 255 for value in found]
+    if all(0 <= value <= 1 for value in found):
+        return found
+    highest = max(found)
+    powers = [math.exp(value - highest) for value in found]
+    total = sum(powers)
+    return [power / total for power in powers]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a detector's tensors are to be read."""
+
+    least: float  # confidence below which a box is not looked at
+    order: Sequence[int] = (0, 1, 2, 3)  # where x_min, y_min, x_max and y_max stand in a box
+    size: tuple[int, int] = (1, 1)  # width and height of the input, pixels
+
+
+def boxes(tensors: Mapping[str, FlatTensor], roles: Roles, reading: Reading) -> list[Box]:
+    """What was found, most confident first and never more than CROWD; overlapping ones are all there."""
+    found = {role: _of(tensors, name) for role, name in roles.tensors.items() if role != "probability"}
+    return nlargest(CROWD, _LAYOUTS[roles.layout](found, reading), key=lambda box: box.score)
+
+
+_Named = Mapping[str, tuple[FlatTensor, str]]
+
+
+def _of(tensors: Mapping[str, FlatTensor], name: str) -> tuple[FlatTensor, str]:
+    found = tensors.get(name)
+    if found is None:
+        raise MachineError(f"the model gave no tensor {name!r}", kind=ErrorKind.INTERNAL)
+    return found, name
+
+
+def _separate(found: _Named, reading: Reading) -> Iterator[Box]:
+    places, scores = values(*found["location"]), values(*found["score"])
+    count = len(places) // 4
+    classes = len(scores) // count if count else 0
+    if count and (len(places) != 4 * count or classes < 1):
+        raise MachineError(
+            f"{len(places)} numbers of places and {len(scores)} scores do not belong together",
+            kind=ErrorKind.PRECONDITION,
+            remedy="look at remap_output_names",
+        )
+    categories = values(*found["category"]) if "category" in found else None
+    pixels = any(abs(value) > _PIXELS for value in places)
+    width, height = reading.size if pixels else (1, 1)
+    at = reading.order
+    for index in range(count):
+        category, score = _best(scores[index * classes : (index + 1) * classes])
+        if score < reading.least:
+            continue
+        if categories is not None and index < len(categories):
+            category = int(categories[index])
+        box = places[4 * index : 4 * index + 4]
+        yield Box(box[at[0]] / width, box[at[1]] / height, box[at[2]] / width, box[at[3]] / height, score, category)
+
+
+def _best(scores: Sequence[float]) -> tuple[int, float]:
+    highest = max(range(len(scores)), key=scores.__getitem__)
+    return highest, float(scores[highest])
+
+
+def _columns(found: _Named, axis: int, least: int) -> list[array[Any]]:
+    """The attributes of all boxes, one array for each attribute; `axis` says which of the last two axes they are on."""
+    given, name = found["yolo"]
+    data = values(given, name)
+    shape = list(given.shape)[-2:]
+    if len(shape) != 2 or shape[axis] < least:
+        raise MachineError(
+            f"the tensor {name!r} of shape {list(given.shape)} holds no boxes",
+            kind=ErrorKind.PRECONDITION,
+            remedy="look at output_layout",
+        )
+    rows, across = shape
+    if axis == 0:
+        return [data[row * across : (row + 1) * across] for row in range(rows)]
+    return [data[column::across] for column in range(across)]
+
+
+def _centred(columns: Sequence[Sequence[float]], index: int, score: float, category: int, reading: Reading) -> Box:
+    x, y, width, height = (column[index] for column in columns[:4])
+    across, down = reading.size
+    return Box(
+        (x - width / 2) / across,
+        (y - height / 2) / down,
+        (x + width / 2) / across,
+        (y + height / 2) / down,
+        score,
+        category,
+    )
+
+
+def _yolov8(found: _Named, reading: Reading) -> Iterator[Box]:
+    columns = _columns(found, 0, 5)
+    classes = columns[4:]
+    for index, score in enumerate(_highest(classes)):
+        if score >= reading.least:
+            category, _ = _best([column[index] for column in classes])
+            yield _centred(columns, index, score, category, reading)
+
+
+def _yolov5(found: _Named, reading: Reading) -> Iterator[Box]:
+    columns = _columns(found, 1, 6)
+    classes = columns[5:]
+    for index, (presence, score) in enumerate(zip(columns[4], _highest(classes), strict=True)):
+        if presence * score >= reading.least:
+            category, _ = _best([column[index] for column in classes])
+            yield _centred(columns, index, presence * score, category, reading)
+
+
+def _yolov10(found: _Named, reading: Reading) -> Iterator[Box]:
+    across, down = reading.size
+    for x_min, y_min, x_max, y_max, score, category in zip(*_columns(found, 1, 6)[:6], strict=True):
+        if score >= reading.least:
+            yield Box(x_min / across, y_min / down, x_max / across, y_max / down, score, int(category))
+
+
+def _highest(columns: Sequence[Sequence[float]]) -> Iterable[float]:
+    return columns[0] if len(columns) == 1 else map(max, *columns)
+
+
+_LAYOUTS: Final[Mapping[str, Callable[[_Named, Reading], Iterator[Box]]]] = {
+    BOXES: _separate,
+    "yolov5": _yolov5,
+    "yolov8": _yolov8,
+    "yolov10": _yolov10,
+}
+LAYOUTS: Final = tuple(_LAYOUTS)
+"""Every layout by name."""

@@ -1,0 +1,75 @@
+"""Encoded images into pictures and back. Imports Pillow when first used; for workers, because it takes milliseconds."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import TYPE_CHECKING, Final
+
+from schema.errors import ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+JPEG: Final = "image/jpeg"
+PNG: Final = "image/png"
+RGBA: Final = "image/vnd.viam.rgba"
+DEPTH: Final = "image/vnd.viam.dep"
+LARGEST: Final = 64_000_000  # pixels; more is a mistake or an attack
+QUALITY: Final = 92  # of JPEG
+_RAW: Final = struct.Struct(">4sII")  # "RGBA", width, height; four bytes a pixel follow
+
+
+def decode(data: bytes, mime_type: str = "") -> Picture:
+    """The picture in RGB. INVALID if the data are no colour image, or too large a one."""
+    if mime_type == DEPTH or data.startswith(b"DEPTHMAP"):
+        raise MachineError("the image is a depth map", kind=ErrorKind.INVALID, remedy="give a colour image")
+    from PIL import Image, UnidentifiedImageError
+
+    if data.startswith(b"RGBA"):
+        return _decode_raw(data)
+    try:
+        with Image.open(io.BytesIO(data)) as found:
+            _check_size(*found.size)
+            return found.convert("RGB")
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        kind = f" ({mime_type})" if mime_type else ""
+        raise MachineError(
+            f"{len(data)} bytes{kind} are no readable image: {_first_line(error)}",
+            kind=ErrorKind.INVALID,
+            remedy=f"give {JPEG} or {PNG}",
+        ) from error
+
+
+def _decode_raw(data: bytes) -> Picture:
+    from PIL import Image
+
+    width, height = _RAW.unpack_from(data)[1:] if len(data) >= _RAW.size else (0, 0)
+    _check_size(width, height)
+    if not width or not height or len(data) - _RAW.size != 4 * width * height:
+        raise MachineError(
+            f"{len(data)} bytes of {RGBA} are not {width} x {height} pixels of 4 bytes", kind=ErrorKind.INVALID
+        )
+    return Image.frombytes("RGBA", (width, height), data[_RAW.size :]).convert("RGB")
+
+
+def _check_size(width: int, height: int) -> None:
+    if width * height > LARGEST:
+        raise MachineError(
+            f"the image has {width} x {height} pixels", kind=ErrorKind.INVALID, remedy=f"use at most {LARGEST}"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error)
+    return "the format is not known" if "cannot identify" in text else text.partition("\n")[0] or repr(error)
+
+
+def encode(picture: Picture, mime_type: str) -> tuple[bytes, str]:
+    """The picture as PNG if that is asked for, otherwise as JPEG; with the mime type that it got."""
+    buffer = io.BytesIO()
+    if mime_type == PNG:
+        picture.save(buffer, "PNG", compress_level=3)
+        return buffer.getvalue(), PNG
+    picture.save(buffer, "JPEG", quality=QUALITY)
+    return buffer.getvalue(), JPEG

@@ -1,0 +1,179 @@
+"""What the vision services have in common: cameras to look through, a worker for pictures, answers in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import trio
+
+from hal.worker import BusWorker
+from runtime.builtin.vision.found import likeliest
+from runtime.builtin.vision.pictures import DEPTH
+from runtime.components.camera import Camera, Image
+from runtime.resource import Attributes, Context, Extra, Started, Unsupported
+from runtime.services.vision import (
+    CaptureAll,
+    Classification,
+    Detection,
+    Detection3D,
+    ObjectPointClouds,
+    Vision,
+    VisionProperties,
+)
+from schema.errors import ErrorKind, MachineError
+from schema.report import did_you_mean
+
+T = TypeVar("T")
+
+
+class SeeingConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of every vision service here."""
+
+    camera_name: str = ""  # the camera it looks through when a call names none
+
+    def uses(self) -> Iterable[str]:
+        """Any camera: a call may name each of them."""
+        return (f"{Camera.API}/*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a service can be asked for."""
+
+    detects: bool = False
+    classifies: bool = False
+
+
+class Seeing(Vision):
+    """A vision service: derived classes say what they can do and look at one encoded image at a time."""
+
+    Config: ClassVar[type[Attributes]] = SeeingConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.abilities = Abilities()
+        self._worker = BusWorker(str(self.name))
+
+    async def prepare(self) -> None:
+        """Find out what can be done, before it is ready; sets `abilities`."""
+
+    async def detect(self, image: bytes, mime_type: str) -> Sequence[Detection]:
+        """Things in an image, most confident first."""
+        raise NotImplementedError
+
+    async def classify(self, image: bytes, mime_type: str) -> Sequence[Classification]:
+        """Labels of an image."""
+        raise NotImplementedError
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready when it knows what it can do."""
+        async with self._worker.opened():
+            await self.prepare()
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """Carry out what takes long where it keeps nobody waiting."""
+        return await self._worker.run(function)
+
+    def _camera(self, name: str) -> Camera:
+        wanted: str = name or self.attributes.camera_name
+        cameras = {full.short: one for full, one in self.dependencies.items() if isinstance(one, Camera)}
+        if not wanted:
+            raise MachineError(
+                f"{self.name}: no camera is named", kind=ErrorKind.INVALID, remedy="name one, or configure camera_name"
+            )
+        found = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
+        if found is None:
+            raise MachineError(
+                f"{self.name} sees through no camera {wanted!r}",
+                kind=ErrorKind.NOT_FOUND,
+                remedy=did_you_mean(wanted, cameras) or "it is not ready, or needs this service for its own images",
+            )
+        return found
+
+    async def _image(self, camera_name: str) -> Image:
+        """The first colour image that the camera gives."""
+        camera = self._camera(camera_name)
+        for image in (await camera.get_images()).images:
+            if image.mime_type != DEPTH:
+                return image
+        raise MachineError(f"{camera.name} gave no colour image", kind=ErrorKind.UNAVAILABLE)
+
+    def _can_detect(self) -> None:
+        if not self.abilities.detects:
+            raise Unsupported(f"{self.name} finds no things in images", remedy="ask for classifications")
+
+    def _can_classify(self) -> None:
+        if not self.abilities.classifies:
+            raise Unsupported(f"{self.name} does not classify images", remedy="ask for detections")
+
+    async def get_detections(
+        self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", *, extra: Extra = None
+    ) -> Sequence[Detection]:
+        """Most confident first."""
+        self._can_detect()
+        return await self.detect(image, mime_type)
+
+    async def get_detections_from_camera(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection]:
+        """Most confident first."""
+        self._can_detect()
+        image = await self._image(camera_name)
+        return await self.detect(image.image, image.mime_type)
+
+    async def get_classifications(
+        self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", n: int = 0, *, extra: Extra = None
+    ) -> Sequence[Classification]:
+        """Likeliest first."""
+        self._can_classify()
+        return likeliest(await self.classify(image, mime_type), n)
+
+    async def get_classifications_from_camera(
+        self, camera_name: str = "", n: int = 0, *, extra: Extra = None
+    ) -> Sequence[Classification]:
+        """Likeliest first."""
+        self._can_classify()
+        image = await self._image(camera_name)
+        return likeliest(await self.classify(image.image, image.mime_type), n)
+
+    async def get_object_point_clouds(
+        self, camera_name: str = "", mime_type: str = "", *, extra: Extra = None
+    ) -> ObjectPointClouds:
+        """Unsupported."""
+        raise Unsupported(f"{self.name} looks at images, not at point clouds", remedy="ask for detections")
+
+    async def get_detections_3d(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection3D]:
+        """Unsupported."""
+        raise Unsupported(f"{self.name} looks at images, which have no depth", remedy="ask for detections")
+
+    async def get_properties(self, *, extra: Extra = None) -> VisionProperties:
+        """What it can do."""
+        await trio.lowlevel.checkpoint()
+        return VisionProperties(
+            classifications_supported=self.abilities.classifies,
+            detections_supported=self.abilities.detects,
+            default_camera=self.attributes.camera_name or None,
+        )
+
+    async def capture_all_from_camera(
+        self,
+        camera_name: str = "",
+        return_image: bool = False,
+        return_classifications: bool = False,
+        return_detections: bool = False,
+        return_object_point_clouds: bool = False,
+        return_detections_3d: bool = False,
+        *,
+        extra: Extra = None,
+    ) -> CaptureAll:
+        """All of one image; what this service cannot do is left empty."""
+        image = await self._image(camera_name)
+        detections: Sequence[Detection] = ()
+        labels: Sequence[Classification] = ()
+        if return_detections and self.abilities.detects:
+            detections = await self.detect(image.image, image.mime_type)
+        if return_classifications and self.abilities.classifies:
+            labels = likeliest(await self.classify(image.image, image.mime_type), 0)
+        return CaptureAll(image if return_image else None, detections, labels)

@@ -1,0 +1,211 @@
+"""Camera `transform`: images of another camera, cropped, resized, turned, with what a vision service finds in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+import trio
+
+from hal.worker import BusWorker
+from runtime.builtin.image_file import Distortion, Intrinsics
+from runtime.builtin.vision.overlay import draw_classifications, draw_detections
+from runtime.builtin.vision.pictures import DEPTH, JPEG, PNG, decode, encode
+from runtime.builtin.vision.steps import (
+    Classifications,
+    Detections,
+    Rotate,
+    Step,
+    moved_annotations,
+    moved_lens,
+    step,
+)
+from runtime.components.camera import (
+    Annotations,
+    BoundingBox,
+    Camera,
+    CameraProperties,
+    Classification,
+    DistortionParameters,
+    Image,
+    Images,
+    IntrinsicParameters,
+    PointCloud,
+)
+from runtime.resource import Attributes, Context, Extra, Started, Unsupported
+from runtime.services.vision import Detection, Vision
+from schema.errors import ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+NOTHING: Final = Annotations()
+
+
+class Entry(msgspec.Struct, kw_only=True, frozen=True):
+    """One step of the pipeline."""
+
+    type: str  # identity, resize, crop, rotate, detections or classifications
+    attributes: Mapping[str, Any] = {}  # of the step, see there
+
+
+class TransformConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the transform camera."""
+
+    source: str  # the camera whose images are transformed
+    pipeline: tuple[Entry, ...]  # the steps, in this order
+    intrinsic_parameters: Intrinsics | None = None  # told by get_properties; as the source's, moved, if not given
+    camera_parameters: Intrinsics | None = None  # the same by its other name
+    distortion_parameters: Distortion | None = None  # told by get_properties; the source's if not given
+
+    def __post_init__(self) -> None:
+        self.steps()
+
+    def steps(self) -> tuple[Step, ...]:
+        """The pipeline; ValueError names the entry that is wrong."""
+        found = []
+        for index, entry in enumerate(self.pipeline):
+            try:
+                found.append(step(entry.type, entry.attributes))
+            except ValueError as error:
+                raise ValueError(f"pipeline.{index}: {error}") from None
+        return tuple(found)
+
+    def requires(self) -> Iterable[str]:
+        """The source and every vision service of the pipeline."""
+        yield self.source
+        for one in self.steps():
+            if isinstance(one, Detections):
+                yield one.detector_name
+            elif isinstance(one, Classifications):
+                yield one.classifier_name
+
+
+class TransformCamera(Camera):
+    """Every image of the source goes through the pipeline; what is known to be in it goes along.
+
+    Images stay PNG if they were, and are JPEG otherwise. Depth maps are not transformed: they are left out.
+    """
+
+    Config: ClassVar[type[Attributes]] = TransformConfig
+    attributes: TransformConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._source = self.dependency(Camera, self.attributes.source)
+        self._steps = self.attributes.steps()
+        self._worker = BusWorker(str(self.name))
+
+    async def run(self, *, task_status: Started) -> None:
+        """Ready at once."""
+        async with self._worker.opened():
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
+        """As the source's, transformed; its source names and time stay."""
+        taken = await self._source.get_images(filter_source_names, extra=extra)
+        pictures = [image for image in taken.images if image.mime_type != DEPTH]
+        if taken.images and not pictures:
+            raise Unsupported(f"{self._source.name} gave only depth maps, which are not transformed")
+        return Images([await self._transform(image) for image in pictures], taken.response_metadata)
+
+    async def _transform(self, image: Image) -> Image:
+        if not self._steps:
+            return image
+        picture = await self._worker.run(partial(decode, image.image, image.mime_type))
+        known = image.annotations or NOTHING
+        for one in self._steps:
+            if isinstance(one, Detections):
+                picture, known = await self._detect(one, picture, known)
+            elif isinstance(one, Classifications):
+                picture, known = await self._classify(one, picture, known)
+            else:
+                picture, known = await self._worker.run(partial(self._apply, one, picture, known))
+        data, mime_type = await self._worker.run(partial(encode, picture, PNG if image.mime_type == PNG else JPEG))
+        return Image(data, mime_type, image.source_name, None if known == NOTHING else known)
+
+    def _apply(self, one: Step, picture: Picture, known: Annotations) -> tuple[Picture, Annotations]:
+        try:
+            return one.apply(picture), moved_annotations(known, one, picture.size)
+        except ValueError as error:
+            raise MachineError(
+                f"{self.name}: {error}", kind=ErrorKind.PRECONDITION, remedy="correct the pipeline"
+            ) from error
+
+    async def _detect(self, one: Detections, picture: Picture, known: Annotations) -> tuple[Picture, Annotations]:
+        data, mime_type = await self._worker.run(partial(encode, picture, JPEG))
+        service = self.dependency(Vision, one.detector_name)
+        told = await service.get_detections(data, picture.width, picture.height, mime_type)
+        found = [each for each in told if _counts(one, each.class_name, each.confidence)]
+        found = [_in_pixels(each, picture.size) for each in found]
+        boxes = [_bounding_box(each, picture.size) for each in found]
+        drawn = await self._worker.run(partial(draw_detections, picture, found))
+        return drawn, replace(known, bboxes=(*known.bboxes, *boxes))
+
+    async def _classify(
+        self, one: Classifications, picture: Picture, known: Annotations
+    ) -> tuple[Picture, Annotations]:
+        data, mime_type = await self._worker.run(partial(encode, picture, JPEG))
+        service = self.dependency(Vision, one.classifier_name)
+        told = await service.get_classifications(data, picture.width, picture.height, mime_type, 0)
+        found = [each for each in told if _counts(one, each.class_name, each.confidence)][: one.max_classifications]
+        labels = [Classification(label=each.class_name, confidence=each.confidence) for each in found]
+        drawn = await self._worker.run(partial(draw_classifications, picture, found))
+        return drawn, replace(known, classifications=(*known.classifications, *labels))
+
+    async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:
+        """Unsupported: a pipeline is one of pictures."""
+        raise Unsupported(f"{self.name} has no point cloud", remedy=f"ask {self._source.name}")
+
+    async def get_properties(self) -> CameraProperties:
+        """Those of the source, with the lens moved as the images are; as configured where something is."""
+        told = await self._source.get_properties()
+        config = self.attributes
+        given = config.intrinsic_parameters or config.camera_parameters
+        lens = told.intrinsic_parameters and moved_lens(told.intrinsic_parameters, self._steps)
+        if given is not None:
+            lens = IntrinsicParameters(given.width_px, given.height_px, given.fx, given.fy, given.ppx, given.ppy)
+        turned = any(isinstance(one, Rotate) for one in self._steps)
+        bend = None if turned else told.distortion_parameters  # its tangential part would have to turn too
+        if (own := config.distortion_parameters) is not None:
+            bend = DistortionParameters("brown_conrady", (own.rk1, own.rk2, own.rk3, own.tp1, own.tp2))
+        mime_types = told.mime_types
+        if self._steps:
+            mime_types = tuple(dict.fromkeys(PNG if one == PNG else JPEG for one in mime_types if one != DEPTH))
+        return replace(
+            told, supports_pcd=False, intrinsic_parameters=lens, distortion_parameters=bend, mime_types=mime_types
+        )
+
+
+def _counts(one: Detections | Classifications, label: str, confidence: float) -> bool:
+    return confidence >= one.confidence_threshold and (not one.valid_labels or label in one.valid_labels)
+
+
+def _in_pixels(found: Detection, size: tuple[int, int]) -> Detection:
+    """With a box in pixels, also if the service told fractions only."""
+    if found.x_min is not None or found.x_min_normalized is None:
+        return found
+    width, height = size
+    return replace(
+        found,
+        x_min=round(found.x_min_normalized * width),
+        y_min=round((found.y_min_normalized or 0) * height),
+        x_max=round((found.x_max_normalized or 0) * width),
+        y_max=round((found.y_max_normalized or 0) * height),
+    )
+
+
+def _bounding_box(found: Detection, size: tuple[int, int]) -> BoundingBox:
+    width, height = size
+    return BoundingBox(
+        label=found.class_name,
+        x_min_normalized=(found.x_min or 0) / width,
+        y_min_normalized=(found.y_min or 0) / height,
+        x_max_normalized=(found.x_max or 0) / width,
+        y_max_normalized=(found.y_max or 0) / height,
+        confidence=found.confidence,
+    )
