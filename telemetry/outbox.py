@@ -2,8 +2,8 @@
 
 What `append` has taken survives the end of the process (it is with the kernel). What `sync` has returned survives a
 power cut (it is on the disk); only that is given to readers, so a number that was read never comes to mean another
-record. A reader may see a record again after a crash, never miss one without a Gap in its place: numbers count up by one, and
-whatever is missing between them was dropped or damaged.
+record. A reader may see a record again after a crash, never miss one without a Gap in its place: numbers count up by
+one, and whatever is missing between them was dropped or damaged.
 
 The folder holds segments named by the number of their first record, and `cursor` with the number acknowledged last.
 A segment is deleted when all of it was acknowledged, or, the oldest first, when the whole would grow beyond its bound.

@@ -126,5 +126,5 @@ def _entry(item: Record | Gap) -> Entry:
         return Entry(0, time.time(), WARN, LOGS, "", f"{words} lost before they could be uploaded", fields)
     try:
         return msgspec.json.decode(item.data, type=Entry)
-    except msgspec.MsgspecError:  # of another version
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # of another version
         return Entry(0, time.time(), ERROR, LOGS, "", "a kept log message cannot be read", {"number": item.number})

@@ -171,12 +171,14 @@ async def test_a_record_that_is_no_message_does_not_stop_the_others(
 ) -> None:
     outbox = Outbox(tmp_path, here)
     outbox.append(b"{}")
+    outbox.append(b'"\xff"')
     sink = OutboxSink(outbox)
     sink.write(entry("a"))
     async with trio.open_nursery() as nursery:
         await nursery.start(sink.run)
-        first, second = (await sink.next()).entries
+        first, second, third = (await sink.next()).entries
         nursery.cancel_scope.cancel()
     sink.close()
     assert (first.message, first.fields) == ("a kept log message cannot be read", {"number": 1})
-    assert second == entry("a")
+    assert (second.message, second.fields) == ("a kept log message cannot be read", {"number": 2})
+    assert third == entry("a")
