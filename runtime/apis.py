@@ -35,6 +35,7 @@ _CLASSES: Final = {
         "switch": "Switch",
     },
     "service": {
+        "data_manager": "DataManager",
         "discovery": "DiscoveryService",
         "generic": "GenericService",
         "mlmodel": "MLModel",

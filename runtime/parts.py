@@ -42,6 +42,13 @@ class Kind:
     path: str  # module:Class
 
 
+def _captures(document: MachineDocument, options: Options) -> bool:
+    """Whether anything is said about data capture."""
+    return any(entry.api.subtype == "data_manager" for entry in document.services) or any(
+        config.type.endswith("data_manager") for entry in document.resources for config in entry.service_configs
+    )
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     "jobs": Kind(lambda document, options: bool(document.jobs), "runtime.jobs.nodes:Jobs"),
     "ftdc": Kind(lambda document, options: options.ftdc, "runtime.ftdc.recorder:Recorder"),
@@ -51,6 +58,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
     "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
+    "capture": Kind(_captures, "runtime.data.part:Captures"),
 }
 """Asked in this order: a part may look at those before it (`machine.parts`)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.builtin import board, chips, devices, discovery, gpio, shell, vision
+from runtime.builtin import board, chips, data, devices, discovery, gpio, shell, vision
 
 _COMPONENTS: Final = {
     "arm": "FakeArm",
@@ -43,6 +43,7 @@ BUILTIN: Final[dict[tuple[str, str], str]] = {
     **board.MODELS,
     **gpio.MODELS,
     **chips.MODELS,
+    **data.MODELS,
     **devices.MODELS,
     **discovery.MODELS,
     **shell.MODELS,

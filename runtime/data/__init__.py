@@ -1,0 +1,1 @@
+"""Data capture: what resources say, written to files of the published format."""

@@ -1,0 +1,245 @@
+"""What a method returned, as messages of the published file format: one SensorData for each reading.
+
+Tabular readings are Structs with the field names of the published API, empty values included, so that a column never
+comes and goes. Binary ones are the bytes themselves, with their media type in the file's header.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from rpc.api import messages, values
+from rpc.api.client import find_method
+from rpc.api.encode import field_filler, message_fill
+from rpc.api.hints import signature_of
+from runtime.apis import base_of
+from runtime.data.frames import framed
+from runtime.data.methods import Method
+from schema.errors import ErrorKind, MachineError
+from schema.names import API
+
+EXTENSIONS: Final[Mapping[str, str]] = {
+    "image/jpeg": ".jpeg",
+    "image/png": ".png",
+    "pointcloud/pcd": ".pcd",
+    "audio/wav": ".wav",
+    "audio/mpeg": ".mp3",
+    "video/mp4": ".mp4",
+}
+"""File extension by media type; anything else is `.dat`, as tabular readings are."""
+
+DAT: Final = ".dat"
+_PCM: Final[Mapping[str, tuple[int, int]]] = {"pcm16": (1, 16), "pcm32": (1, 32), "pcm32_float": (3, 32)}
+"""WAVE format tag and bits per sample by codec (Microsoft, Multimedia Programming Interface 1.0, WAVE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One reading as it stands in a file; the media type is that of a binary one."""
+
+    data: bytes  # with its length before it
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a reading was asked for and when it came, nanoseconds since 1970 by the computer's clock."""
+
+    requested: int
+    received: int
+
+
+Encode = Callable[[Any, Times], Iterator[Record]]
+"""The readings in one result; FitError or MachineError if the driver returned what its API does not allow."""
+
+
+def encoder(api: API, method: Method) -> Encode:
+    """Encodes results of `method`; loads the messages of `api`."""
+    data = messages.load("app.datasync.v1.data_sync_pb2").SensorData
+    if method.shape == "tabular":
+        return _Tabular(api, method.python, data)
+    return {
+        "readings": _keyed("readings", data),
+        "command": _keyed("docommand_output", data),
+        "images": _images(data, only_first=False),
+        "image": _images(data, only_first=True),
+        "point_cloud": _point_cloud(data),
+        "audio": _audio(data),
+        "vision": _vision(data),
+    }[method.shape]
+
+
+def _stamped(data: Any, times: Times) -> Any:
+    message = data()
+    message.metadata.time_requested.FromNanoseconds(times.requested)
+    message.metadata.time_received.FromNanoseconds(times.received)
+    return message
+
+
+def _record(message: Any, mime_type: str = "") -> Record:
+    return Record(framed(message.SerializeToString()), mime_type)
+
+
+def _keyed(key: str, data: Any) -> Encode:
+    """A free-form mapping under one key."""
+
+    def encode(result: Mapping[str, Any], times: Times) -> Iterator[Record]:
+        message = _stamped(data, times)
+        part = message.struct.fields[key].struct_value
+        part.SetInParent()
+        values.fill_fields(part.fields, result)
+        yield _record(message)
+
+    return encode
+
+
+class _Tabular:
+    """Any other result: as the reply of its RPC, field by field."""
+
+    def __init__(self, api: API, python: str, data: Any) -> None:
+        method = find_method(api, python)
+        base = base_of(api)
+        assert base is not None
+        self._data = data
+        self._reply = method.reply_class
+        whole = method.is_whole(signature_of(getattr(base, python)).result)
+        self._fill = message_fill(method.reply) if whole else field_filler(method.reply.fields[0])
+
+    def __call__(self, result: Any, times: Times) -> Iterator[Record]:
+        reply = self._reply()
+        self._fill(reply, result)
+        message = _stamped(self._data, times)
+        values.fill_fields(message.struct.fields, plain(reply))
+        yield _record(message)
+
+
+def plain(message: Any) -> dict[str, Any]:
+    """A message as a mapping with its published field names; enums are their numbers, absent messages None."""
+    return {field.name: _plain_field(message, field) for field in message.DESCRIPTOR.fields if _counts(message, field)}
+
+
+def _counts(message: Any, field: FieldDescriptor) -> bool:
+    """Whether a field is there: one of several alternatives is only if it was set."""
+    return not field.has_presence or field.message_type is not None or message.HasField(field.name)
+
+
+def _plain_field(message: Any, field: FieldDescriptor) -> Any:
+    value = getattr(message, field.name)
+    if field.is_repeated:
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            return {str(key): _plain_value(value[key]) for key in value}
+        return [_plain_value(item) for item in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _plain_value(value)
+
+
+def _plain_value(value: Any) -> Any:
+    descriptor = getattr(value, "DESCRIPTOR", None)
+    if descriptor is None:
+        return value
+    if descriptor.full_name == "google.protobuf.Struct":
+        return values.read_struct(value)
+    if descriptor.full_name == "google.protobuf.Value":
+        return values.read_value(value)
+    if descriptor.full_name == "google.protobuf.Timestamp":
+        return value.ToJsonString()
+    return plain(value)
+
+
+def _images(data: Any, *, only_first: bool) -> Encode:
+    """A reading for each image. Its source is told as a label, as the published service does."""
+
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        for image in result.images[:1] if only_first else result.images:
+            message = _stamped(data, times)
+            message.binary = bytes(image.image)
+            annotations = message.metadata.annotations
+            if image.annotations is not None:
+                _fill_annotations(annotations, image.annotations)
+            if image.source_name:
+                annotations.classifications.add(label=image.source_name)
+            yield _record(message, image.mime_type)
+
+    return encode
+
+
+def _fill_annotations(message: Any, annotations: Any) -> None:
+    message_fill(message.DESCRIPTOR)(message, annotations)
+
+
+def _point_cloud(data: Any) -> Encode:
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        message = _stamped(data, times)
+        message.binary = bytes(result.point_cloud)
+        yield _record(message, result.mime_type or "pointcloud/pcd")
+
+    return encode
+
+
+def _vision(data: Any) -> Encode:
+    """The image that was looked at, annotated with what was seen in it."""
+
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        if result.image is None or not result.image.image:
+            raise MachineError("the vision service returned no image", kind=ErrorKind.PRECONDITION)
+        message = _stamped(data, times)
+        message.binary = bytes(result.image.image)
+        annotations = message.metadata.annotations
+        for one in result.detections or ():
+            if one.x_max_normalized is not None:
+                annotations.bboxes.add(
+                    label=one.class_name,
+                    confidence=one.confidence,
+                    x_min_normalized=one.x_min_normalized or 0.0,
+                    y_min_normalized=one.y_min_normalized or 0.0,
+                    x_max_normalized=one.x_max_normalized,
+                    y_max_normalized=one.y_max_normalized or 0.0,
+                )
+        for one in result.classifications or ():
+            annotations.classifications.add(label=one.class_name, confidence=one.confidence)
+        yield _record(message, result.image.mime_type)
+
+    return encode
+
+
+def _audio(data: Any) -> Encode:
+    """All chunks of one recording as one file; samples without a container get that of WAVE."""
+
+    def encode(chunks: Any, times: Times) -> Iterator[Record]:
+        sound = b"".join(chunk.audio.audio_data for chunk in chunks)
+        if not sound:
+            return
+        info = chunks[0].audio.audio_info
+        message = _stamped(data, times)
+        known = _PCM.get(info.codec)
+        message.binary = sound if known is None else wave_header(info, len(sound), *known) + sound
+        yield _record(message, "audio/wav" if known else f"audio/{info.codec or 'unknown'}".replace("mp3", "mpeg"))
+
+    return encode
+
+
+def wave_header(info: Any, size: int, tag: int, bits: int) -> bytes:
+    """The 44 bytes before the samples of a WAVE file."""
+    frame = info.num_channels * bits // 8
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        36 + size,
+        b"WAVE",
+        b"fmt ",
+        16,
+        tag,
+        info.num_channels,
+        info.sample_rate_hz,
+        info.sample_rate_hz * frame,
+        frame,
+        bits,
+        b"data",
+        size,
+    )

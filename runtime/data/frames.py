@@ -1,0 +1,59 @@
+"""Messages one after the other in a file: each after its length as a varint. Pure.
+
+That is how the published format delimits them (protobuf's `writeDelimitedTo`). A length of zero is damage here: no
+message of a capture file is empty, and a disk that lost power leaves zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schema.errors import ErrorKind, MachineError
+
+_LONGEST_VARINT = 10  # bytes; protobuf's encoding specification
+
+
+class Damaged(MachineError):
+    """The bytes from `offset` on are no whole message; `cut` if the file merely ends too early."""
+
+    kind = ErrorKind.INVALID
+
+    def __init__(self, offset: int, reason: str, *, cut: bool = False) -> None:
+        super().__init__(f"byte {offset}: {reason}")
+        self.offset = offset
+        self.cut = cut
+
+
+def framed(message: bytes) -> bytes:
+    """A message with its length before it."""
+    rest, head = len(message), bytearray()
+    while rest > 0x7F:
+        head.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    head.append(rest)
+    return bytes(head) + message
+
+
+def frames(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each message with the offset where it ends, in order; raises Damaged at the first that is not whole."""
+    at, view = 0, memoryview(data)
+    while at < len(data):
+        length, begin = _varint(data, at)
+        if length == 0:
+            raise Damaged(at, "an empty message")
+        if begin + length > len(data):
+            raise Damaged(at, f"{begin + length - len(data)} bytes of a message are missing", cut=True)
+        yield begin + length, bytes(view[begin : begin + length])
+        at = begin + length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index in range(_LONGEST_VARINT):
+        if at + index >= len(data):
+            raise Damaged(at, "the length of a message is cut off", cut=True)
+        byte = data[at + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    raise Damaged(at, "no length of a message")

@@ -1,0 +1,58 @@
+"""DataCaptureMetadata: what stands at the beginning of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rpc.api import messages, values
+from runtime.data.encode import DAT, EXTENSIONS
+from runtime.data.frames import framed
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is captured: the resource, as files name it, the method, and what it is called with."""
+
+    component_type: str  # rdk:component:sensor
+    component_name: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    binary: bool = False
+
+    def header(self, mime_type: str = "") -> bytes:
+        """The framed DataCaptureMetadata of a file whose readings have that media type, "" if they are tabular."""
+        sync = messages.load("app.datasync.v1.data_sync_pb2")
+        message = sync.DataCaptureMetadata(
+            component_type=self.component_type,
+            component_name=self.component_name,
+            method_name=self.method,
+            type=sync.DATA_TYPE_BINARY_SENSOR if self.binary else sync.DATA_TYPE_TABULAR_SENSOR,
+            file_extension=EXTENSIONS.get(mime_type, DAT),
+            tags=self.tags,
+            mime_type=mime_type,
+        )
+        for name, value in self.parameters.items():
+            message.method_parameters[name].Pack(_value(value))
+        return framed(message.SerializeToString(deterministic=True))
+
+
+def _value(value: Any) -> Any:
+    from google.protobuf.struct_pb2 import Value
+
+    message = Value()
+    values.fill_value(message, value)
+    return message
+
+
+def parameters_of(header: Any) -> dict[str, Any]:
+    """The parameters in a DataCaptureMetadata as plain values; what is of another kind is named by its type."""
+    from google.protobuf.struct_pb2 import Value
+
+    found: dict[str, Any] = {}
+    for name, packed in header.method_parameters.items():
+        message = Value()
+        found[name] = values.read_value(message) if packed.Unpack(message) else packed.type_url
+    return found

@@ -1,0 +1,132 @@
+"""Which methods can be captured, by the names that configurations have for them. Pure.
+
+The names are those of the published documentation (data capture, supported resources), each with our method behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from schema.errors import ConfigError
+from schema.names import API
+from schema.report import did_you_mean
+
+COMMAND_KEY: Final = "docommand_input"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One of the additional parameters: the argument that it becomes."""
+
+    argument: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method that can be captured."""
+
+    python: str
+    shape: str = "tabular"  # how a result becomes readings: a name in runtime.data.encode
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    extra: bool = True  # it takes `extra`
+
+    @property
+    def binary(self) -> bool:
+        """Whether each reading is a file of its own."""
+        return self.shape not in ("tabular", "readings", "command")
+
+    def arguments(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """Arguments of the call; ConfigError at `path` for a parameter that is missing or that nobody reads."""
+        for name in given:
+            if name not in self.parameters:
+                raise ConfigError(
+                    f"{path}.{name}",
+                    "this method has no such parameter",
+                    value=given[name],
+                    remedy=did_you_mean(name, self.parameters)
+                    or (f"it has {', '.join(self.parameters)}" if self.parameters else "it has none: remove it"),
+                )
+        for name, parameter in self.parameters.items():
+            if parameter.required and not given.get(name):
+                raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
+        return {self.parameters[name].argument: value for name, value in given.items()}
+
+
+_CAMERA: Final = Parameter("camera_name", required=True)
+_MIME: Final = {"mime_type": Parameter("mime_type")}
+_SOURCES: Final = {"filter_source_names": Parameter("filter_source_names")}
+_MOVEMENT: Final = {
+    "Position": "get_position",
+    "LinearVelocity": "get_linear_velocity",
+    "AngularVelocity": "get_angular_velocity",
+    "CompassHeading": "get_compass_heading",
+    "LinearAcceleration": "get_linear_acceleration",
+    "Orientation": "get_orientation",
+}
+_READINGS: Final = Method("get_readings", "readings")
+
+_METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
+    "rdk:component:arm": {
+        "EndPosition": Method("get_end_position"),
+        "JointPositions": Method("get_joint_positions"),
+    },
+    "rdk:component:audio_in": {
+        "GetAudio": Method(
+            "get_audio",
+            "audio",
+            {"duration_seconds": Parameter("duration_seconds"), "codec": Parameter("codec")},
+        ),
+    },
+    "rdk:component:board": {
+        "Analogs": Method(
+            "read_analog_reader", parameters={"reader_name": Parameter("analog_reader_name", required=True)}
+        ),
+        "Gpios": Method("get_gpio", parameters={"pin_name": Parameter("pin", required=True)}),
+    },
+    "rdk:component:camera": {
+        "GetImages": Method("get_images", "images", _SOURCES),
+        "ReadImage": Method("get_images", "image"),
+        "NextPointCloud": Method("get_point_cloud", "point_cloud", _MIME),
+    },
+    "rdk:component:encoder": {"TicksCount": Method("get_position")},
+    "rdk:component:gantry": {"Position": Method("get_position"), "Lengths": Method("get_lengths")},
+    "rdk:component:motor": {"Position": Method("get_position"), "IsPowered": Method("is_powered")},
+    "rdk:component:movement_sensor": {
+        **{name: Method(python) for name, python in _MOVEMENT.items()},
+        "Readings": _READINGS,
+    },
+    "rdk:component:power_sensor": {
+        "Voltage": Method("get_voltage"),
+        "Current": Method("get_current"),
+        "Power": Method("get_power"),
+        "Readings": _READINGS,
+    },
+    "rdk:component:sensor": {"Readings": _READINGS},
+    "rdk:component:servo": {"Position": Method("get_position")},
+    "rdk:service:vision": {
+        "CaptureAllFromCamera": Method("capture_all_from_camera", "vision", {"camera_name": _CAMERA}),
+    },
+}
+
+_COMMAND: Final = Method("do_command", "command", {COMMAND_KEY: Parameter("command", required=True)}, extra=False)
+
+
+def methods_of(api: API) -> Mapping[str, Method]:
+    """Every method of an API that can be captured, by its configured name."""
+    return {**_METHODS.get(str(api), {}), "DoCommand": _COMMAND}
+
+
+def find(api: API, name: str, path: str) -> Method:
+    """The method called `name`; ConfigError at `path` with near names or all there are."""
+    known = methods_of(api)
+    if name in known:
+        return known[name]
+    raise ConfigError(
+        path,
+        f"{api} has no capture method {name!r}",
+        value=name,
+        remedy=did_you_mean(name, known) or f"use one of: {', '.join(known)}",
+    )

@@ -1,0 +1,111 @@
+"""Reading capture files, also those that are being written, cut off or damaged. Blocking; needs no server."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from rpc.api import messages
+from runtime.data.frames import Damaged, frames
+from runtime.data.names import CLOSED, FAILED, OPEN
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Content:
+    """What a file holds, as far as it can be read. `header` and `readings` are DataCaptureMetadata and SensorData."""
+
+    path: Path
+    header: Any = None
+    readings: list[Any] = field(default_factory=list)
+    end: int = 0  # offset after the last whole message
+    damage: Damaged | None = None
+
+    @property
+    def cut(self) -> bool:
+        """It only ends too early, as one does that was being written when the power went."""
+        return self.damage is not None and self.damage.cut
+
+
+def read(path: Path) -> Content:
+    """Read a file up to its end or the first thing that is wrong; OSError if it cannot be read at all."""
+    return parse(path, path.read_bytes())
+
+
+def parse(path: Path, data: bytes) -> Content:
+    """As `read`, of a file's bytes."""
+    sync = messages.load("app.datasync.v1.data_sync_pb2")
+    content = Content(path)
+    try:
+        for end, message in frames(data):
+            if content.header is None:
+                content.header = _header(sync, message)
+            else:
+                content.readings.append(_reading(sync, message, content.end))
+            content.end = end
+        if content.header is None:
+            raise Damaged(0, "the file is empty", cut=True)
+    except Damaged as damage:
+        content.damage = damage
+    return content
+
+
+def _header(sync: Any, message: bytes) -> Any:
+    try:
+        header = sync.DataCaptureMetadata.FromString(message)
+    except DecodeError:
+        raise Damaged(0, "the file does not begin with DataCaptureMetadata") from None
+    if not header.method_name or not header.type:
+        raise Damaged(0, "the file does not begin with DataCaptureMetadata")
+    return header
+
+
+def _reading(sync: Any, message: bytes, offset: int) -> Any:
+    try:
+        reading = sync.SensorData.FromString(message)
+    except DecodeError:
+        raise Damaged(offset, "no SensorData") from None
+    if not reading.HasField("metadata") or reading.WhichOneof("data") is None:
+        raise Damaged(offset, "no SensorData")
+    return reading
+
+
+def capture_files(folder: Path) -> Iterator[Path]:
+    """Every capture file below a folder, open ones too, in order of its path; set-aside ones are left out."""
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == folder and FAILED in folders:
+            folders.remove(FAILED)
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((OPEN, CLOSED)):
+                yield Path(parent, name)
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a living process has the file open for writing."""
+    if path.suffix != OPEN:
+        return False
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def moment(timestamp: Any) -> datetime:
+    """A Timestamp as an aware datetime, cut to microseconds."""
+    return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)

@@ -1,0 +1,84 @@
+"""What a process that was killed has left behind: each whole reading is kept, none twice. Blocking."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.data.files import make_folder, sync_folder
+from runtime.data.names import CLOSED, FAILED, OPEN
+from runtime.data.read import Content, capture_files, parse
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What was found at a start."""
+
+    files: int = 0  # that became whole ones
+    readings: int = 0  # in them
+    cut_bytes: int = 0  # of readings that were being written
+    empty: int = 0  # files without a whole reading, removed
+    damaged: int = 0  # files with damage inside, a copy of which was set aside
+    in_use: int = 0  # files that another process is writing
+
+
+def recover(folder: Path) -> Recovered:
+    """Close every `.prog` that nobody is writing, cut after its last whole reading. OSError if the disk refuses."""
+    found = Recovered()
+    for path in list(capture_files(folder)) if folder.is_dir() else []:
+        if path.suffix == OPEN:
+            _recover_file(folder, path, found)
+    return found
+
+
+def _recover_file(folder: Path, path: Path, found: Recovered) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            found.in_use += 1
+            return
+        data = _read_all(fd)
+        content = parse(path, data)
+        if content.damage is not None and not content.cut:
+            set_aside(folder, path)
+            found.damaged += 1
+        found.cut_bytes += len(data) - content.end if content.readings else 0
+        if not content.readings:
+            path.unlink()
+            found.empty += 1
+            return
+        _close(fd, path, content)
+        found.files += 1
+        found.readings += len(content.readings)
+    finally:
+        os.close(fd)
+
+
+def _read_all(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        return file.read()
+
+
+def _close(fd: int, path: Path, content: Content) -> None:
+    os.ftruncate(fd, content.end)
+    os.fsync(fd)
+    target = path.with_suffix(CLOSED)
+    number = 1
+    while target.exists():
+        target = path.with_name(f"{path.stem}-{number}{CLOSED}")
+        number += 1
+    os.rename(path, target)
+    sync_folder(path.parent)
+
+
+def set_aside(folder: Path, path: Path) -> Path:
+    """Copy a file that cannot be read to the end below `failed`, at the same relative place; where."""
+    target = folder / FAILED / path.relative_to(folder)
+    make_folder(target.parent)
+    shutil.copy2(path, target)
+    return target

@@ -1,0 +1,133 @@
+"""The capture folder of one data manager: who writes to it, what was found in it, what had to be deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import trio
+
+from runtime.data.counters import Counters
+from runtime.data.disk import Disk
+from runtime.data.files import Clock, probe
+from runtime.data.health import Health, unusable
+from runtime.data.messages import Source
+from runtime.data.names import folder_of
+from runtime.data.recover import Recovered, recover
+from runtime.data.retention import Deleted, Limits, make_room
+from runtime.data.writer import Place, Writer
+
+LOOK_INTERVAL: Final = 30.0  # seconds between two looks at how full the disk is; reference value
+
+
+class Store:
+    """A capture folder. `report` gets the reason why it cannot be written to, and "" when it can again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        disk: Disk,
+        log: structlog.stdlib.BoundLogger,
+        *,
+        largest: int,
+        tags: tuple[str, ...] = (),
+        report: Callable[[str], None] = lambda reason: None,
+        clock: Clock = time.time_ns,
+    ) -> None:
+        self.folder = folder
+        self.disk = disk
+        self.log = log
+        self.tags = tags
+        self.clock = clock
+        self.health = Health(folder, log, report)
+        self.recovered = Recovered()
+        self.deleted_files = 0
+        self.deleted_bytes = 0
+        self.disk_used = 0.0  # 0 to 1, as last looked at
+        self._largest = largest
+        self._writers: dict[str, Writer] = {}
+        self._counters: dict[str, Counters] = {}
+        self._warned = False
+
+    async def prepare(self) -> None:
+        """Make the folder and close what a killed process has left; MachineError if it cannot be written to."""
+        try:
+            await self.disk.run(partial(probe, self.folder))
+            self.recovered = found = await self.disk.run(partial(recover, self.folder))
+        except OSError as error:
+            raise unusable(self.folder, error) from error
+        if found != Recovered():
+            self.log.warning("recovered what was being captured when machine-server ended", **asdict(found))
+
+    @contextmanager
+    def writing(self, key: str, source: Source, queue: int) -> Iterator[Writer]:
+        """A writer for one method, counted under `key`; the caller runs it, and closes it."""
+        counters = self._counters.setdefault(key, Counters())
+        folder = self.folder / folder_of(source.component_type, source.component_name, source.method)
+        place = Place(folder, source.header, source.binary, self._largest, self.clock)
+        writer = Writer(place, self.disk, self.health, self.log.bind(capture=key), queue=queue, counters=counters)
+        self._writers[key] = writer
+        try:
+            yield writer
+        finally:
+            if self._writers.get(key) is writer:
+                del self._writers[key]
+
+    async def flush(self) -> None:
+        """Return when every reading that was taken is in a closed file, or the disk has refused it."""
+        async with trio.open_nursery() as nursery:
+            for writer in self._writers.values():
+                nursery.start_soon(writer.flush)
+
+    async def keep_room(self, limits: Limits) -> None:
+        """Look after the disk until cancelled."""
+        while True:
+            try:
+                deleted = await self.disk.run(partial(make_room, self.folder, limits))
+            except OSError as error:
+                self.log.error("the disk could not be looked at", error=str(error))
+            else:
+                self._note(deleted, limits)
+            await trio.sleep(LOOK_INTERVAL)
+
+    def _note(self, deleted: Deleted, limits: Limits) -> None:
+        self.disk_used = deleted.usage.ratio
+        self.deleted_files += deleted.files
+        self.deleted_bytes += deleted.bytes
+        if deleted.files:
+            self.log.warning(
+                "deleted captured files because the disk is nearly full",
+                files=deleted.files,
+                bytes=deleted.bytes,
+                of_files=len(deleted.usage.files),
+                disk_used=round(deleted.usage.ratio, 3),
+                threshold=limits.disk,
+            )
+        if deleted.warn and not self._warned:
+            self.log.warning(
+                "the disk is nearly full, but not of captured files: none are deleted",
+                disk_used=round(deleted.usage.ratio, 3),
+                captured=round(deleted.usage.folder_ratio, 3),
+                threshold=limits.folder,
+            )
+        self._warned = deleted.warn
+
+    def status(self) -> Mapping[str, Any]:
+        """For people: what is captured, what was found, what was deleted."""
+        return {
+            "capture_dir": str(self.folder),
+            "problem": self.health.reason,
+            "methods": {
+                key: {"capturing": key in self._writers, **counters.as_mapping()}
+                for key, counters in sorted(self._counters.items())
+            },
+            "recovered": asdict(self.recovered),
+            "deleted": {"files": self.deleted_files, "bytes": self.deleted_bytes},
+            "disk_used": round(self.disk_used, 3),
+        }
