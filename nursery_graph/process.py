@@ -24,13 +24,14 @@ class ProcessFailed(Exception):
 
 
 class ProcessGroup:
-    """A process and all its descendants that have not left its process group.
+    """A process and all its descendants that have not left its process group, or with `session` its session.
 
     `process` is for its pipes. Wait for its end with `wait` here: Process.wait would release the process id, and with
     it the name by which the group is signalled.
     """
 
-    def __init__(self, command: Sequence[str], process: trio.Process) -> None:
+    def __init__(self, command: Sequence[str], process: trio.Process, *, session: bool = False) -> None:
+        self._session = session
         self.process = process
         self.command = command
         self.pid = process.pid  # of the first process, and of the group
@@ -45,25 +46,37 @@ class ProcessGroup:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the group; those that have ended or changed their user are no error."""
+        if self._session:
+            for member in self._members():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(member, number)
+            return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     async def ended(self) -> None:
         """Return when no process of the group runs."""
-        while members := _members(self.pid):
+        while members := self._members():
             await _ended(members[0])
+
+    def _members(self) -> list[int]:
+        return _members(self.pid, session=self._session)
 
 
 @asynccontextmanager
-async def process_group(command: Sequence[str], *, grace: float = GRACE, **options: Any) -> AsyncIterator[ProcessGroup]:
+async def process_group(
+    command: Sequence[str], *, grace: float = GRACE, session: bool = False, **options: Any
+) -> AsyncIterator[ProcessGroup]:
     """Start a process in a session and process group of its own; at the end of the block end the whole group.
+
+    With `session` all groups of the session end, such as the jobs of an interactive shell, each a group of its own.
 
     However the block is left, all that runs is sent SIGTERM, after `grace` seconds SIGKILL, and the block is left when
     nothing runs any more; cancellation does not hurry that. A process that leaves its group (a daemon) escapes.
     `options` are those of `trio.lowlevel.open_process`; raises OSError if the command cannot be started.
     """
     process = await trio.lowlevel.open_process(command, start_new_session=True, **options)
-    group = ProcessGroup(command, process)
+    group = ProcessGroup(command, process, session=session)
     try:
         yield group
     finally:
@@ -71,12 +84,20 @@ async def process_group(command: Sequence[str], *, grace: float = GRACE, **optio
             group.signal(signal.SIGTERM)
             with trio.move_on_after(grace):
                 await group.ended()
-            group.signal(signal.SIGKILL)
-            await group.ended()
+            await _kill(group)
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     await pipe.aclose()
             await process.wait()
+
+
+async def _kill(group: ProcessGroup) -> None:
+    while True:  # a session is signalled one by one: what one of it has started meanwhile is caught the next time
+        group.signal(signal.SIGKILL)
+        members = group._members()
+        if not members:
+            return
+        await _ended(members[0])
 
 
 async def supervise(
@@ -125,8 +146,8 @@ async def _ended(pid: int) -> None:
         os.close(descriptor)
 
 
-def _members(group: int) -> list[int]:
-    """Processes of a process group that have not ended."""
+def _members(leader: int, *, session: bool) -> list[int]:
+    """Processes of a process group, or of a session, that have not ended."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -134,8 +155,8 @@ def _members(group: int) -> list[int]:
                 status = (entry / "stat").read_bytes()
             except OSError:  # it has just ended
                 continue
-            # proc(5): pid (name) state parent group ...; the name may hold anything, also parentheses
-            state, _parent, its_group = status.rpartition(b")")[2].split(None, 3)[:3]
-            if int(its_group) == group and state not in (b"Z", b"X"):
+            # proc(5): pid (name) state parent group session ...; the name may hold anything, also parentheses
+            state, _parent, its_group, its_session = status.rpartition(b")")[2].split(None, 4)[:4]
+            if int(its_session if session else its_group) == leader and state not in (b"Z", b"X"):
                 members.append(int(entry.name))
     return members

@@ -171,10 +171,11 @@ def test_the_published_stub(tmp_path: Path) -> None:
                 await stream.end()
                 answer = b"".join([message.data async for message in stream])
             assert answer.decode() == f"4 {hashlib.sha256(b'abcd').hexdigest()}"
-            with pytest.raises(GRPCError) as refused:
-                async with stub.Tunnel.open() as stream:
-                    await stream.send_message(TunnelRequest(destination_port=22))
+            async with stub.Tunnel.open() as stream:
+                await stream.send_message(TunnelRequest(destination_port=22))
+                with pytest.raises(GRPCError) as refused:
                     await stream.recv_message()
+                await stream.cancel()
             assert refused.value.status is Status.PERMISSION_DENIED
             assert f"those are {port}" in str(refused.value.message)
         finally:

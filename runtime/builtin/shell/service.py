@@ -1,0 +1,83 @@
+"""Shell service `builtin`: what machine-server may do on its computer, its clients may do through this."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from runtime.builtin.shell import receive, send, terminal
+from runtime.builtin.shell.request import read_request
+from runtime.resource import Attributes, Extra
+from runtime.services.shell import CopyMessage, CopySource, FileData, ShellOutput, ShellService
+
+
+class ShellAttributes(Attributes, kw_only=True, frozen=True):
+    """Attributes of the shell service."""
+
+    program: str = ""  # the shell; empty: that of the environment variable SHELL, else /bin/sh
+    directory: str = ""  # where shells start and relative paths of files begin; empty: the user's home directory
+    env: dict[str, str] = msgspec.field(default_factory=dict)  # variables added to the environment of shells
+
+    def __post_init__(self) -> None:
+        for key, path in (("program", self.program), ("directory", self.directory)):
+            if path and not path.startswith(("/", "~")):
+                raise ValueError(f"{key} is {path!r}: write a path from the root, such as /home/robot, or ~/work")
+
+
+class BuiltinShell(ShellService):
+    """Off unless configured, and refused with -untrusted-env. Everything a call has started ends with the call."""
+
+    NEEDS_TRUST: ClassVar[bool] = True
+    Config: ClassVar[type[Attributes]] = ShellAttributes
+
+    @property
+    def directory(self) -> Path:
+        """Where shells start and relative paths begin."""
+        return Path(self.attributes.directory or "~").expanduser()
+
+    def shell(self, data_in: AsyncIterator[Any], *, extra: Extra = None) -> AsyncGenerator[ShellOutput, None]:
+        """A terminal with the shell, or with `command` in extra that command on pipes, without a terminal."""
+        config: ShellAttributes = self.attributes
+        request = read_request(extra)
+        program = os.path.expanduser(config.program) or os.environ.get("SHELL") or "/bin/sh"
+        directory = str(self.directory / Path(request.directory).expanduser())
+        environment = {**os.environ, "TERM": request.term, **config.env}
+        request = replace(request, directory=directory)
+        if request.command:
+            self.log.info("runs a command for a client", command=request.command)
+            return terminal.on_pipes([program, "-c", request.command], request, environment, data_in)
+        self.log.info("opens a shell for a client", program=program)
+        return terminal.on_terminal([program, "-i"], request, environment, data_in)
+
+    def copy_files_to_machine(
+        self,
+        files: AsyncIterator[FileData],
+        source_type: CopySource,
+        destination: str,
+        preserve: bool = False,
+        *,
+        extra: Extra = None,
+    ) -> AsyncGenerator[bool, None]:
+        """Each file appears under its name when it is complete, not before."""
+        where = self.directory / Path(destination).expanduser()
+        self.log.info("receives files of a client", destination=str(where))
+        return receive.files_to(where, source_type, files, preserve=preserve)
+
+    def copy_files_from_machine(
+        self,
+        paths: Sequence[str],
+        acks: AsyncIterator[bool],
+        allow_recursion: bool = False,
+        preserve: bool = False,
+        *,
+        extra: Extra = None,
+    ) -> AsyncGenerator[CopyMessage, None]:
+        """Links to files are sent as files; links to directories below a directory, devices and pipes are left out."""
+        found = [self.directory / Path(path).expanduser() for path in paths]
+        self.log.info("sends files to a client", paths=[str(path) for path in found])
+        return send.files_from(found, acks, recursive=allow_recursion, preserve=preserve, log=self.log)
