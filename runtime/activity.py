@@ -1,12 +1,22 @@
-"""What happens to resources and to the server's parts, in the log."""
+"""What happens to resources and to the server's parts, in the log: each transition, and events of activity."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
 
 import structlog
 
 from nursery_graph import State, Transition
 from runtime.machine import INTERNAL
+from telemetry.activity import tell
 from telemetry.names import RESOURCES, ROOT
+
+CONNECTIONS: Final[Mapping[str, tuple[str, str, str]]] = {
+    f"{INTERNAL}module/": ("module", "start", "stop"),
+    f"{INTERNAL}remote/": ("remote", "connect", "disconnect"),
+}
+"""Parts that come and go, by the beginning of their names: what they are, and the events of becoming ready and not."""
 
 
 def note_transition(transition: Transition) -> None:
@@ -22,3 +32,37 @@ def note_transition(transition: Transition) -> None:
         log.info(word, **facts)
     else:
         log.debug(word, **facts)
+
+
+class Activity:
+    """Tells of resources that were built, and of modules and remotes that came and went, by their transitions."""
+
+    def __init__(self) -> None:
+        self._began: dict[str, float] = {}  # when a node that is starting began to
+        self._built: set[str] = set()
+
+    def note(self, transition: Transition) -> None:
+        """One transition of the graph."""
+        name, after = transition.name, transition.after
+        if after is State.CONFIGURING:
+            self._began[name] = transition.time
+        began = self._began.pop(name, None) if after is State.READY or after is None else None
+        facts = {"duration": round(transition.time - began, 3)} if began is not None else {}
+        if name.startswith(INTERNAL):
+            self._part(transition, facts)
+        elif after is State.READY and began is not None:
+            tell("resource", "rebuild" if name in self._built else "construct", resource=name, **facts)
+            self._built.add(name)
+        elif after is None and name in self._built:
+            tell("resource", "remove", resource=name)
+            self._built.discard(name)
+
+    def _part(self, transition: Transition, facts: Mapping[str, float]) -> None:
+        for beginning, (kind, came, went) in CONNECTIONS.items():
+            if transition.name.startswith(beginning):
+                fields = {kind: transition.name.removeprefix(beginning)}
+                ready = transition.after is State.READY
+                if ready and transition.before is not State.READY:
+                    tell(kind, came, **fields, **facts)
+                elif transition.before is State.READY and not ready:
+                    tell(kind, went, **fields, reason=transition.reason)

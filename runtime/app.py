@@ -14,7 +14,7 @@ import trio
 from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
-from runtime.activity import note_transition
+from runtime.activity import Activity, note_transition
 from runtime.configuration import Configuration
 from runtime.hardware import open_hardware
 from runtime.machine import Machine, reason_of
@@ -23,7 +23,9 @@ from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
 from runtime.source import FileSource, Reading, decode_text
+from runtime.version import version
 from schema.errors import MachineError
+from telemetry.activity import tell
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
 
@@ -76,7 +78,9 @@ async def _serve(
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
     for warning in warnings:
         machine.log.warning(warning)
+    tell("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
     graph.subscribe(note_transition)
+    graph.subscribe(Activity().note)
     graph.apply([configuration.node()])
     async with trio.open_nursery() as nursery:
         await nursery.start(_signals, machine)
@@ -108,6 +112,7 @@ async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> N
 async def _stop_when_asked(machine: Machine) -> None:
     await machine.stopping.wait()
     machine.log.info("stopping", reason=machine.stop_reason)
+    tell("server", "shutdown", reason=machine.stop_reason)
     _watch_the_loop(STOP_LIMIT)
     machine.graph.stop(machine.stop_reason)
 

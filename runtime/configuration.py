@@ -27,6 +27,7 @@ from runtime.status import ConfigProblem, MachineState
 from runtime.version import version
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
+from telemetry.activity import tell
 from telemetry.log import Logs
 
 NODE: Final = f"{INTERNAL}configuration"
@@ -60,6 +61,7 @@ class Configuration:
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._applied = False  # a document is in force
+        self._began: float | None = None  # when the document that is being applied was taken
         self._resources: list[Node] = []
 
     def node(self) -> Node:
@@ -106,6 +108,7 @@ class Configuration:
     def _keep(self, reason: str) -> None:
         """The newest document cannot be used: what is in force stays."""
         self.machine.note_config(rejected=reason)
+        tell("reconfigure", "fail", reason=reason)
         self.machine.log.error("the configuration cannot be used; the one in force is kept", reason=reason)
 
     # ---- documents come into force
@@ -164,6 +167,8 @@ class Configuration:
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
+        tell("reconfigure", "start", revision=document.revision)
+        self._began = trio.current_time()
         previous = machine.document
         if self._applied:
             self._log_changes(previous, document)
@@ -178,6 +183,7 @@ class Configuration:
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")
+            tell("reconfigure", "fail", revision=document.revision, reason="a newer configuration came")
             return  # overtaken: the newer one is next
         machine.document = document
         machine.note_config(revision=document.revision, last_updated=datetime.now(UTC), pending="")
@@ -245,6 +251,10 @@ class Configuration:
             if self._settling.is_set():
                 continue
             machine.reconfiguring = False
+            if self._began is not None:
+                duration, self._began = round(trio.current_time() - self._began, 3), None
+                counts = {"ready": len(machine.hosts), "configured": len(machine.wanted)}
+                tell("reconfigure", "complete", revision=machine.config.revision, duration=duration, **counts)
             if machine.state is MachineState.INITIALIZING:
                 machine.state = MachineState.RUNNING
                 machine.running.set()

@@ -38,6 +38,7 @@ from schema.jobs import Job
 from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
+from telemetry.activity import tell
 from telemetry.ring import LogRing
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class Machine:
     async def _client_vanished(self, session: Any, resources: tuple[str, ...]) -> None:
         from runtime.stop import stop_resources
 
+        tell("session", "liveness_expired", session=session.id, resources=list(resources))
         self.log.warning("client vanished: stopping what it commanded", session=session.id, resources=list(resources))
         for name, error in (await stop_resources(self, resources)).items():
             self.log.error("could not be stopped", resource=name, error=str(error))

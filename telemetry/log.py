@@ -201,6 +201,8 @@ def _content(record: logging.LogRecord) -> tuple[str, dict[str, Any], str]:
     if isinstance(record.msg, dict):
         fields = {key: value for key, value in record.msg.items() if not key.startswith("_")}
         message = str(fields.pop("event", ""))
+        if "event_" in fields:  # a field of that name, which is the message's own otherwise
+            fields["event"] = fields.pop("event_")
         error = fields.pop("exc_info", None) or error
         fields.pop("stack_info", None)
     else:

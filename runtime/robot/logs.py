@@ -36,7 +36,7 @@ def forward(entries: Iterable[LogEntry], *, sender: str = "", machine: Machine |
     now = datetime.now(UTC)
     for entry in entries:
         fields: dict[str, Any] = {
-            f"field_{key}" if key in _RESERVED or key.startswith("_") else key: value
+            f"field_{key}" if key.rstrip("_") in _RESERVED or key.startswith("_") else key: value
             for one in entry.fields
             for key, value in _pairs(one)
         }
