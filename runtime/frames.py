@@ -1,12 +1,12 @@
 """The frame system: where every part stands relative to its parent, and poses from one frame to another.
 
-Pure. Only frames that do not move are known here; asking through one that does (an arm, a gantry) is refused instead of
-answered wrongly. Lengths in mm, angles in degrees.
+Pure. Where a frame that moves (an arm, a gantry) stands now is told by whoever asks the component; without that a
+question that leads through it is refused instead of answered wrongly. Lengths in mm, angles in degrees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,13 +21,17 @@ ORIGIN_SUFFIX: Final = "_origin"  # of the frame in which a part is mounted, whe
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One frame: `pose` of it in `parent`; `moves` if the part's own frame follows its joints."""
+    """One frame: `pose` of it in `parent`; `moves` if the part's own frame follows the joints of `resource`.
+
+    Such a part has two frames: where it is mounted is called like it with `_origin` behind.
+    """
 
     name: str
     parent: str = WORLD
     pose: Pose = field(default_factory=Pose)
     geometry: Geometry | None = None
     moves: bool = False
+    resource: str = ""  # full name of the component; empty for a frame without one
 
 
 MOVING: Final = frozenset({"arm", "gantry", "gripper"})
@@ -37,29 +41,36 @@ MOVING: Final = frozenset({"arm", "gantry", "gripper"})
 def of_document(document: MachineDocument) -> Frames:
     """The frames that the components of a machine are configured with."""
     return Frames(
-        Part(
-            name=entry.frame.id or entry.name.name,
-            parent=entry.frame.parent or WORLD,
-            pose=entry.frame.pose,
-            geometry=entry.frame.geometry,
-            moves=entry.api.subtype in MOVING,
-        )
-        for entry in document.components
-        if entry.frame is not None
+        (
+            Part(
+                name=entry.frame.id or entry.name.name,
+                parent=entry.frame.parent or WORLD,
+                pose=entry.frame.pose,
+                geometry=entry.frame.geometry,
+                moves=entry.api.subtype in MOVING,
+                resource=str(entry.name),
+            )
+            for entry in document.components
+            if entry.frame is not None
+        ),
+        remotes=[remote.name for remote in document.remotes],
+        unplaced=[entry.name.name for entry in document.components if entry.frame is None],
     )
 
 
 class Frames:
-    """A tree of frames under `world`."""
+    """A tree of frames under `world`; `remotes` and `unplaced` are names that errors explain."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[Part], *, remotes: Collection[str] = (), unplaced: Collection[str] = ()) -> None:
         self._parts: dict[str, Part] = {}
         for part in parts:
             self._parts.setdefault(part.name, part)
+        self._remotes = remotes
+        self._unplaced = unplaced
 
     def with_parts(self, parts: Iterable[Part]) -> Frames:
         """These frames and more; a new part replaces one of the same name."""
-        return Frames([*parts, *self._parts.values()])
+        return Frames([*parts, *self._parts.values()], remotes=self._remotes, unplaced=self._unplaced)
 
     def ordered(self) -> list[Part]:
         """Parts whose chain of parents reaches `world`, parents first; the others are left out."""
@@ -80,39 +91,68 @@ class Frames:
             reaches(name, frozenset())
         return order
 
-    def transform(self, source: PoseInFrame, destination: str) -> PoseInFrame:
-        """`source` as seen from the frame `destination`.
+    def moving(self, *names: str) -> list[Part]:
+        """The parts whose joints must be known to see these frames from `world`; errors as `transform`."""
+        found = {
+            part.name: part
+            for name in names
+            for part, mounted in self._way(name or WORLD)
+            if part.moves and not mounted
+        }
+        return list(found.values())
+
+    def transform(self, source: PoseInFrame, destination: str, moved: Mapping[str, Pose] | None = None) -> PoseInFrame:
+        """`source` as seen from the frame `destination`; `moved` has poses of moving parts in their `_origin` frames.
 
         Raises MachineError: NOT_FOUND for a frame that is not there or not connected to `world`, UNSUPPORTED for one
-        that moves.
+        that moves and is not in `moved`, and for those of remotes.
         """
-        to_world = compose(self._in_world(source.reference_frame or WORLD), source.pose)
-        return PoseInFrame(destination, compose(invert(self._in_world(destination)), to_world))
+        to_world = compose(self._in_world(source.reference_frame or WORLD, moved or {}), source.pose)
+        return PoseInFrame(destination, compose(invert(self._in_world(destination, moved or {})), to_world))
 
-    def _in_world(self, name: str) -> Pose:
+    def _in_world(self, name: str, moved: Mapping[str, Pose]) -> Pose:
         pose = Pose()
+        for part, mounted in self._way(name):
+            if part.moves and not mounted:
+                if part.name not in moved:
+                    raise MachineError(
+                        f"frame {part.name!r} moves with its joints, whose positions are not known",
+                        kind=ErrorKind.UNSUPPORTED,
+                        remedy=f"use {part.name}{ORIGIN_SUFFIX} for the place where it is mounted",
+                    )
+                pose = compose(moved[part.name], pose)
+            pose = compose(part.pose, pose)
+        return pose
+
+    def _way(self, name: str) -> list[tuple[Part, bool]]:
+        """The parts from a frame up to `world`, each with whether it is only its mount that counts."""
+        way: list[tuple[Part, bool]] = []
         seen: set[str] = set()
         while name != WORLD:
             if name in seen:
                 raise MachineError(f"the parents of frame {name!r} form a circle", kind=ErrorKind.PRECONDITION)
             seen.add(name)
-            part = self._parts.get(name)
+            part, mounted = self._parts.get(name), False
             if part is None and name.endswith(ORIGIN_SUFFIX):
-                part = self._parts.get(name.removesuffix(ORIGIN_SUFFIX))
-            elif part is not None and part.moves:
-                raise MachineError(
-                    f"frame {name!r} moves with its joints, which are not followed yet",
-                    kind=ErrorKind.UNSUPPORTED,
-                    remedy=f"use {name}{ORIGIN_SUFFIX} for the place where it is mounted",
-                )
+                part, mounted = self._parts.get(name.removesuffix(ORIGIN_SUFFIX)), True
             if part is None:
-                raise MachineError(f"there is no frame {name!r}", kind=ErrorKind.NOT_FOUND, remedy=self._known())
-            pose = compose(part.pose, pose)
+                raise self._unknown(name)
+            way.append((part, mounted))
             name = part.parent
-        return pose
+        return way
 
-    def _known(self) -> str:
-        return f"known frames: {', '.join([WORLD, *sorted(self._parts)])}"
+    def _unknown(self, name: str) -> MachineError:
+        owner = next((one for one in self._remotes if name.startswith(f"{one}:") or name == f"{one}_{WORLD}"), None)
+        if owner is not None:
+            return MachineError(
+                f"frame {name!r} is one of the remote {owner!r}, whose frames are not part of this machine's",
+                kind=ErrorKind.UNSUPPORTED,
+                remedy=f"ask {owner} itself",
+            )
+        remedy = f"known frames: {', '.join([WORLD, *sorted(self._parts)])}"
+        if name in self._unplaced:
+            remedy = f"give {name} a frame in the configuration; {remedy}"
+        return MachineError(f"there is no frame {name!r}", kind=ErrorKind.NOT_FOUND, remedy=remedy)
 
 
 def compose(outer: Pose, inner: Pose) -> Pose:

@@ -9,27 +9,24 @@ from typing import Any
 
 from rpc.api.table import APIS
 from rpc.api.target import CallInfo
-from runtime import frames
 from runtime.dispatch import owner_of
 from runtime.machine import INTERNAL, Machine
 from runtime.operations import Operation
 from runtime.remotes.names import MACHINES_KEY
-from runtime.resource import Unsupported
 from runtime.robot import messages as m
+from runtime.robot.frames import FrameRpcs
 from runtime.robot.logs import forward
 from runtime.status import MachineState
 from runtime.stop import stop_all
 from runtime.version import API_VERSION, PLATFORM, version
 from schema.errors import ErrorKind, MachineError
-from schema.frames import WORLD
-from schema.geometry import PoseInFrame
 from schema.names import API, INTERNAL_NAMESPACE
 
 SERVICE = "viam.robot.v1.RobotService"
 REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
 
 
-class RobotService:
+class RobotService(FrameRpcs):
     """Methods are the RPCs; nothing here waits for a reconfiguration."""
 
     def __init__(self, machine: Machine, call: CallInfo, operation: Operation) -> None:
@@ -175,48 +172,6 @@ class RobotService:
             for one in self._machine.sessions.status()
         ]
 
-    # ---- frames
-
-    async def frame_system_config(
-        self, supplemental_transforms: Sequence[m.Transform] = ()
-    ) -> list[m.FrameSystemConfig]:
-        """Every part that is connected to `world`, parents first."""
-        return [
-            m.FrameSystemConfig(
-                m.Transform(part.name, PoseInFrame(part.parent, part.pose), part.geometry),
-            )
-            for part in self._frames(supplemental_transforms).ordered()
-        ]
-
-    async def get_pose(
-        self,
-        component_name: str,
-        destination_frame: str = "",
-        supplemental_transforms: Sequence[m.Transform] = (),
-        *,
-        extra: Any = None,
-    ) -> PoseInFrame:
-        """Where a component is, seen from a frame (default `world`)."""
-        known = self._frames(supplemental_transforms)
-        return known.transform(PoseInFrame(component_name), destination_frame or WORLD)
-
-    async def transform_pose(
-        self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
-    ) -> PoseInFrame:
-        """A pose seen from another frame."""
-        return self._frames(supplemental_transforms).transform(source, destination)
-
-    def _frames(self, supplemental: Sequence[m.Transform]) -> frames.Frames:
-        return frames.of_document(self._machine.document).with_parts(
-            frames.Part(
-                one.reference_frame,
-                one.pose_in_observer_frame.reference_frame or WORLD,
-                one.pose_in_observer_frame.pose,
-                one.physical_object,
-            )
-            for one in supplemental
-        )
-
     # ---- the rest
 
     async def log(self, logs: Sequence[m.LogEntry]) -> None:
@@ -236,10 +191,6 @@ class RobotService:
                 self._machine.graph.restart(link.node, "a client asked for it")
                 return
         raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
-
-    async def transform_pcd(self, point_cloud_pcd: bytes, source: str, destination: str) -> bytes:
-        """Refused."""
-        raise Unsupported("point clouds are not transformed yet")
 
 
 def _name(full: str) -> m.Name:
