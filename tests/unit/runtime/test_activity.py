@@ -1,4 +1,4 @@
-"""Events of activity: what a person reads who wants to know what the machine did, in which order and how long it took."""
+"""Events of activity: what the machine did, in which order and how long it took."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -12,9 +13,10 @@ from typing import TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from runtime.cached import ASIDE, Cached, load, path_of, save
+from telemetry import log
+from telemetry.log import Logs
 
 T = TypeVar("T")
 
@@ -24,6 +26,15 @@ DOCUMENT = b'{"components": [ {"name": "left",  "attributes": {"ratio": 1.10, "n
 async def here(function: Callable[[], T]) -> T:
     """In place of a worker."""
     return function()
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[Logs]:
+    before = logging.getLogger().level
+    pipeline = log.configure()
+    yield pipeline
+    pipeline.close()
+    logging.getLogger().setLevel(before)
 
 
 @pytest.fixture
@@ -128,25 +139,23 @@ async def test_what_was_cut_short_before_is_no_hindrance(path: Path) -> None:
         (b'{"saved": "2026-01-01T00:00:00Z", "sha256": "00", "document": {}}', "changed or damaged"),
     ],
 )
-async def test_what_cannot_be_used_is_set_aside_and_told(path: Path, content: bytes, reason: str) -> None:
+async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path, content: bytes, reason: str) -> None:
     put(path, content)
-    with capture_logs() as logs:
-        assert load(path) is None
-    (entry,) = logs
+    assert load(path) is None
+    (entry,) = logs.ring.entries()
     aside = path.with_name(path.name + ASIDE)
-    assert (entry["log_level"], entry["path"]) == ("warning", str(aside))
-    assert reason in entry["reason"]
+    assert (entry.level_name, entry.logger, entry.fields["path"]) == ("WARN", "rdk.config", str(aside))
+    assert reason in entry.fields["reason"]
     assert read(aside) == content
     assert load(path) is None  # and quietly now
     await save(path, DOCUMENT, here)
     assert load(path) is not None
 
 
-def test_one_that_may_not_be_read_is_told_and_left(path: Path) -> None:
+def test_one_that_may_not_be_read_is_told_and_left(logs: Logs, path: Path) -> None:
     path.mkdir(parents=True)
-    with capture_logs() as logs:
-        assert load(path) is None
-    assert logs[0]["reason"] == "Is a directory"
+    assert load(path) is None
+    assert logs.ring.entries()[0].fields["reason"] == "Is a directory"
     assert path.is_dir()
 
 
@@ -160,6 +169,5 @@ def test_no_damage_is_believed(tmp_path_factory: pytest.TempPathFactory, data: s
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
-    with capture_logs():
-        found: Cached | None = load(path)
+    found: Cached | None = load(path)
     assert found is None or bytes(found.document) == DOCUMENT
