@@ -53,7 +53,7 @@ class Module:
     ) -> None:
         more: dict[str, Any] = {} if jitter is None else {"jitter": jitter}
         self.graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=on_overdue, **more)
-        self.parent = Parent(name, sink, self.graph.stop, dial)
+        self.parent = Parent(name, sink, self.stop, dial)
         self.resources = Resources(
             self.graph,
             offers,
@@ -72,8 +72,13 @@ class Module:
             return nullcontext(self._service)
         return self.resources.find(f"{request.api}/{request.name}").use()
 
+    def stop(self, reason: str) -> None:
+        """Stop everything in order and let `run` return; resources that are being built are given up at once."""
+        self.resources.give_up(reason)
+        self.graph.stop(reason)
+
     async def run(self, listeners: Iterable[trio.SocketListener] = ()) -> None:
-        """Live until cancelled, `graph.stop`, or the machine has ended; then stop everything in order."""
+        """Live until cancelled, `stop`, or the machine has ended; then stop everything in order."""
         nodes = [Node(PARENT, self.parent.run, restart=Restart(kind="permanent", intensity=1_000_000))]
         if opened := list(listeners):
             nodes.append(Node(RPC, partial(self._serve, opened), requires={PARENT}))

@@ -98,7 +98,7 @@ async def _stop_on_signals(module: Module, *, task_status: trio.TaskStatus[None]
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         async for number in signals:
-            module.graph.stop(f"got {signal.Signals(number).name}")
+            module.stop(f"got {signal.Signals(number).name}")
 
 
 def levels(level: str, entries: Sequence[ResourceEntry]) -> MachineDocument:

@@ -134,6 +134,11 @@ class Resources:
         state = status.state.value if status is not None and status.state is not State.READY else "stopping"
         raise MachineError(f"{full} is {state}{reason}", kind=ErrorKind.UNAVAILABLE)
 
+    def give_up(self, reason: str) -> None:
+        """The module stops: nobody needs to wait for what is not ready yet."""
+        for full, held in self._held.items():
+            held.end(MachineError(f"{full} was not ready yet: {reason}", kind=ErrorKind.UNAVAILABLE))
+
     def apply(self) -> None:
         """Let the graph want what is asked for."""
         borrowed = {name for held in self._held.values() for name in held.borrowed}

@@ -11,6 +11,7 @@ import click
 
 from runtime.operator.connection import Connection, run
 from runtime.operator.hal import hal
+from runtime.operator.module import module
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -220,6 +221,7 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
 
 
 main.add_command(hal)
+main.add_command(module)
 
 if __name__ == "__main__":
     main()

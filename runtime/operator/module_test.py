@@ -1,0 +1,130 @@
+"""`machine module test`: what is wrong with a module, found before others find it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from runtime.module.meta import Meta, check_offers
+from runtime.module.pack import read_folder
+from runtime.operator import facts, tables
+from runtime.operator.connection import ROBOT
+from runtime.operator.module_run import document_of, server
+
+READY_LIMIT: Final = 60.0  # seconds until every resource must have been tried; less than a module's start may take
+PATIENCE: Final = 3.0  # seconds that something may be unhealthy before that counts
+SETTLE: Final = 0.1  # seconds between two looks: the published API has no stream of states
+NO_TESTS: Final = 5  # pytest's exit code if it has found none
+_SHOWN: Final = 20  # lines of the machine's log that are shown if something is wrong
+
+
+@dataclass
+class Verdict:
+    """What was looked at, and what is wrong."""
+
+    looked: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    resources: list[facts.Resource] = field(default_factory=list)
+    log: str = ""
+
+
+def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bool, as_json: bool) -> int:
+    """Test the module in `folder`; 1 if something is wrong. MachineError if it cannot even be begun."""
+    meta, warnings = read_folder(folder)
+    verdict = Verdict(looked=["meta.json"])
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if own_tests and any(folder.glob("**/test_*.py")):
+        _run_pytest(folder, verdict, quiet=as_json)
+    trio.run(_try, folder, meta, config, hardware, verdict)
+    _show(verdict, as_json=as_json)
+    return int(bool(verdict.problems))
+
+
+def _run_pytest(folder: Path, verdict: Verdict, *, quiet: bool) -> None:
+    verdict.looked.append("its own tests")
+    output = subprocess.DEVNULL if quiet else None
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=folder, stdout=output, stderr=output, check=False)
+    if done.returncode not in (0, NO_TESTS):
+        verdict.problems.append(f"its own tests fail: pytest exited with {done.returncode}")
+
+
+async def _try(folder: Path, meta: Meta, config: Path | None, hardware: str, verdict: Verdict) -> None:
+    """Start it on a machine, and look at what it offers and what becomes of the resources."""
+    verdict.looked.append(f"a start on a machine with the hardware {hardware}")
+    document = document_of(folder, meta, config, port=0, hardware=hardware)
+    with tempfile.TemporaryFile() as log:
+        async with server(document, hardware, output=log, environment=os.environ) as running:
+            with trio.move_on_after(READY_LIMIT) as limit:
+                if await running.wait("\n"):
+                    async with Channel(running.address) as channel:
+                        await _look(ApiClient(channel), meta, verdict)
+                else:
+                    verdict.problems.append("machine-server did not start")
+        if limit.cancelled_caught:
+            verdict.problems.append(f"not everything was tried within {READY_LIMIT:g} s")
+        log.seek(0)
+        verdict.log = log.read().decode(errors="replace")
+
+
+async def _look(client: ApiClient, meta: Meta, verdict: Verdict) -> None:
+    """Return when everything is ready, the module has failed, or something was not ready for too long."""
+    tried: float | None = None  # since when each resource is ready or unhealthy
+    while True:
+        status = await client.call(ROBOT, "", "get_machine_status")
+        verdict.resources = list(facts.machine_of(status).resources)
+        module = next(one for one in status["modules"] if one["module_name"] == meta.name)
+        state = str(module["state"]).lower().removeprefix("state_")
+        states = {one.state for one in verdict.resources} | {state}
+        if states == {"ready"}:
+            break
+        if state == "unhealthy":
+            verdict.problems.append(f"the module fails: {module['error']}")
+            return
+        if not states <= {"ready", "unhealthy"}:
+            tried = None
+        elif tried is None:
+            tried = trio.current_time()
+        elif trio.current_time() - tried > PATIENCE:
+            break
+        await trio.sleep(SETTLE)
+    models = await client.call(ROBOT, "", "get_models_from_modules")
+    offers = [(one["api"], one["model"]) for one in models if one["module_name"] == meta.name]
+    verdict.problems += [f"meta.json: {error}" for error in check_offers(meta, offers)]
+    verdict.problems += [
+        f"{one.full} is {one.state}{f': {one.reason}' if one.reason else ''}"
+        for one in verdict.resources
+        if one.state != "ready"
+    ]
+
+
+def _show(verdict: Verdict, *, as_json: bool) -> None:
+    if as_json:
+        states: list[dict[str, Any]] = [
+            {"name": one.full, "state": one.state, "reason": one.reason} for one in verdict.resources
+        ]
+        click.echo(json.dumps({"looked": verdict.looked, "problems": verdict.problems, "resources": states}, indent=2))
+        return
+    rows = [(one.full, one.state, one.reason) for one in verdict.resources]
+    for line in tables.table(("RESOURCE", "STATE", "REASON"), rows) if rows else ():
+        click.echo(line)
+    if verdict.problems and verdict.log:
+        click.echo("\nthe machine said last:")
+        for line in [each for each in verdict.log.splitlines() if "\tINFO\t" not in each][-_SHOWN:]:
+            click.echo(f"  {line}")
+    click.echo()
+    for problem in verdict.problems:
+        click.echo(f"wrong: {problem}")
+    outcome = f"{len(verdict.problems)} wrong" if verdict.problems else "nothing is wrong"
+    click.echo(f"looked at {', '.join(verdict.looked)}: {outcome}")
