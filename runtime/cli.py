@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -28,8 +28,8 @@ def _switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Fu
         is_flag=False,
         flag_value="true",
         default=default,
-        metavar="[=true|false]",
-        help=f"{help_text}{'  [default: true]' if default else ''}",
+        metavar="BOOLEAN",
+        help=f"{help_text}{' [default: true]' if default else ''}",
     )
 
 
@@ -39,20 +39,57 @@ def _value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Func
 
 _PATH: Final = click.Path(path_type=Path)
 
-NOT_BUILT: Final = {
-    "ftdc": "full-time data capture is not built yet: none is kept",
-    "webrtc": "WebRTC is not built yet: clients connect directly",
+NOT_BUILT: Final[Mapping[str, str]] = {
     "disable_mdns": "multicast DNS is not built yet: the machine is not announced anyway",
-    "output_telemetry": "metrics and spans are not built yet: none are printed",
-    "shareddir": "there are no static web assets outside the program: the folder is not read",
-    "webprofile": "the profiler in the HTTP server is not built yet: use -cpuprofile",
 }
 """What an option is answered with whose feature does not exist yet: one line, when it is given."""
 
 
+class Command(click.Command):
+    """Options of one dash with long names: a mistyped one is told which was meant, and help has a line for each."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As in click, but an unknown option is not taken apart into letters."""
+        kinds = {name: param for param in self.get_params(ctx) for name in param.opts}
+        rest = iter(args)
+        for text in rest:
+            name, equals, _ = text.partition("=")
+            if text == "--":
+                break
+            if not text.startswith("-") or text == "-":
+                continue
+            if name not in kinds:
+                raise click.NoSuchOption(name, possibilities=_near(name, kinds), ctx=ctx)
+            if not equals and not _may_be_bare(kinds[name]):
+                next(rest, None)
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line for each option."""
+        rows = []
+        for param in self.get_params(ctx):
+            assert isinstance(param, click.Option)
+            value = "" if _may_be_bare(param) else f" {param.metavar}"
+            rows.append((f"{param.opts[0]}{value}", param.help or ""))
+        with formatter.section("Options"):
+            formatter.write_dl(rows, col_max=max(len(name) for name, _ in rows))
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    import difflib
+
+    words = {option.lstrip("-") for option in known}
+    return [f"-{word}" for word in difflib.get_close_matches(name.lstrip("-").lower(), words, n=1, cutoff=0.6)]
+
+
+def _may_be_bare(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and (param.is_flag or param.metavar == "BOOLEAN")
+
+
 @click.command(
     "machine-server",
-    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 110},
+    cls=Command,
+    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118},
     epilog=(
         "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
         "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."
@@ -63,31 +100,32 @@ NOT_BUILT: Final = {
 @_value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
 @_switch("no-tls", "Serve without TLS even if the configuration names a certificate.")
 @_switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
-@_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration with its values, secrets included.")
+@_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
 @_switch("version", "Print the version and exit.")
-@_value("dump-resources", _PATH, "FILE", "Write every built-in model with its attributes as JSON to FILE and exit.")
+@_value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
 @_value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
-@_switch("network-check", "Run only the network checks and exit (not built yet).")
+@_switch("network-check", "Run only the network checks and exit.")
 @_switch("disable-mdns", "Do not announce the machine by multicast DNS.")
-@_switch("ftdc", "Keep full-time diagnostic data.", default=True)
-@_switch("output-telemetry", "Print metrics and spans.")
-@_value("shareddir", _PATH, "DIRECTORY", "Accepted for compatibility; there are no static assets outside the program.")
+@_switch("ftdc", "Keep full-time diagnostic data: all statistics, each second.", default=True)
+@_switch("output-telemetry", "Print metrics every 10 s, and spans; also to tracing.otlpendpoint.")
+@_value("shareddir", _PATH, "DIRECTORY", "Take static files of the pages from DIRECTORY where it has them.")
 @_switch("untrusted-env", "Refuse processes and shell access.")
-@_switch("webprofile", "Include a profiler in the HTTP server.")
+@_switch("webprofile", "Serve profiles, tasks and the graph under /debug/, for this computer only.")
 @click.option(
     "-hardware",
     "--hardware",
     envvar="MACHINE_HARDWARE",
     default="linux",
     metavar="FAMILY",
-    help="What drivers run on: linux, gpiozero, sim, or module:function of a simulated bench.  [default: linux]",
+    help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@_switch("webrtc", "Prefer WebRTC to direct connections.", default=True)
+@_switch("webrtc", "Force WebRTC; not built yet: -webrtc is refused, and connections are direct.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
     """Run one machine: its components, services and the server that offers them.
 
-    Options take one dash or two; values follow after a space or '='.
+    Options take one dash or two; values follow after a space or '='. Those without a value here are switches: bare,
+    =true or =false.
     """
     if options["version"]:
         from runtime.version import version
@@ -103,7 +141,11 @@ def command(context: click.Context, /, **options: Any) -> None:
             _fail(f"{options['dump_resources']} cannot be written: {error.strerror}", EXIT_FAILED)
         return
     if options["network_check"]:
-        _fail("-network-check is not built yet", EXIT_USAGE)
+        from runtime.netcheck.command import main_check
+
+        sys.exit(main_check(options["config"]))
+    if options["webrtc"]:
+        _fail("-webrtc is not built yet: leave it out, or give -webrtc=false; clients connect directly", EXIT_USAGE)
     if options["config"] is None:
         _fail("-config is missing: name the machine's configuration file, such as -config machine.json", EXIT_USAGE)
     given = [name for name in NOT_BUILT if options[name] and _given(context, name)]
@@ -122,6 +164,7 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
         web_profile=options["webprofile"],
         output_telemetry=options["output_telemetry"],
         ftdc=options["ftdc"],
+        shared_dir=_folder("-shareddir", options["shareddir"]),
         mdns=not options["disable_mdns"],
         hardware=options["hardware"],
         ready_fd=_ready_fd(),
@@ -156,6 +199,13 @@ def _main() -> Callable[[Options, Sequence[str]], int]:
         if hidden:
             del modules["rich"]
     return main
+
+
+def _folder(option: str, path: Path | None) -> Path | None:
+    """The path as it was given; ends the program unless it is a folder that can be read."""
+    if path is not None and not (path.is_dir() and os.access(path, os.R_OK | os.X_OK)):
+        _fail(f"{option} {path}: is not a folder that this user can read", EXIT_FAILED)
+    return path
 
 
 def _given(context: click.Context, name: str) -> bool:

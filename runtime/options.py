@@ -26,6 +26,7 @@ class Options:
     web_profile: bool = False
     output_telemetry: bool = False
     ftdc: bool = False  # the command line's default is true: a machine in a test keeps no files
+    shared_dir: Path | None = None  # static files of the pages that take the place of the program's own
     mdns: bool = False  # likewise: not -disable-mdns
     hardware: str = "linux"  # family of hardware, see runtime.hardware
     ready_fd: int | None = None  # descriptor told when the RPC port is open: MACHINE_READY_FD

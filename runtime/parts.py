@@ -56,6 +56,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         lambda document, options: options.output_telemetry or document.tracing.enabled,
         "runtime.metrics.output:Telemetry",
     ),
+    "network-check": Kind(
+        lambda document, options: document.cloud is not None, "runtime.netcheck.background:NetworkChecks"
+    ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
     "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
     "capture": Kind(_captures, "runtime.data.part:Captures"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from nursery_graph import State, Transition
+from nursery_graph import Snapshot, State, Transition
 
 if TYPE_CHECKING:
     from rpc.api.target import CallInfo
@@ -28,10 +28,12 @@ class Tracer:
         self._collect: Callable[[Span], None] = _nowhere
         self._doing: dict[str, tuple[str, float]] = {}
 
-    def start(self, collect: Callable[[Span], None]) -> None:
-        """Make spans from now on."""
+    def start(self, collect: Callable[[Span], None], snapshot: Snapshot | None = None) -> None:
+        """Make spans from now on; what `snapshot` shows to be starting or stopping is followed too."""
         self._collect = collect
         self.enabled = True
+        nodes = snapshot.nodes.values() if snapshot is not None else ()
+        self._doing = {node.name: (_DOING[node.state], node.since) for node in nodes if node.state in _DOING}
 
     def stop(self) -> None:
         """Make none any more; those of calls that still run are dropped."""

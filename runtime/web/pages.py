@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -39,12 +40,18 @@ def app(machine: Machine) -> Starlette:
     """The application that shows `machine`, to be wrapped in `rpc.guard.Guard` with the paths in PUBLIC."""
     from runtime.web.machine import MachineSource
 
-    return build(MachineSource(machine))
+    async def debug(request: Request) -> Response:
+        """`GET /debug/...`: profiles and the like."""
+        from runtime.web.debug import answer
+
+        return await answer(machine, request)
+
+    return build(MachineSource(machine), shared=machine.options.shared_dir, debug=debug)
 
 
-def build(source: Source) -> Starlette:
-    """The application that shows one machine. Has no lifespan."""
-    pages = Pages(source)
+def build(source: Source, *, shared: Path | None = None, debug: Endpoint | None = None) -> Starlette:
+    """The application that shows one machine; `shared` has static files of its own. Has no lifespan."""
+    pages = Pages(source, shared)
     controls = Controls(source, pages.forgery, pages.show_resource)
     answered = pages.answered
     return Starlette(
@@ -61,6 +68,7 @@ def build(source: Source) -> Starlette:
             Route("/resources/{name:path}/image", answered(pages.image)),
             Route("/resources/{name:path}.json", answered(pages.resource_json)),
             Route("/resources/{name:path}", answered(pages.resource)),
+            *([Route("/debug/{what:path}", answered(debug))] if debug is not None else []),
             WebSocketRoute("/live", Live(source, pages.renderer).serve),
         ],
         middleware=[Middleware(Protect)],
@@ -71,9 +79,9 @@ def build(source: Source) -> Starlette:
 class Pages:
     """The endpoints that show something."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, shared: Path | None = None) -> None:
         self._source = source
-        self._assets = Assets()
+        self._assets = Assets(shared)
         self.renderer = Renderer(self._assets)
         self.forgery = Forgery()
 

@@ -19,6 +19,8 @@ TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
 }
 
 _HERE: Final = Path(__file__).parent
@@ -27,9 +29,13 @@ _HERE: Final = Path(__file__).parent
 class Assets:
     """The static files, read once; each is addressed with a digest of its content and may be cached for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Path | None = None) -> None:
+        folders = [_HERE / "static", *([shared] if shared is not None else [])]  # the last one that has a file wins
         self._files = {
-            path.name: path.read_bytes() for path in sorted((_HERE / "static").iterdir()) if path.suffix in TYPES
+            path.name: path.read_bytes()
+            for folder in folders
+            for path in sorted(folder.iterdir())
+            if path.suffix in TYPES and path.is_file()
         }
         self._digests = {name: hashlib.blake2s(data, digest_size=6).hexdigest() for name, data in self._files.items()}
 

@@ -49,7 +49,7 @@ def test_help_names_every_option_and_exit_code(option: str) -> None:
         ([], EXIT_USAGE, "-config is missing"),
         (["-de"], EXIT_USAGE, "No such option"),
         (["-ftdc=maybe"], EXIT_USAGE, "boolean"),
-        (["-network-check"], EXIT_USAGE, "not built yet"),
+        (["-webrtc"], EXIT_USAGE, "not built yet"),
         (["-config", "/nowhere/machine.json"], EXIT_FAILED, "does not exist"),
     ],
 )
@@ -178,12 +178,6 @@ trio.run(main)
                 while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
             assert "client vanished" in running.log()
-
-
-async def test_options_whose_feature_is_not_built_say_so_once(tmp_path: Path) -> None:
-    async with server(tmp_path, {}, "-webrtc", "-ftdc", "-disable-mdns=true") as running:
-        for option in ("-webrtc", "-ftdc", "-disable-mdns"):
-            assert running.log().count(f"{option}: ") == 1
 
 
 STUCK = """
