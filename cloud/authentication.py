@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cloud.author import KEY, PART
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store, inserted
-from rpc.auth import Authenticator
+from rpc.auth import Authenticator, Credential
 from rpc.tokens import Signer
 
 _SETTING: Final = "signing key"
@@ -23,13 +23,8 @@ class CloudAuthenticator(Authenticator):
 
     def __init__(self, signer: Signer, store: Store, events: Events, names: tuple[str, ...] = ("localhost",)) -> None:
         super().__init__(signer, audience=names)
-        self._signer_given = signer
         self._store = store
         self._events = events
-
-    def fingerprint(self, subject: str, key: str) -> str:
-        """The keyed digest under which a key is kept."""
-        return self._signer_given.fingerprint(KEY, subject, key)
 
     @property
     def enabled(self) -> bool:
@@ -47,17 +42,16 @@ class CloudAuthenticator(Authenticator):
 
     async def load(self) -> None:
         """Take what the database knows now."""
-        self.replace(await self._store.read(self._known))
+        self.configure(await self._store.read(_credentials))
 
-    def _known(self, sql: Sql) -> dict[tuple[str, str], frozenset[str]]:
-        found = {
-            (KEY, row["id"]): frozenset({row["fingerprint"]}) for row in sql.rows("SELECT id, fingerprint FROM keys")
-        }
-        for row in sql.rows("SELECT part_id, secret FROM part_secrets"):
-            digest = self._signer_given.fingerprint(PART, row["part_id"], row["secret"])
-            where = (PART, row["part_id"])
-            found[where] = found.get(where, frozenset()) | {digest}
-        return found
+
+def _credentials(sql: Sql) -> list[Credential]:
+    keys = sql.rows("SELECT id, digest FROM keys")
+    secrets = sql.rows("SELECT part_id, secret FROM part_secrets")
+    return [
+        *(Credential(KEY, row["id"], row["digest"]) for row in keys),
+        *(Credential(PART, row["part_id"], row["secret"]) for row in secrets),
+    ]
 
 
 async def open_signer(store: Store) -> Signer:

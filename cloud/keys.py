@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -11,14 +11,12 @@ from cloud.names import checked_name, new_id, new_secret
 from cloud.store.sql import Sql, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
+from rpc.auth import digest_of
 from schema.errors import ErrorKind, MachineError
 
 Kind = Literal["organization", "location", "robot"]
 KINDS: Final[tuple[Kind, ...]] = ("organization", "location", "robot")
 ROLES: Final = ("operator", "owner")  # in rising order
-
-Fingerprint = Callable[[str, str], str]
-"""The keyed digest of a key, given its id and the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,7 @@ class KeyRecord:
     grants: tuple[Grant, ...]
 
 
-def create_key(
-    sql: Sql, owner: str, name: str, grants: Iterable[Grant], fingerprint: Fingerprint, now: datetime
-) -> tuple[str, str]:
+def create_key(sql: Sql, owner: str, name: str, grants: Iterable[Grant], now: datetime) -> tuple[str, str]:
     """A new key of an organization: its id, and the key, which can never be read again."""
     granted = list(dict.fromkeys(grants))
     if not granted:
@@ -51,7 +47,7 @@ def create_key(
     subject, key = new_id(), new_secret()
     name = checked_name(name, "a key") if name.strip() else f"key {subject[:8]}"
     row = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
-    inserted(sql, "keys", {**row, "fingerprint": fingerprint(subject, key)})
+    inserted(sql, "keys", {**row, "digest": digest_of(key)})
     for grant in granted:
         add_grant(sql, subject, grant)
     sql.notify("key", subject)
@@ -136,10 +132,10 @@ def rename_key(sql: Sql, subject: str, name: str) -> None:
     sql.run("UPDATE keys SET name = ? WHERE id = ?", checked_name(name, "a key"), subject)
 
 
-def rotate_key(sql: Sql, subject: str, fingerprint: Fingerprint) -> str:
+def rotate_key(sql: Sql, subject: str) -> str:
     """A new key under the same id; the old one and its tokens are void at once."""
     new = new_secret()
-    if not sql.run("UPDATE keys SET fingerprint = ? WHERE id = ?", fingerprint(subject, new), subject):
+    if not sql.run("UPDATE keys SET digest = ? WHERE id = ?", digest_of(new), subject):
         raise missing("key", subject)
     sql.notify("key", subject)
     return new

@@ -7,7 +7,9 @@ key voids its tokens at the next call, without a list of them; calls that run go
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ from schema.errors import ConfigError, MachineError
 if TYPE_CHECKING:
     from rpc.tokens import Claims, Signer
 
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 API_KEY: Final = "api-key"
 TYPES: Final = (API_KEY, "robot-location-secret", "robot-secret")
@@ -35,7 +38,10 @@ _FINGERPRINT: Final = "key"  # in the claims' rpc_auth_md
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One way to prove to be `entity`: the id of an API key, a host name or a part id."""
+    """One way to prove to be `entity`: the id of an API key, a host name or a part id.
+
+    `payload` is the secret or, so that it need not be written anywhere, its `digest_of`.
+    """
 
     type: str
     entity: str
@@ -74,14 +80,11 @@ class Authenticator:
             if not item.entity or not item.payload:
                 raise ValueError(f"a credential of type {item.type} has no entity or no payload")
             where = (item.type, item.entity)
-            table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, item.payload)}
-        self.replace(table)
-
-    def replace(self, fingerprints: Mapping[tuple[str, str], frozenset[str]]) -> None:
-        """As `configure`, with the digests that the signer makes of type, entity and payload, by type and entity."""
-        if fingerprints and not self._dummy:
+            digest = item.payload if _DIGEST.fullmatch(item.payload) else digest_of(item.payload)
+            table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, digest)}
+        if table and not self._dummy:
             self._dummy = self._signer.fingerprint(secrets.token_hex(16))
-        self._fingerprints = dict(fingerprints)
+        self._fingerprints = table
         self._cache.clear()
 
     @property
@@ -105,7 +108,7 @@ class Authenticator:
         if wait := self._attempts.wait(group, now):
             text = f"too many failed attempts from this address; try again in {wait:.0f} seconds"
             raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
-        shown = self._fingerprint(type, entity, payload)
+        shown = self._fingerprint(type, entity, digest_of(payload))  # of a digest too: to know one is no proof
         known = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
         if not _contains(known, shown):
             self._attempts.failed(group, now)
@@ -176,11 +179,16 @@ class Authenticator:
         known = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
         return claims.rpc_auth_md.get(_FINGERPRINT) in known
 
-    def _fingerprint(self, type: str, entity: str, payload: str) -> str:  # noqa: A002
-        return self._signer.fingerprint(type, entity, payload)
+    def _fingerprint(self, type: str, entity: str, digest: str) -> str:  # noqa: A002
+        return self._signer.fingerprint(type, entity, digest)
 
     def __repr__(self) -> str:
         return f"Authenticator({len(self._fingerprints)} credentials)"
+
+
+def digest_of(payload: str) -> str:
+    """What a secret may be kept as. Keys are long and random: nobody finds one by trying, so no salt is needed."""
+    return f"sha256:{hashlib.sha256(payload.encode()).hexdigest()}"
 
 
 def bearer(authorization: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from cloud.access import Of, Place, Role, require
 from cloud.authentication import CloudAuthenticator
 from cloud.author import Author
-from cloud.keys import Fingerprint
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
@@ -29,11 +28,6 @@ class Cloud:
     events: Events
     authenticator: CloudAuthenticator
     clock: Clock = now
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The digest under which keys are kept."""
-        return self.authenticator.fingerprint
 
 
 @dataclass(frozen=True, slots=True)

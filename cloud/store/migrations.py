@@ -67,7 +67,7 @@ STEPS: Final = (
         id TEXT PRIMARY KEY,
         organization_id TEXT NOT NULL REFERENCES organizations (id),
         name TEXT NOT NULL,
-        fingerprint TEXT NOT NULL,  -- keyed digest; the key itself is kept nowhere
+        digest TEXT NOT NULL,  -- rpc.auth.digest_of; the key itself is kept nowhere
         created INTEGER NOT NULL
     );
     CREATE INDEX keys_organization ON keys (organization_id);

@@ -91,6 +91,8 @@ SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(
             Entry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
             Entry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
             Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
+            Entry("viam.app.v1.AppService", "app.v1.app_pb2"),
+            Entry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
             Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
             Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -55,3 +57,6 @@ async def open_sdk(address: str) -> AsyncIterator[Sdk]:
                 loop.call_soon_threadsafe(loop.stop)
     finally:
         loop.close()
+        with warnings.catch_warnings():  # the SDK leaves channels of attempts that it gave up
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

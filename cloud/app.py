@@ -1,0 +1,160 @@
+"""Composition of machine-cloud: what lives, in which order it comes up and goes down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+import trio
+
+from cloud import logs
+from cloud.authentication import CloudAuthenticator, open_signer
+from cloud.first import FirstKey, first_start
+from cloud.options import EXIT_FAILED, EXIT_OK, Options
+from cloud.services.base import Cloud
+from cloud.store.events import Events
+from cloud.store.sqlite import SqliteStore
+from cloud.target import CloudRouter
+from cloud.times import now
+from nursery_graph import Graph, Node, Restart, State
+from rpc.call import ServerCore
+from rpc.listeners import names_of, open_listeners
+from rpc.port import serve
+from schema.errors import MachineError
+
+STOP_LIMIT: Final = 30.0  # seconds for the whole orderly stop
+HOUSEKEEPING: Final = 3600.0  # seconds between two looks for what has expired
+FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
+
+
+class App:
+    """One machine-cloud. `addresses` are those of its port while it listens."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.events = Events()
+        self.graph = Graph(shutdown_timeout=STOP_LIMIT)
+        self.addresses: tuple[str, ...] = ()
+        self.first: FirstKey | None = None
+        self.failure = ""  # why it could not start
+        self.log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud")
+
+    def nodes(self) -> list[Node]:
+        """Everything that lives, each with what it needs."""
+        return [
+            Node("database", self._database, restart=FOREVER),
+            Node("keys", self._keys, requires={"database"}, restart=FOREVER),
+            Node("port", self._port, requires={"keys"}, restart=FOREVER),
+            Node("housekeeping", self._housekeeping, requires={"database"}, restart=FOREVER),
+        ]
+
+    async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[SqliteStore]) -> None:
+        self.options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with SqliteStore(self.options.database, self.events).opened() as store:
+            os.chmod(self.options.database, 0o600)
+            made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
+            self.first = made or self.first
+            task_status.started(store)
+            await trio.sleep_forever()
+
+    async def _keys(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
+        store: SqliteStore = deps["database"]
+        authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(authenticator.run)
+            task_status.started(Cloud(store, self.events, authenticator))
+
+    async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
+        cloud: Cloud = deps["keys"]
+        listeners = await open_listeners(self.options.address)
+        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize)
+        addresses = tuple(names_of(listeners))
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(partial(serve, listeners, core, app=None, tls=self._tls()))
+                self.addresses = addresses
+                self.log.info("listening on", addresses=list(addresses))
+                task_status.started(addresses)
+        finally:
+            self.addresses = ()
+
+    def _tls(self) -> Any:
+        if self.options.tls_cert is None or self.options.tls_key is None:
+            return None
+        from rpc.tls import ServerTls
+
+        return ServerTls(self.options.tls_cert, self.options.tls_key)
+
+    async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        store: SqliteStore = deps["database"]
+        task_status.started()
+        while True:
+            expired = await store.write(lambda sql: logs.expire(sql, now()))
+            if expired:
+                self.log.info("log entries expired", entries=expired)
+            await trio.sleep(HOUSEKEEPING)
+
+
+async def run(app: App) -> int:
+    """Live until told to stop; the exit code."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_signals, app)
+        nursery.start_soon(_announce, app)
+        app.graph.apply(app.nodes())
+        await app.graph.run()
+        nursery.cancel_scope.cancel()
+    if app.failure:
+        sys.stderr.write(f"machine-cloud: {app.failure}\n")
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+async def _signals(app: App, *, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            app.graph.stop(f"received {signal.Signals(number).name}")
+
+
+async def _announce(app: App) -> None:
+    """Say what to do first, tell a parent that waits, and end the process if the port cannot be opened at all."""
+    async for snapshot in app.graph.changes():
+        if snapshot.nodes["port"].state is State.READY:
+            break
+        for node in snapshot.nodes.values():
+            if node.state is State.UNHEALTHY:
+                app.failure = node.reason
+                app.graph.stop("it could not start")
+                return
+    if app.first is not None:
+        say_first(app.first, app.addresses)
+    if app.options.ready_fd is not None:
+        os.write(app.options.ready_fd, "".join(f"{address}\n" for address in app.addresses).encode())
+        os.close(app.options.ready_fd)
+
+
+def say_first(first: FirstKey, addresses: tuple[str, ...]) -> None:
+    """Print the owner's key: the only time that it can be read."""
+    sys.stdout.write(
+        f"A new cloud was made. Keep this key, it is shown only once:\n"
+        f"  organization  {first.organization}\n"
+        f"  location      {first.location}\n"
+        f"  key id        {first.id}\n"
+        f"  key           {first.key}\n"
+        f"  address       {addresses[0] if addresses else ''}\n"
+    )
+    sys.stdout.flush()
+
+
+def main(options: Options) -> int:
+    """Run one cloud until it is told to stop; the exit code."""
+    try:
+        return trio.run(run, App(options))
+    except MachineError as error:
+        sys.stderr.write(f"machine-cloud: {error}\n")
+        return EXIT_FAILED

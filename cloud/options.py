@@ -1,0 +1,29 @@
+"""What the command line of machine-cloud decides, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+DEFAULT_ADDRESS: Final = "localhost:8090"
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1  # could not start, or failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One start of machine-cloud."""
+
+    data: Path  # folder of everything that it keeps
+    address: str = DEFAULT_ADDRESS
+    organization: str = "Home"  # name of the one that the first start makes
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
+    debug: bool = False
+
+    @property
+    def database(self) -> Path:
+        """The database's file."""
+        return self.data / "cloud.db"

@@ -1,0 +1,123 @@
+"""Configurations on the wire: saving, single properties, history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from cloud import configurations, machines
+from cloud.author import KEY, PART, Author
+from cloud.paths import changed
+from cloud.services import messages as m
+from cloud.services.base import Service
+from cloud.services.machines import historical, part_message
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+PAGE: Final = 100
+MAX_PAGE: Final = 1000
+_AUTHORS: Final = {KEY: m.AuthenticationType.API_KEY, PART: m.AuthenticationType.ROBOT_PART_SECRET}
+
+
+class Configurations(Service):
+    """What makes machines run what they run."""
+
+    async def update_robot_part(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        name: str = "",
+        robot_config: Mapping[str, Any] | None = None,
+        last_known_update: datetime | None = None,
+        robot_config_json: str | None = None,
+    ) -> m.RobotPart:
+        """Save a configuration, or rename the part, or both. The text wins over the structure, which cannot hold all.
+
+        With `last_known_update`, FAILED_PRECONDITION if somebody saved later.
+        """
+        document = _document(robot_config_json) if robot_config_json is not None else robot_config
+
+        def work(sql: Sql) -> m.RobotPart:
+            if name and name != machines.part(sql, id).name:
+                machines.rename_part(sql, id, name)
+            if document is not None:
+                configurations.save(sql, id, document, self.author, self.now(), last_known_update)
+            return part_message(self, sql, machines.part(sql, id))
+
+        return await self.write(work)
+
+    async def set_config_property(
+        self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
+    ) -> list[m.ConfigPropertyChangeResult]:
+        """Change single values, all of them in one save. If one cannot be made, none is, and each says why."""
+
+        def work(sql: Sql) -> list[m.ConfigPropertyChangeResult]:
+            document: Any = configurations.current(sql, robot_part_id)[1]
+            results = []
+            for change in property_changes:
+                try:
+                    document = changed(document, change.path, change.value)
+                    results.append(m.ConfigPropertyChangeResult(change.path, change.value, success=True))
+                except MachineError as error:
+                    results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
+            if all(one.success for one in results):
+                configurations.save(sql, robot_part_id, document, self.author, self.now())
+                return results
+            text = "not made, because another change of the same call is wrong"
+            return [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or text) for one in results]
+
+        return await self.write(work)
+
+    async def get_robot_part_history(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        page_token: str | None = None,
+        page_limit: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> m.GetRobotPartHistoryResponse:
+        """Every save, the newest first, each with the configuration that it replaced."""
+        before = _revision(page_token) if page_token else None
+        limit = max(1, min(page_limit or PAGE, MAX_PAGE))
+
+        def work(sql: Sql) -> m.GetRobotPartHistoryResponse:
+            part = machines.part(sql, id)
+            found = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
+            entries = [
+                m.RobotPartHistoryEntry(
+                    part=id,
+                    robot=part.machine_id,
+                    when=one.saved,
+                    old=historical(part, one.before, one.saved),
+                    edited_by=_editor(one.author),
+                )
+                for one in found
+                if one.before is not None
+            ]
+            more = len(found) == limit and found[-1].number > 2  # the first revision replaced nothing
+            return m.GetRobotPartHistoryResponse(entries, str(found[-1].number) if more else "")
+
+        return await self.read(work)
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(text or "{}")
+    except ValueError as error:
+        raise MachineError(
+            f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"
+        ) from None
+    if not isinstance(document, dict):
+        raise MachineError("the configuration is no JSON object", kind=ErrorKind.INVALID, remedy="write {...}")
+    return document
+
+
+def _revision(token: str) -> int:
+    if not (token.isascii() and token.isdigit()):
+        raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
+    return int(token)
+
+
+def _editor(author: Author) -> m.AuthenticatorInfo:
+    return m.AuthenticatorInfo(_AUTHORS.get(author.type, m.AuthenticationType.UNSPECIFIED), author.name)

@@ -1,0 +1,209 @@
+"""API keys and roles on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from cloud import keys
+from cloud.access import Of, Role, place_of, role_at
+from cloud.keys import Grant, Kind
+from cloud.services import messages as m
+from cloud.services.base import Service
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+OF: Final = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
+
+PERMISSIONS: Final = {
+    "read": Role.OPERATOR,
+    "control": Role.OPERATOR,
+    "write": Role.OWNER,
+    "configure": Role.OWNER,
+    "delete": Role.OWNER,
+    "admin": Role.OWNER,
+}
+"""The role that a permission needs, by the word at the end of its name: `control_robot` or `robot_control`."""
+
+
+class Keys(Service):
+    """Who may do what."""
+
+    async def create_key(self, authorizations: Sequence[m.Authorization], name: str = "") -> m.NewKey:
+        """A new key with roles that the caller could give; shown this once."""
+
+        def work(sql: Sql) -> tuple[str, str]:
+            grants = [_grant(one) for one in authorizations]
+            owners = {self.require(sql, Role.OWNER, OF[one.kind], one.subject).organization for one in grants}
+            if len(owners) > 1:
+                raise MachineError("a key belongs to one organization", kind=ErrorKind.INVALID)
+            return keys.create_key(sql, *owners, name, grants, self.now())
+
+        return await self._made(await self.write(work) if authorizations else _nothing())
+
+    async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
+        """A new key with the roles of another one."""
+
+        def work(sql: Sql) -> tuple[str, str]:
+            found = keys.key(sql, id)
+            name = f"{found.name} (copy)"
+            return keys.create_key(sql, found.organization_id, name, found.grants, self.now())
+
+        return await self._made(await self.write(work))
+
+    async def _made(self, made: tuple[str, str]) -> m.NewKey:
+        await self.cloud.authenticator.load()
+        return m.NewKey(*made)
+
+    async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
+        """All keys of an organization."""
+        return await self.read(lambda sql: [_key(one) for one in keys.keys(sql, org_id)])
+
+    async def get_robot_api_keys(self, robot_id: str) -> list[m.APIKeyWithAuthorizations]:
+        """The keys with a role at this very machine."""
+        return await self.read(lambda sql: [_key(one) for one in keys.keys_at(sql, "robot", robot_id)])
+
+    async def rename_key(self, id: str, name: str) -> m.RenamedKey:  # noqa: A002 - field of the wire
+        """Give it another name."""
+
+        def work(sql: Sql) -> m.RenamedKey:
+            keys.rename_key(sql, id, name)
+            return m.RenamedKey(id, keys.key(sql, id).name)
+
+        return await self.write(work)
+
+    async def rotate_key(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
+        """Another key under the same id; the old one is void from now on."""
+        key = await self.write(lambda sql: keys.rotate_key(sql, id))
+        return await self._made((id, key))
+
+    async def delete_key(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Void it from now on."""
+        await self.write(lambda sql: keys.delete_key(sql, id))
+        await self.cloud.authenticator.load()
+
+    # ---- roles
+
+    async def add_role(self, authorization: m.Authorization) -> None:
+        """Give a key one more role."""
+
+        def work(sql: Sql) -> None:
+            grant = self._given(sql, authorization)
+            keys.add_grant(sql, authorization.identity_id, grant)
+
+        await self.write(work)
+
+    async def remove_role(self, authorization: m.Authorization) -> None:
+        """Take a role from a key."""
+
+        def work(sql: Sql) -> None:
+            grant = self._given(sql, authorization)
+            keys.remove_grant(sql, authorization.identity_id, grant)
+
+        await self.write(work)
+
+    async def change_role(self, old_authorization: m.Authorization, new_authorization: m.Authorization) -> None:
+        """Give a key another role instead of one."""
+
+        def work(sql: Sql) -> None:
+            old, new = self._given(sql, old_authorization), self._given(sql, new_authorization)
+            if old_authorization.identity_id != new_authorization.identity_id:
+                raise MachineError("both must be of one key", kind=ErrorKind.INVALID)
+            if old not in keys.grants_of(sql, new_authorization.identity_id):
+                raise MachineError("the key has no such role", kind=ErrorKind.NOT_FOUND)
+            keys.add_grant(sql, new_authorization.identity_id, new)
+            if (old.kind, old.subject) != (new.kind, new.subject):
+                keys.remove_grant(sql, new_authorization.identity_id, old)
+
+        await self.write(work)
+
+    def _given(self, sql: Sql, authorization: m.Authorization) -> Grant:
+        """The grant of a request, if the caller may give it to that key."""
+        grant = _grant(authorization)
+        place = self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+        if place_of(sql, Of.KEY, authorization.identity_id).organization != place.organization:
+            raise MachineError(f"there is no key {authorization.identity_id[:80]!r}", kind=ErrorKind.NOT_FOUND)
+        return grant
+
+    async def list_authorizations(
+        self, organization_id: str, resource_ids: Sequence[str] = ()
+    ) -> list[m.Authorization]:
+        """All roles of all keys, or those at some resources."""
+
+        def work(sql: Sql) -> list[m.Authorization]:
+            return [
+                m.Authorization(
+                    authorization_type="role",
+                    authorization_id=f"{grant.kind}_{grant.role}",
+                    resource_type=grant.kind,
+                    resource_id=grant.subject,
+                    identity_id=key.id,
+                    organization_id=organization_id,
+                    identity_type="api-key",
+                )
+                for key in keys.keys(sql, organization_id)
+                for grant in key.grants
+                if not resource_ids or grant.subject in resource_ids
+            ]
+
+        return await self.read(work)
+
+    async def check_permissions(self, permissions: Sequence[m.AuthorizedPermissions]) -> list[m.AuthorizedPermissions]:
+        """Which of the permissions that it asks for the caller has; unknown words are nobody's."""
+
+        def work(sql: Sql) -> list[m.AuthorizedPermissions]:
+            found = []
+            for asked in permissions:
+                try:
+                    role = role_at(sql, self.author, place_of(sql, _of(asked.resource_type), asked.resource_id))
+                except MachineError:
+                    role = Role.NOBODY
+                has = [one for one in asked.permissions if role >= _needed(one)]
+                if has:
+                    found.append(m.AuthorizedPermissions(asked.resource_type, asked.resource_id, has))
+            return found
+
+        return await self.read(work)
+
+
+def _needed(permission: str) -> int:
+    words = permission.lower().split("_")
+    return next((PERMISSIONS[word] for word in (words[-1], words[0]) if word in PERMISSIONS), Role.OWNER + 1)
+
+
+def _of(kind: str) -> Of:
+    if kind not in OF:
+        raise MachineError(
+            f"{kind!r} is no type of resource", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(OF)}"
+        )
+    return OF[kind]
+
+
+def _grant(authorization: m.Authorization) -> Grant:
+    """What an authorization of the wire gives: `organization_owner` at an organization's id."""
+    kind, _, role = authorization.authorization_id.rpartition("_")
+    kind = kind or authorization.resource_type
+    if authorization.resource_type and authorization.resource_type != kind:
+        raise MachineError(
+            f"{authorization.authorization_id!r} is no role at a {authorization.resource_type}", kind=ErrorKind.INVALID
+        )
+    _of(kind)
+    if role not in keys.ROLES:
+        raise MachineError(
+            f"{role!r} is no role", kind=ErrorKind.INVALID, remedy=f"use {kind}_{' or '.join(keys.ROLES)}"
+        )
+    return Grant(role, cast("Kind", kind), authorization.resource_id)
+
+
+def _nothing() -> tuple[str, str]:
+    raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
+
+
+def _key(one: keys.KeyRecord) -> m.APIKeyWithAuthorizations:
+    return m.APIKeyWithAuthorizations(
+        m.APIKey(one.id, "", one.name, one.created),
+        [
+            m.AuthorizationDetails("role", f"{grant.kind}_{grant.role}", grant.kind, grant.subject, one.organization_id)
+            for grant in one.grants
+        ],
+    )

@@ -1,0 +1,242 @@
+"""Machines and parts on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from cloud import configurations, machines, tenants
+from cloud.access import Of, Role, best, place_of, role_at, visible
+from cloud.online import Presence, presence, silent_for
+from cloud.services import messages as m
+from cloud.services.base import Service
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+STATES: Final = {
+    Presence.NEVER: m.OnlineState.AWAITING_SETUP,
+    Presence.ONLINE: m.OnlineState.ONLINE,
+    Presence.OFFLINE: m.OnlineState.OFFLINE,
+}
+DEFAULT_PORT: Final = 8080  # of machine-server
+
+
+class Machines(Service):
+    """Machines, their parts, and the fleet view."""
+
+    # ---- machines
+
+    async def list_robots(self, location_id: str) -> list[m.Robot]:
+        """The machines of a location."""
+        return await self.read(lambda sql: [self._robot(one) for one in machines.machines(sql, location_id)])
+
+    async def list_robots_for_locations(self, location_ids: Sequence[str]) -> list[m.Robot]:
+        """The machines of several locations; NOT_FOUND if one of them is not the caller's."""
+
+        def work(sql: Sql) -> list[m.Robot]:
+            for place in location_ids:
+                self.require(sql, Role.OPERATOR, Of.LOCATION, place)
+            return [self._robot(one) for place in location_ids for one in machines.machines(sql, place)]
+
+        return await self.read(work)
+
+    async def list_robots_for_org(self, org_id: str) -> list[m.Robot]:
+        """All machines of an organization."""
+        return await self.read(
+            lambda sql: [
+                self._robot(one) for place in tenants.locations(sql, org_id) for one in machines.machines(sql, place.id)
+            ]
+        )
+
+    async def get_robot(self, id: str) -> m.Robot:  # noqa: A002 - field of the wire
+        """One machine."""
+        return await self.read(lambda sql: self._robot(machines.machine(sql, id)))
+
+    async def new_robot(self, name: str, location: str) -> str:
+        """A new machine with its main part; its id."""
+        made = await self.write(lambda sql: machines.create_machine(sql, location, name, self.now()))
+        await self.cloud.authenticator.load()
+        return made
+
+    async def update_robot(self, id: str, name: str = "", location: str = "") -> m.Robot:  # noqa: A002 - field of the wire
+        """Rename it, or move it to another location of the organization."""
+
+        def work(sql: Sql) -> m.Robot:
+            if location:
+                self.require(sql, Role.OWNER, Of.LOCATION, location)
+            machines.update_machine(sql, id, name, location)
+            return self._robot(machines.machine(sql, id))
+
+        return await self.write(work)
+
+    async def delete_robot(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Delete it with its parts."""
+        await self.write(lambda sql: machines.delete_machine(sql, id))
+        await self.cloud.authenticator.load()
+
+    def _robot(self, one: machines.MachineRecord) -> m.Robot:
+        now = self.now()
+        return m.Robot(
+            id=one.id,
+            name=one.name,
+            location=one.location_id,
+            last_access=one.seen,
+            created_on=one.created,
+            online_state=STATES[presence(one.seen, now)],
+            seconds_since_online=silent_for(one.seen, now),
+        )
+
+    # ---- parts
+
+    async def get_robot_parts(self, robot_id: str) -> list[m.RobotPart]:
+        """The parts of a machine, the main one first."""
+        return await self.read(lambda sql: [part_message(self, sql, one) for one in machines.parts(sql, robot_id)])
+
+    async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
+        """One part with its configuration, also as text."""
+
+        def work(sql: Sql) -> m.GetRobotPartResponse:
+            found = part_message(self, sql, machines.part(sql, id))
+            return m.GetRobotPartResponse(found, found.robot_config_json or "{}")
+
+        return await self.read(work)
+
+    async def new_robot_part(self, robot_id: str, part_name: str) -> str:
+        """A further part of a machine; its id."""
+        made = await self.write(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
+        await self.cloud.authenticator.load()
+        return made
+
+    async def delete_robot_part(self, part_id: str) -> None:
+        """Delete a part that is not the main one."""
+        await self.write(lambda sql: machines.delete_part(sql, part_id))
+        await self.cloud.authenticator.load()
+
+    async def mark_part_as_main(self, part_id: str) -> None:
+        """Make it the part that `connect_to_machine` reaches."""
+        await self.write(lambda sql: machines.mark_main(sql, part_id))
+
+    async def mark_part_for_restart(self, part_id: str) -> None:
+        """Have its machine-server restart when it asks next."""
+        await self.write(lambda sql: machines.mark_restart(sql, part_id, wanted=True))
+
+    async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
+        """One more secret; the older ones stay valid until they are deleted."""
+
+        def work(sql: Sql) -> m.RobotPart:
+            machines.create_secret(sql, part_id, self.now())
+            return part_message(self, sql, machines.part(sql, part_id))
+
+        made = await self.write(work)
+        await self.cloud.authenticator.load()
+        return made
+
+    async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
+        """Void a secret at once."""
+        await self.write(lambda sql: machines.delete_secret(sql, part_id, secret_id))
+        await self.cloud.authenticator.load()
+
+    # ---- the fleet
+
+    async def list_machine_summaries(
+        self,
+        organization_id: str,
+        fragment_ids: Sequence[str] = (),
+        location_ids: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> list[m.LocationSummary]:
+        """All machines that the caller may see, by location, with what their parts report."""
+        if fragment_ids:
+            raise MachineError(
+                "there are no fragments yet", kind=ErrorKind.UNSUPPORTED, remedy="leave fragment_ids out"
+            )
+
+        def work(sql: Sql) -> list[m.LocationSummary]:
+            grants, left, found = visible(sql, self.author), limit or 1_000_000, []
+            for place in tenants.locations(sql, organization_id):
+                if location_ids and place.id not in location_ids:
+                    continue
+                summaries = []
+                for one in machines.machines(sql, place.id):
+                    if left and best(grants, place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
+                        left -= 1
+                        summaries.append(self._summary(sql, one))
+                if summaries:
+                    found.append(m.LocationSummary(place.id, place.name, summaries))
+            return found
+
+        return await self.read(work)
+
+    def _summary(self, sql: Sql, one: machines.MachineRecord) -> m.MachineSummary:
+        now = self.now()
+        return m.MachineSummary(
+            one.id,
+            one.name,
+            [
+                m.PartSummary(
+                    part_id=part.id,
+                    part_name=part.name,
+                    is_main_part=part.main,
+                    online_state=STATES[presence(part.seen, now)],
+                    seconds_since_online=silent_for(part.seen, now),
+                    last_access=part.seen,
+                    last_online=part.seen,
+                    os=part.reported.get("os"),
+                    platform=part.reported.get("platform"),
+                    dns_name=address_of(part, {}),
+                )
+                for part in machines.parts(sql, one.id)
+            ],
+        )
+
+
+def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.RobotPart:
+    """A part with its configuration; its secrets only for owners."""
+    text, document = configurations.current(sql, part.id)
+    owner = role_at(sql, service.author, place_of(sql, Of.PART, part.id)) is Role.OWNER
+    secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
+    now = service.now()
+    return m.RobotPart(
+        id=part.id,
+        name=part.name,
+        dns_name=part.host_name,
+        secret=secrets[0].secret if secrets else "",
+        robot=part.machine_id,
+        location_id=part.location_id,
+        robot_config=document,
+        last_access=part.seen,
+        main_part=part.main,
+        fqdn=address_of(part, document),
+        local_fqdn=part.host_name,
+        created_on=part.created,
+        secrets=secrets,
+        last_updated=part.saved,
+        online_state=STATES[presence(part.seen, now)],
+        seconds_since_online=silent_for(part.seen, now),
+        robot_config_json=text,
+    )
+
+
+def historical(part: machines.PartRecord, document: Mapping[str, Any], saved: datetime) -> m.RobotPart:
+    """A part as it was configured once; no secrets."""
+    return m.RobotPart(
+        id=part.id,
+        name=part.name,
+        robot=part.machine_id,
+        location_id=part.location_id,
+        robot_config=document,
+        main_part=part.main,
+        last_updated=saved,
+    )
+
+
+def address_of(part: machines.PartRecord, document: Mapping[str, Any]) -> str:
+    """Where clients reach a part: where it says it listens, else its first address and the port of its document."""
+    listening = part.reported.get("address")
+    if isinstance(listening, str) and listening:
+        return listening
+    ips = part.reported.get("ips") or []
+    bind = str((document.get("network") or {}).get("bind_address", ""))
+    port = bind.rpartition(":")[2] or str(DEFAULT_PORT)
+    return f"{ips[0]}:{port}" if ips else part.host_name

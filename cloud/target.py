@@ -1,0 +1,54 @@
+"""From a call to the service that answers it: one object for each call, knowing who calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+from grpclib.const import Handler
+
+from cloud.author import Author
+from cloud.services.app import AppService
+from cloud.services.base import Cloud, Service
+from cloud.services.robot import RobotService
+from rpc.api.router import ApiRouter
+from rpc.api.target import CallInfo
+from rpc.auth_service import AuthRouter
+from schema.errors import ErrorKind, MachineError
+
+SERVICES: Final[Mapping[str, type[Service]]] = {
+    "viam.app.v1.AppService": AppService,
+    "viam.app.v1.RobotService": RobotService,
+}
+
+
+class CloudTarget:
+    """The Target of every service of one cloud."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
+        """The service that answers one call."""
+        return self._call(request)
+
+    @asynccontextmanager
+    async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
+        who = request.identity
+        if who is None:
+            raise MachineError("this call needs a key", kind=ErrorKind.UNAUTHENTICATED)
+        cls = SERVICES[request.rpc.strip("/").partition("/")[0]]
+        yield cls(self._cloud, Author(who.kind, who.entity))
+
+
+class CloudRouter:
+    """Authentication, the services, and a sentence for what is published but not built here."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        inner = ApiRouter(CloudTarget(cloud), bases={}, services=SERVICES)
+        self._router = AuthRouter(inner, cloud.authenticator)
+
+    def get(self, path: str, /) -> Handler | None:
+        """As Router."""
+        return self._router.get(path)

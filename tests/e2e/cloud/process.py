@@ -1,0 +1,76 @@
+"""machine-cloud as a real process on a free loopback port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+
+START_LIMIT = 30.0  # generous: the machine that runs the tests may be busy
+
+
+class CloudProcess:
+    """One running process, and the key of its owner, if this start has printed one."""
+
+    def __init__(self, process: trio.Process, address: str, said: str) -> None:
+        self.process = process
+        self.address = address
+        words = dict(line.strip().rsplit("  ", 1) for line in said.splitlines() if line.startswith("  "))
+        self.facts = {name.strip(): value for name, value in words.items()}
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.facts["key id"], self.facts["key"]
+
+    @asynccontextmanager
+    async def client(self, key: tuple[str, str] | None = None) -> AsyncIterator[ApiClient]:
+        """A client with a key, by default the owner's."""
+        async with Channel(self.address, credentials=ApiKey(*(key or self.key))) as channel:
+            yield ApiClient(channel)
+
+    async def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        with trio.fail_after(START_LIMIT):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def cloud(folder: Path, *options: str) -> AsyncIterator[CloudProcess]:
+    """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
+    log = folder / "cloud.log"
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    try:
+        with log.open("wb") as output:
+            command = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0"]
+            process = await trio.lowlevel.open_process(
+                [*command, *options],
+                stdout=output,
+                stderr=output,
+                pass_fds=[write],
+                env={**os.environ, "MACHINE_READY_FD": str(write)},
+            )
+    finally:
+        os.close(write)
+    try:
+        text = ""
+        async with trio.lowlevel.FdStream(read) as ready:
+            with trio.fail_after(START_LIMIT):
+                async for part in ready:
+                    text += part.decode()
+        assert text, log.read_text()
+        yield CloudProcess(process, text.split()[0], log.read_text())
+    finally:
+        if process.poll() is None:
+            process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
