@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from runtime.operator.connection import Connection, run
+from runtime.operator.data import data
+from runtime.operator.ftdc import ftdc
 from runtime.operator.hal import hal
 from runtime.operator.module import module
 
@@ -221,6 +223,8 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
 
 
 main.add_command(hal)
+main.add_command(ftdc)
+main.add_command(data)
 main.add_command(module)
 
 if __name__ == "__main__":

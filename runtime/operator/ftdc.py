@@ -1,0 +1,100 @@
+"""`machine ftdc`: the diagnostic data that machine-server keeps. Only click is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_FILES: Final = click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+_MATCH: Final = click.option(
+    "--match",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only these quantities; * is anything.",
+)
+_HOME: Final = click.option(
+    "--home",
+    envvar="MACHINE_HOME",
+    type=click.Path(path_type=Path),
+    default=None,
+    show_envvar=True,
+    help="Where machine-server keeps its files.  [default: .machine in the home folder]",
+)
+_OUT: Final = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE instead of standard output."
+)
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  machine ftdc list
+  machine ftdc show --match '*.RssMB'
+  machine ftdc plot --match 'rpc.*' -o calls.svg
+  machine ftdc export --format csv -o all.csv machine-server-2026-01-02T03-04-05Z.ftdc"""
+)
+def ftdc() -> None:
+    """Read the diagnostic data of a machine: all its statistics, each second.
+
+    machine-server keeps them unless it is started with -ftdc=false; no server needs to run. FILEs may be folders;
+    without one the newest file is read. A file whose end is missing, as after a power cut, is read up to there.
+    """
+
+
+@ftdc.command(name="list")
+@_FILES
+@_HOME
+def list_(files: tuple[Path, ...], home: Path | None) -> None:
+    """List files: from when to when, samples, quantities, bytes."""
+    from runtime.operator import ftdc_show
+
+    ftdc_show.list_files(files, home)
+
+
+@ftdc.command()
+@_FILES
+@_MATCH
+@_HOME
+def show(files: tuple[Path, ...], patterns: tuple[str, ...], home: Path | None) -> None:
+    """Show least, mean, greatest and last value of each.
+
+    What only counts up is shown by its rate.
+    """
+    from runtime.operator import ftdc_show
+
+    ftdc_show.show(files, home, patterns)
+
+
+@ftdc.command()
+@_FILES
+@_MATCH
+@_OUT
+@_HOME
+def plot(files: tuple[Path, ...], patterns: tuple[str, ...], output: Path | None, home: Path | None) -> None:
+    """Plot quantities over time, as SVG.
+
+    Without --match: processor time, memory, tasks, lateness of the event loop, calls and unhealthy resources.
+    """
+    from runtime.operator import ftdc_show
+
+    ftdc_show.plot(files, home, patterns, output)
+
+
+@ftdc.command()
+@_FILES
+@_MATCH
+@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", show_default=True)
+@_OUT
+@_HOME
+def export(
+    files: tuple[Path, ...], patterns: tuple[str, ...], form: str, output: Path | None, home: Path | None
+) -> None:
+    """Write every sample as recorded, time in UTC."""
+    from runtime.operator import ftdc_show
+
+    ftdc_show.export(files, home, patterns, form, output)

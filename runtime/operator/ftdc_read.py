@@ -1,0 +1,105 @@
+"""Recordings of several files as one, and what a person wants to see of a quantity. Pure but for reading files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from runtime.metrics.sample import CUMULATIVE, UNITS
+from runtime.modules.command import home as home_of
+from schema.errors import ErrorKind, MachineError
+from telemetry.ftdc import Recording, Series, read
+
+FOLDER: Final = "diagnostics.data"
+SUFFIX: Final = ".ftdc"
+GAP: Final = 5_000_000_000  # nanoseconds between two samples beyond which the machine did not run
+
+
+def find(files: Sequence[Path], home: Path | None) -> list[Path]:
+    """All files that are meant, oldest first: those given, those of folders given, or all of the home. MachineError."""
+    found: list[Path] = []
+    for path in files or [(home or home_of(os.environ)) / FOLDER]:
+        if path.is_dir():
+            found += path.rglob(f"*{SUFFIX}")
+        elif path.is_file():
+            found.append(path)
+        elif files:
+            raise MachineError(f"{path} is not there", kind=ErrorKind.NOT_FOUND, remedy="machine ftdc list")
+    if not found:
+        where = ", ".join(map(str, files)) or str((home or home_of(os.environ)) / FOLDER)
+        raise MachineError(
+            f"there are no diagnostic data in {where}",
+            kind=ErrorKind.NOT_FOUND,
+            remedy="name files, or --home as machine-server's user has it",
+        )
+    return sorted(found, key=lambda path: path.name)
+
+
+def chosen(files: Sequence[Path], home: Path | None) -> list[Path]:
+    """What `find` gives; only the newest unless files are given."""
+    found = find(files, home)
+    return found if files else found[-1:]
+
+
+def load(path: Path) -> Recording:
+    """The content of a file; MachineError if it cannot be read."""
+    try:
+        return read(path.read_bytes())
+    except OSError as error:
+        raise MachineError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.PERMISSION) from None
+
+
+def joined(recordings: Iterable[Recording]) -> dict[str, Series]:
+    """The series of all recordings, which follow each other."""
+    found: dict[str, Series] = {}
+    for recording in recordings:
+        for name, series in recording.series.items():
+            one = found.setdefault(name, Series())
+            one.times += series.times
+            one.values += series.values
+    return found
+
+
+def matching(series: Mapping[str, Series], patterns: Sequence[str]) -> dict[str, Series]:
+    """Those that any of the patterns matches; all without patterns. MachineError if there are none."""
+    wanted = [pattern.lower() for pattern in patterns]
+    found = {
+        name: one
+        for name, one in series.items()
+        if not wanted or any(fnmatchcase(name.lower(), pattern) for pattern in wanted)
+    }
+    if not found:
+        raise MachineError(
+            f"nothing matches {' or '.join(patterns)}" if patterns else "there are no samples",
+            kind=ErrorKind.NOT_FOUND,
+            remedy="machine ftdc show lists all quantities" if patterns else "",
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A quantity as people read it: what only counts up by its rate. Points are nanoseconds and value."""
+
+    unit: str
+    points: Sequence[tuple[int, float]]
+
+
+def shown(name: str, series: Series) -> Shown:
+    """The points of a series; no rate is taken over a gap, nor where a counter began anew."""
+    word = name.rpartition(".")[2]
+    if word not in CUMULATIVE:
+        return Shown(UNITS.get(word, ""), list(zip(series.times, series.values, strict=True)))
+    return Shown(CUMULATIVE[word], list(_rates(series)))
+
+
+def _rates(series: Series) -> Iterator[tuple[int, float]]:
+    points = zip(series.times, series.values, strict=True)
+    for (before, low), (now, high) in pairwise(points):
+        if 0 < now - before <= GAP and high >= low:
+            yield now, (high - low) / ((now - before) / 1e9)
