@@ -32,6 +32,7 @@ class Method:
     shape: str = "tabular"  # how a result becomes readings: a name in runtime.data.encode
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     extra: bool = True  # it takes `extra`
+    always: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every call
 
     @property
     def binary(self) -> bool:
@@ -52,10 +53,10 @@ class Method:
         for name, parameter in self.parameters.items():
             if parameter.required and not given.get(name):
                 raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
-        return {self.parameters[name].argument: value for name, value in given.items()}
+        return {**self.always, **{self.parameters[name].argument: value for name, value in given.items()}}
 
 
-_CAMERA: Final = Parameter("camera_name", required=True)
+_SEEN: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
 _MIME: Final = {"mime_type": Parameter("mime_type")}
 _SOURCES: Final = {"filter_source_names": Parameter("filter_source_names")}
 _MOVEMENT: Final = {
@@ -107,7 +108,9 @@ _METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
     "rdk:component:sensor": {"Readings": _READINGS},
     "rdk:component:servo": {"Position": Method("get_position")},
     "rdk:service:vision": {
-        "CaptureAllFromCamera": Method("capture_all_from_camera", "vision", {"camera_name": _CAMERA}),
+        "CaptureAllFromCamera": Method(
+            "capture_all_from_camera", "vision", {"camera_name": Parameter("camera_name")}, always=_SEEN
+        ),
     },
 }
 

@@ -52,14 +52,18 @@ class Captures:
         names = {wanted.name for wanted in self._machine.wanted.values()} | {one.name for one in document.resources}
         found, problems = overridden(found, self._overrides, names)
         for problem in problems:
-            if str(problem) not in self._told:
-                self._told.add(str(problem))
-                self._machine.log.warning("not captured", problem=str(problem))
+            self._tell(problem)
         nodes = [self._node(wish, str(service.name)) for wish in found if wish.active]
         control = service.attributes.get("capture_control_sensor")
         if isinstance(control, Mapping) and control.get("name") and control.get("key"):
             nodes.append(self._control_node(document, str(service.name), control["name"], control["key"]))
         return nodes
+
+    def _tell(self, problem: MachineError) -> None:
+        """Log it, once."""
+        if str(problem) not in self._told:
+            self._told.add(str(problem))
+            self._machine.log.warning("not captured", problem=str(problem))
 
     def _node(self, wish: Wish, service: str) -> Node:
         if wish.fault is not None:

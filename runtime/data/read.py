@@ -26,6 +26,7 @@ class Content:
     path: Path
     header: Any = None
     readings: list[Any] = field(default_factory=list)
+    size: int = 0  # bytes
     end: int = 0  # offset after the last whole message
     damage: Damaged | None = None
 
@@ -43,7 +44,7 @@ def read(path: Path) -> Content:
 def parse(path: Path, data: bytes) -> Content:
     """As `read`, of a file's bytes."""
     sync = messages.load("app.datasync.v1.data_sync_pb2")
-    content = Content(path)
+    content = Content(path, size=len(data))
     try:
         for end, message in frames(data):
             if content.header is None:
