@@ -32,6 +32,10 @@ class Offers(Protocol):
         """Modules that have not told yet what they offer, each with the reason."""
         ...
 
+    def starting(self) -> list[str]:
+        """Nodes of those that may tell soon: they start, and did not fail before."""
+        ...
+
 
 class Classes(Protocol):
     """Where classes are found; a Registry."""
@@ -152,7 +156,8 @@ def plan(
                 wanted[str(entry.name)] = _want_of_module(entry, link, directory)
         except MachineError as error:
             fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, modules)
-            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
+            soon = modules.starting() if modules is not None and not isinstance(error, ConfigError) else ()
+            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault, soon)
         except Exception as error:  # a driver's own code: its Config, its requires and uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
@@ -279,5 +284,7 @@ def _blame_modules(error: MachineError, entry: ResourceEntry, modules: Offers | 
     return ConfigError(entry.path, error.message, value=str(entry.model), remedy=remedy)
 
 
-def _faulty(name: ResourceName, path: str, model: str, fault: MachineError) -> Wanted:
-    return Wanted(name=name, path=path, model=model, version=("fault", model, str(fault)), fault=fault)
+def _faulty(name: ResourceName, path: str, model: str, fault: MachineError, waits_for: Iterable[str] = ()) -> Wanted:
+    """One that cannot be built; while it `waits_for` what may change that, that is no failure yet."""
+    version = ("fault", model, str(fault))
+    return Wanted(name=name, path=path, model=model, version=version, requires=frozenset(waits_for), fault=fault)

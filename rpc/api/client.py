@@ -22,7 +22,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from rpc.api.decode import field_reader, message_reader
 from rpc.api.encode import field_filler
 from rpc.api.fit import FitError
-from rpc.api.hints import ANY, Hint, fields_of, signature_of
+from rpc.api.hints import ANY, Hint, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.status import to_machine_error
@@ -186,7 +186,7 @@ def _result(method: Method, reply: Any, hint: Hint) -> Any:
     fields = method.reply.fields
     if not fields:
         return None
-    if len(fields) == 1 and (hint.cls is None or fields_of(hint.cls) is None):
+    if not method.is_whole(hint):
         field = fields[0]
         return None if field.has_presence and not reply.HasField(field.name) else field_reader(field, hint)(reply)
     return message_reader(method.reply, hint)(reply)

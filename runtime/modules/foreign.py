@@ -175,6 +175,7 @@ async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw,
     try:
         async with call, trio.open_nursery() as nursery:
             if method.descriptor.client_streaming:
+                await call.send_request()
                 nursery.start_soon(_send_all, call, first, stream)
             else:
                 await call.send_message(first, end=True)

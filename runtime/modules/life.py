@@ -65,6 +65,7 @@ class ModuleLife:
     async def run(self, *, task_status: trio.TaskStatus[ModuleLink]) -> None:
         """Ready when the module is, and was asked about its resources. Raises MachineError when it ends by itself."""
         module, setting, processes = self._link.module, self._setting, self._processes
+        self._link.starts()
         program = await processes.prepare(module, self._link.path)
         setting.data.mkdir(mode=0o750, parents=True, exist_ok=True)
         address = processes.address(module, self._parent, tcp=setting.tcp)

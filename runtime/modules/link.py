@@ -33,6 +33,7 @@ class ModuleLink:
         self.faults: Mapping[API, str] = MappingProxyType({})  # why nothing is known of some of them
         self.client: ModuleClient | None = None  # while it runs and is ready
         self.starting: ModuleClient | None = None  # while it runs
+        self.ended = False  # it ran and does not any more
         self.failure = ""  # why it ended last; empty since it was ready
         self.failures = 0  # how often it ended by itself, or did not start, since it was ready
         self._changed = changed
@@ -56,7 +57,12 @@ class ModuleLink:
         if self.client is not None:
             return ""
         trouble = self.starting.trouble if self.starting is not None else ""
-        return self.failure or (f"starting: {trouble}" if trouble else "starting")
+        phase = "ended" if self.ended else "starting"
+        return self.failure or (f"{phase}: {trouble}" if trouble else phase)
+
+    def starts(self) -> None:
+        """It is being started."""
+        self.ended = False
 
     def connected(self) -> ModuleClient:
         """Its client; MachineError (UNAVAILABLE) while it does not run."""
@@ -96,6 +102,7 @@ class ModuleLink:
     def closed(self) -> None:
         """The module does not run any more."""
         self.client = self.starting = None
+        self.ended = True
 
     async def _validate(self, client: ModuleClient) -> bool:
         """Ask about entries that were not asked about, all at once; whether there were any."""

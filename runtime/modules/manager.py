@@ -65,6 +65,10 @@ class Modules:
         """Configured modules that are not ready, each with the reason."""
         return [f"{link.module.name} ({link.waiting})" for link in self.links.values() if link.client is None]
 
+    def starting(self) -> list[str]:
+        """Nodes of modules that start and did not fail before."""
+        return [link.node for link in self.links.values() if link.client is None and not link.failure]
+
     @cached_property
     def foreign(self) -> ForeignServices:
         """The services of APIs that this machine has no class for."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,23 +14,8 @@ import trio
 
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
+from tests.e2e.modules.support import GENERIC, MOTOR, ROBOT, SENSOR, component, program, until_ready
 from tests.e2e.server.process import Server, server
-
-FIXTURE = Path(__file__).parent / "fixtures" / "sdk_module.py"
-SENSOR, MOTOR, GENERIC = "rdk:component:sensor", "rdk:component:motor", "rdk:component:generic"
-ROBOT = "viam.robot.v1.RobotService"
-
-
-def program(folder: Path, name: str = "module") -> str:
-    """An executable that runs the fixture with this Python."""
-    path = folder / name
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} {FIXTURE} "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
-
-
-def component(name: str, api: str, model: str, **attributes: Any) -> dict[str, Any]:
-    return {"name": name, "api": api, "model": model, "attributes": attributes}
 
 
 def document(folder: Path, *components: dict[str, Any], env: dict[str, str] | None = None) -> dict[str, Any]:
@@ -53,20 +36,6 @@ async def machine(tmp_path: Path) -> AsyncIterator[tuple[Server, ApiClient]]:
     home = {"MACHINE_HOME": str(tmp_path / "home")}
     async with server(tmp_path, wanted, running=True, env=home) as running, running.client() as client:
         yield running, client
-
-
-async def until_ready(client: ApiClient, *names: str) -> dict[str, str]:
-    """Wait until these resources are ready; the reasons of all that are not ready if that takes too long."""
-    errors: dict[str, str] = {}
-    with trio.move_on_after(30):
-        while True:
-            status = await client.call(ROBOT, "", "get_machine_status")
-            states = {one["name"].rpartition("/")[2]: one for one in status["resources"]}
-            errors = {name: one["error"] for name, one in states.items() if one["error"]}
-            if all(states[name]["state"].lower().endswith("ready") for name in names):
-                return errors
-            await trio.sleep(0.05)  # the published API has no stream of states
-    raise AssertionError(f"not ready: {errors}")
 
 
 async def until_another(client: ApiClient, pid: float) -> None:

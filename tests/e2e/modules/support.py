@@ -1,0 +1,88 @@
+"""What the tests of modules share."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from rpc.api.client import ApiClient
+from schema.errors import MachineError
+from tests.e2e.server.process import Server, server
+
+FIXTURES: Final = Path(__file__).parent / "fixtures"
+ROBOT: Final = "viam.robot.v1.RobotService"
+SENSOR, MOTOR, GENERIC = "rdk:component:sensor", "rdk:component:motor", "rdk:component:generic"
+PLAIN: Final = {"a": 1, "b": 2, "c": 3}  # readings of a fake sensor
+
+
+def program(folder: Path, name: str = "module", *, fixture: str = "sdk_module.py") -> str:
+    """An executable that runs a fixture with this Python."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {FIXTURES / fixture} "$@"\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def component(name: str, api: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": api, "model": model, "attributes": attributes}
+
+
+@asynccontextmanager
+async def machine(
+    folder: Path, document: dict[str, Any], *options: str, running: bool = True, **env: str
+) -> AsyncIterator[tuple[Server, ApiClient]]:
+    """A machine-server whose files are all below `folder`, and a client."""
+    environment = {"MACHINE_HOME": str(folder / "home"), **env}
+    async with server(folder, document, *options, running=running, env=environment) as running_server:
+        async with running_server.client() as client:
+            yield running_server, client
+
+
+async def until_ready(client: ApiClient, *names: str, seconds: float = 30) -> dict[str, str]:
+    """Wait until these resources are ready; the reasons of all that are not ready if that takes too long."""
+    errors: dict[str, str] = {}
+    with trio.move_on_after(seconds):
+        while True:
+            status = await client.call(ROBOT, "", "get_machine_status")
+            states = {one["name"].rpartition("/")[2]: one for one in status["resources"]}
+            errors = {name: one["error"] for name, one in states.items() if one["error"]}
+            if all(name in states and states[name]["state"].lower().endswith("ready") for name in names):
+                return errors
+            await trio.sleep(0.05)  # the published API has no stream of states
+    raise AssertionError(f"not ready: {errors}")
+
+
+async def module_state(client: ApiClient, name: str = "demo") -> dict[str, Any]:
+    """What GetMachineStatus says of a module."""
+    status = await client.call(ROBOT, "", "get_machine_status")
+    found: dict[str, Any] = next(one for one in status["modules"] if one["module_name"] == name)
+    return found
+
+
+async def until(what: Callable[[], Awaitable[bool]], *, seconds: float = 30, message: str = "") -> None:
+    """Ask until it is so; MachineErrors count as no."""
+    with trio.move_on_after(seconds):
+        while True:
+            try:
+                if await what():
+                    return
+            except MachineError:
+                pass
+            await trio.sleep(0.05)  # the published API has no events for that
+    raise AssertionError(message or f"not within {seconds:g} s")
+
+
+async def readings(client: ApiClient, name: str) -> Any:
+    return await client.call(SENSOR, name, "get_readings")
+
+
+async def pid_of(client: ApiClient, name: str = "air") -> int:
+    """Process of the module that provides a thermometer."""
+    return int((await readings(client, name))["pid"])
