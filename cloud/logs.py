@@ -14,6 +14,7 @@ from schema.errors import ErrorKind, MachineError
 
 RETENTION: Final = timedelta(days=30)  # specification, section 8
 MAX_BATCH: Final = 1000  # entries of one call; of the published API
+PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_TEXT: Final = 64 * 1024  # characters of a message or stack; the rest is cut off, and said to be
 
@@ -44,7 +45,7 @@ class LogQuery:
     source: str = ""
     ascending: bool = False
     after: tuple[int, int] | None = None  # time and number of the last entry seen
-    limit: int = 100
+    limit: int = PAGE
 
 
 def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> None:

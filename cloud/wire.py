@@ -5,7 +5,7 @@ The protocol has no place for some of it (modules' limits, a frame's own id): ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -121,14 +121,10 @@ def _module(one: Module) -> dict[str, Any]:
         "log_level": one.log_level,
         "type": one.type,
         "module_id": one.module_id,
-        "env": _environment(one.env.items()),
+        "env": dict(one.env),
         "first_run_timeout": timedelta(seconds=one.first_run_limit),
         "tcp_mode": one.tcp_mode,
     }
-
-
-def _environment(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value} for key, value in pairs]
 
 
 def _maintenance(document: MachineDocument) -> dict[str, Any] | None:

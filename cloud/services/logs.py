@@ -48,7 +48,7 @@ class Logs(Service):
             source=source or "",
             ascending=order is m.LogOrder.ASCENDING,
             after=_place(page_token) if page_token else None,
-            limit=limit or LogQuery.limit,
+            limit=limit or logs.PAGE,
         )
         found = await self.read(lambda sql: logs.query(sql, id, wanted))
         full = len(found) == min(wanted.limit, logs.MAX_PAGE)

@@ -57,9 +57,10 @@ class RobotService(Service):
         reported = asdict(agent_info) if agent_info is not None else None
 
         def work(sql: Sql) -> tuple[machines.PartRecord, str, str]:
+            before = machines.part(sql, id).reported
+            known = {**before, **(reported or {})}
+            machines.note_seen(sql, id, self.now(), None if known == before else known)
             part = machines.part(sql, id)
-            known = {**part.reported, **(reported or {})}
-            machines.note_seen(sql, id, self.now(), None if known == part.reported else known)
             owner = location(sql, part.location_id).organization_id
             return part, configurations.current(sql, id)[0], owner
 

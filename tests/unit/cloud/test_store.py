@@ -103,7 +103,7 @@ async def test_events_are_told_once_what_they_tell_is_there(store: SqliteStore, 
         raise ValueError
 
     with events.listening("setting") as listener, events.listening("other") as other:
-        with pytest.raises(ValueError, match="^$"):
+        with pytest.raises(ValueError, match=r"^$"):
             await store.write(failing)
         await store.write(telling)
         assert await listener.next() == "a"

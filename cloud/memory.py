@@ -1,0 +1,53 @@
+"""A cloud without process, port and file, for tests and experiments. Its database is SQLite in memory, in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from cloud.authentication import CloudAuthenticator, open_signer
+from cloud.first import FirstKey, create_owner
+from cloud.services.base import Cloud
+from cloud.store.events import Events
+from cloud.store.sqlite import SqliteStore
+from cloud.target import CloudRouter
+from cloud.times import Clock, now
+from rpc.api.client import ApiClient
+from rpc.api.memory import MemoryChannel
+from rpc.auth import API_KEY
+from rpc.carrier import Identity
+
+APP = "viam.app.v1.AppService"
+ROBOT = "viam.app.v1.RobotService"
+
+
+class MemoryCloud:
+    """One cloud with one organization; make it with `open_cloud`."""
+
+    def __init__(self, cloud: Cloud, first: FirstKey) -> None:
+        self.cloud = cloud
+        self.first = first
+        self.router = CloudRouter(cloud)
+
+    def client(self, entity: str = "", kind: str = API_KEY) -> ApiClient:
+        """A client that has signed in as `entity`, by default as the owner; `kind` as in rpc.auth.TYPES."""
+        return ApiClient(MemoryChannel(self.router, identity=Identity(entity or self.first.id, kind)))
+
+    async def app(self, method: str, /, **arguments: Any) -> Any:
+        """A call of AppService as the owner."""
+        return await self.client().call(APP, "", method, **arguments)
+
+
+@asynccontextmanager
+async def open_cloud(clock: Clock = now) -> AsyncIterator[MemoryCloud]:
+    """A cloud that lives as long as the context."""
+    events = Events()
+    async with SqliteStore(":memory:", events).opened() as store, trio.open_nursery() as nursery:
+        first = await store.write(lambda sql: create_owner(sql, "Test", clock()))
+        authenticator = CloudAuthenticator(await open_signer(store), store, events)
+        await nursery.start(authenticator.run)
+        yield MemoryCloud(Cloud(store, events, authenticator, clock), first)
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cloud.memory import MemoryCloud, open_cloud
+
+
+class Clock:
+    """A time of day that tests set."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(microseconds=1)  # two calls never meet the same moment
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def cloud(clock: Clock) -> AsyncIterator[MemoryCloud]:
+    async with open_cloud(clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def machine(cloud: MemoryCloud) -> str:
+    """The id of a machine called `rover`."""
+    return await cloud.app("new_robot", name="rover", location=cloud.first.location)
+
+
+@pytest.fixture
+async def part(cloud: MemoryCloud, machine: str) -> str:
+    """The id of its main part."""
+    return (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]

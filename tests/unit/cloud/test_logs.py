@@ -1,0 +1,146 @@
+"""Logs: pages, filters, as they come, and when they expire."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import trio
+
+from cloud import logs
+from cloud.logs import MAX_TEXT, RETENTION, LogQuery, LogRecord
+from cloud.memory import APP, ROBOT, MemoryCloud
+from schema.errors import ErrorKind, MachineError
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def entry(number: int, level: str = "info", **more: Any) -> dict[str, Any]:
+    return {
+        "host": "pi",
+        "level": level,
+        "time": START + timedelta(seconds=number // 2),  # two in each second: ties are the hard part
+        "logger_name": "rdk.motor",
+        "message": f"message {number}",
+        **more,
+    }
+
+
+async def send(cloud: MemoryCloud, part: str, *entries: dict[str, Any]) -> None:
+    await cloud.client(part, "robot-secret").call(ROBOT, "", "log", id=part, logs=list(entries))
+
+
+async def messages(cloud: MemoryCloud, part: str, **query: Any) -> list[str]:
+    return [one["message"] for one in (await cloud.app("get_robot_part_logs", id=part, **query))["logs"]]
+
+
+async def test_an_entry_comes_back_whole(cloud: MemoryCloud, part: str) -> None:
+    sent = entry(1, "error", caller={"File": "a.go", "Line": 3.0}, stack="at a.go", fields=[{"key": "x", "value": 1.0}])
+    await send(cloud, part, sent)
+    assert (await cloud.app("get_robot_part_logs", id=part))["logs"] == [sent]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 10, 11])
+@pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
+async def test_pages_have_every_entry_once_in_order(
+    cloud: MemoryCloud, part: str, limit: int, order: str | None
+) -> None:
+    await send(cloud, part, *(entry(number) for number in range(10)))
+    seen: list[str] = []
+    token, pages = None, 0
+    while token != "" and pages < 20:
+        page = await cloud.app("get_robot_part_logs", id=part, limit=limit, page_token=token, order=order)
+        seen += [one["message"] for one in page["logs"]]
+        token, pages = page["next_page_token"], pages + 1
+    expected = [f"message {number}" for number in range(10)]
+    assert seen == (expected if order == "ASCENDING" else expected[::-1])
+
+
+async def test_filters(cloud: MemoryCloud, part: str) -> None:
+    await send(
+        cloud,
+        part,
+        entry(0, "debug"),
+        entry(2, "warn", message="it is 100% full"),
+        entry(4, "error", logger_name="rdk.camera"),
+        entry(6, "info", fields=[{"key": "port"}]),
+    )
+    assert await messages(cloud, part, errors_only=True) == ["message 4"]
+    assert await messages(cloud, part, levels=["debug", "WARN"]) == ["it is 100% full", "message 0"]
+    assert await messages(cloud, part, filter="0%") == ["it is 100% full"]
+    assert await messages(cloud, part, filter="%0") == []
+    assert await messages(cloud, part, filter="port") == ["message 6"]
+    assert await messages(cloud, part, source="camera") == ["message 4"]
+    assert await messages(cloud, part, start=START + timedelta(seconds=1), end=START + timedelta(seconds=3)) == [
+        "message 4",
+        "it is 100% full",
+    ]
+    for wrong in ({"page_token": "x"}, {"range": "1h"}):
+        with pytest.raises(MachineError):
+            await messages(cloud, part, **wrong)
+
+
+async def test_entries_come_as_they_are_logged_and_never_an_empty_list(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, entry(0, "error", message="before"))
+    send_batch, batches = trio.open_memory_channel[list[str]](100)
+
+    async def tail() -> None:
+        async for batch in cloud.client().stream(APP, "", "tail_robot_part_logs", id=part, errors_only=True):
+            await send_batch.send([one["message"] for one in batch])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tail)
+        first: list[str] = []
+        with trio.fail_after(5):
+            while not first:  # until it listens
+                await send(cloud, part, entry(1, "error", message="knock"))
+                with trio.move_on_after(0.05):
+                    first = await batches.receive()
+            assert set(first) == {"knock"}
+            await send(cloud, part, entry(2))
+            await send(cloud, part, entry(3, "error"), entry(4), entry(5, "error"))
+            got: list[str] = []
+            while len(got) < 2:
+                batch = await batches.receive()
+                assert batch
+                got += [one for one in batch if one != "knock"]
+        nursery.cancel_scope.cancel()
+    assert got == ["message 3", "message 5"]
+    assert not cloud.cloud.events._listeners["logs"]
+
+
+async def test_too_many_at_once_are_refused_whole(cloud: MemoryCloud, part: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        await send(cloud, part, *(entry(number) for number in range(1001)))
+    assert caught.value.kind is ErrorKind.INVALID
+    assert await messages(cloud, part) == []
+
+
+async def test_what_is_far_too_long_is_cut_and_says_so(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, entry(0, message="x" * (MAX_TEXT + 7)))
+    (found,) = await messages(cloud, part)
+    assert len(found) < MAX_TEXT + 60
+    assert "7 characters cut off" in found
+
+
+async def test_entries_expire_after_thirty_days_and_not_before(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    store = cloud.cloud.store
+    await send(cloud, part, entry(0))
+    clock.now += timedelta(days=29, hours=23)
+    assert await store.write(lambda sql: logs.expire(sql, clock.now)) == 0
+    await cloud.app("delete_robot", id=(await cloud.app("get_robot_part", id=part))["part"]["robot"])
+    assert len(await store.read(lambda sql: logs.query(sql, part, LogQuery()))) == 1  # nobody deletes logs
+    clock.now += timedelta(hours=2)
+    assert await store.write(lambda sql: logs.expire(sql, clock.now)) == 1
+    assert timedelta(days=30) == RETENTION
+
+
+async def test_what_arrives_late_is_told_by_arrival(cloud: MemoryCloud, part: str) -> None:
+    store = cloud.cloud.store
+    for moment in (5, 1):
+        record = LogRecord(START + timedelta(seconds=moment), "INFO", "rdk", str(moment))
+        await store.write(lambda sql, one=record: logs.append(sql, part, [one], START))
+    assert [one.message for one in await store.read(lambda sql: logs.arrived(sql, part, 0))] == ["5", "1"]
+    assert [one.message for one in await store.read(lambda sql: logs.query(sql, part, LogQuery()))] == ["5", "1"]
+    assert (await store.read(lambda sql: logs.query(sql, part, LogQuery(ascending=True))))[0].level == "info"
