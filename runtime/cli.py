@@ -40,7 +40,6 @@ def _value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Func
 _PATH: Final = click.Path(path_type=Path)
 
 NOT_BUILT: Final[Mapping[str, str]] = {
-    "disable_mdns": "multicast DNS is not built yet: the machine is not announced anyway",
 }
 """What an option is answered with whose feature does not exist yet: one line, when it is given."""
 
@@ -89,7 +88,7 @@ def _may_be_bare(param: click.Parameter) -> bool:
 @click.command(
     "machine-server",
     cls=Command,
-    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118},
+    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118, "terminal_width": 118},
     epilog=(
         "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
         "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."

@@ -1,0 +1,61 @@
+"""Runs in a network namespace of its own: a server on all interfaces, asked by loopback and by another address.
+
+python -m tests.e2e.options.inside debug|credentials FOLDER prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tests.e2e.harness import Server
+
+OTHER = "192.0.2.1"  # RFC 5737: for documentation, not routed
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+def debug(folder: Path) -> dict[str, int]:
+    """Status of /debug/ by who asks."""
+    with Server({"network": {"bind_address": ":0"}}, folder, "-webprofile") as server:
+        port = server.port
+        return {
+            "localhost": status(f"http://127.0.0.1:{port}/debug/"),
+            OTHER: status(f"http://{OTHER}:{port}/debug/"),
+            "a name that leads here": status(f"http://127.0.0.1:{port}/debug/", host=f"evil.example:{port}"),
+        }
+
+
+def status(url: str, *, host: str = "") -> int:
+    request = urllib.request.Request(url, headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def credentials(folder: Path) -> dict[str, str]:
+    """Whether a key is taken, by option and by who shows it."""
+    auth = {"handlers": [{"type": "api-key", "config": {"operator": KEY, "keys": ["operator"]}}]}
+    document = {"network": {"bind_address": ":0"}, "auth": auth}
+    found = {}
+    for word, options in (("without", ()), ("with", ("-allow-insecure-creds",))):
+        with Server(document, folder, *options) as server:
+            for host, name in (("127.0.0.1", "localhost"), (OTHER, OTHER)):
+                found[f"{word}, {name}"] = asked(f"{host}:{server.port}")
+    return found
+
+
+def asked(address: str) -> str:
+    program = Path(sys.executable).with_name("machine")
+    command = [program, "status", "--address", address, "--api-key-id", "operator", "--api-key", KEY]
+    return "let in" if subprocess.run(command, capture_output=True, timeout=30).returncode == 0 else "refused"
+
+
+if __name__ == "__main__":
+    subprocess.run(["ip", "address", "add", f"{OTHER}/24", "dev", "lo"], check=True)
+    print(json.dumps({"debug": debug, "credentials": credentials}[sys.argv[1]](Path(sys.argv[2]))))

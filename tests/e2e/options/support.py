@@ -1,0 +1,42 @@
+"""What the tests of options share: documents, requests over HTTP, waiting for what another process says."""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tests.e2e.harness import Server
+
+T = TypeVar("T")
+LIMIT_S = 30.0
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": "rdk:component:motor", "model": "fake", "attributes": attributes}
+
+
+def get(server: Server, path: str, *, host: str = "", limit: float = LIMIT_S) -> tuple[int, bytes]:
+    """Status and body of a request over plain HTTP."""
+    request = urllib.request.Request(f"http://{server.address}{path}", headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=limit) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def until(look: Callable[[], T], what: str) -> T:
+    """What `look` gives as soon as it is true; it looks at another process, which tells nobody."""
+    deadline = time.monotonic() + LIMIT_S
+    while not (found := look()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found
+
+
+def until_logged(server: Server, words: str) -> str:
+    """The log once it has `words`."""
+    return until(lambda: server.log() if words in server.log() else "", f"{words!r} is not in the log:\n{server.log()}")

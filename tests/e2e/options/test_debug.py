@@ -1,0 +1,155 @@
+"""-webprofile on the real process: every page under /debug/, and who may ask."""
+
+from __future__ import annotations
+
+import json
+import pstats
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import Server, in_namespace, namespace_refusal
+from tests.e2e.options.support import get, motor, until
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server({"components": [motor("m")]}, tmp_path_factory.mktemp("debug"), "-webprofile") as server:
+        yield server.wait_running()
+
+
+def test_the_index_lists_what_there_is(server: Server) -> None:
+    status, body = get(server, "/debug/")
+    assert status == 200
+    for word in (b"/debug/profile", b"/debug/tasks", b"/debug/memory", b"/debug/graph", b"/debug/metrics"):
+        assert word in body
+
+
+def test_tasks_are_a_tree_with_stacks(server: Server) -> None:
+    text = get(server, "/debug/tasks")[1].decode()
+    assert text.startswith("<init>\n")
+    assert "rdk:component:motor/m" in text
+    assert "runtime/web/debug.py" not in text.splitlines()[0]
+    assert " _serve\n" in text
+    indents = {len(line) - len(line.lstrip()) for line in text.splitlines()}
+    assert len(indents) > 5
+
+
+def test_the_graph_in_all_forms(server: Server) -> None:
+    text = get(server, "/debug/graph")[1].decode()
+    assert "internal/rpc: ready" in text
+    assert "  requires internal/sessions" in text
+    dot = get(server, "/debug/graph?format=dot")[1].decode()
+    assert dot.startswith("digraph machine {")
+    assert '"internal/rpc" -> "internal/sessions";' in dot
+    picture = ElementTree.fromstring(get(server, "/debug/graph?format=svg")[1].decode())
+    assert "motor/m" in "".join(picture.itertext())
+
+
+def test_counters_are_those_of_ftdc(server: Server) -> None:
+    values = json.loads(get(server, "/debug/metrics")[1])
+    assert values["proc.machine-server.RssMB"] > 10
+    assert values["rdk:component:motor/m.State"] == 0
+
+
+def busy(server: Server, path: str) -> bytes:
+    """What the page says after a while in which the server had something to do."""
+    program = Path(sys.executable).with_name("machine")
+    command = [program, "watch", "--interval", "0.05", "--json", "--address", server.address]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as watching:
+        try:
+            status, body = get(server, path)
+        finally:
+            watching.terminate()
+    assert status == 200, body
+    return body
+
+
+def test_a_profile_has_what_ran_meanwhile(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "profile"
+    file.write_bytes(busy(server, "/debug/profile?seconds=2&format=pstats"))
+    names = {name for _, _, name in pstats.Stats(str(file)).stats}  # type: ignore[attr-defined]
+    assert "get_events" in names  # of the event loop
+    assert "function calls" in get(server, "/debug/pprof/profile?seconds=0.1&format=text")[1].decode()
+
+
+def test_collapsed_stacks_name_frames_from_outside_in(server: Server) -> None:
+    text = busy(server, "/debug/profile?seconds=3").decode()
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        assert int(count) > 0
+        assert ";" in stack
+    assert "runtime/app.py:main" in text
+
+
+def test_memory_names_what_was_allocated(server: Server) -> None:
+    text = get(server, "/debug/memory?seconds=0.2")[1].decode()
+    assert text.startswith("allocated meanwhile and still held")
+    assert "objects: " in text
+    assert "builtins.dict" in text
+
+
+def test_a_second_profile_is_refused_while_one_is_taken(server: Server) -> None:
+    program = f"import urllib.request; urllib.request.urlopen('http://{server.address}/debug/memory?seconds=5').read()"
+    with subprocess.Popen([sys.executable, "-c", program]) as first:
+        until(lambda: get(server, "/debug/memory?seconds=0.01")[0] == 409, "a second one was let in")
+        first.terminate()
+    # whoever goes away takes the profile along
+    until(lambda: get(server, "/debug/memory?seconds=0.01")[0] == 200, "the first one goes on")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/debug/nothing", 404),
+        ("/debug/profile?seconds=soon", 400),
+        ("/debug/profile?seconds=1e9", 400),
+        ("/debug/graph?format=png", 400),
+    ],
+)
+def test_what_is_asked_wrongly(server: Server, path: str, status: int) -> None:
+    assert get(server, path)[0] == status
+
+
+def test_without_the_option_there_is_nothing_until_the_document_asks(tmp_path: Path) -> None:
+    with Server({}, tmp_path) as server:
+        server.wait_running()
+        status, body = get(server, "/debug/")
+        assert (status, b"-webprofile" in body) == (404, True)
+        server.write({"enable_web_profile": True, "network": {"bind_address": "localhost:0"}})
+        until(lambda: get(server, "/debug/")[0] == 200, "the document is not followed")
+
+
+def inside(what: str, folder: Path) -> Any:
+    """Run `tests.e2e.options.inside` in a network namespace where this computer has another address too."""
+    if refusal := namespace_refusal():
+        pytest.skip(f"no network namespace: {refusal}")
+    done = subprocess.run(
+        in_namespace([sys.executable, "-m", "tests.e2e.options.inside", what, str(folder)]),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_only_callers_on_this_computer(tmp_path: Path) -> None:
+    assert inside("debug", tmp_path) == {"localhost": 200, "192.0.2.1": 403, "a name that leads here": 403}
+
+
+def test_keys_over_plaintext_from_elsewhere_need_allow_insecure_creds(tmp_path: Path) -> None:
+    assert inside("credentials", tmp_path) == {
+        "without, localhost": "let in",
+        "without, 192.0.2.1": "refused",
+        "with, localhost": "let in",
+        "with, 192.0.2.1": "let in",
+    }
