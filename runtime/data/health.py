@@ -19,6 +19,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
     errno.EROFS: "the file system is read-only: mount it for writing, or set capture_dir to another one",
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
+    errno.EEXIST: "something on that path is a file: remove it, or set capture_dir to a folder",
     errno.ENOTDIR: "something on that path is a file: remove it, or set capture_dir to a folder",
     errno.EIO: "the disk fails: look at `dmesg`, save what is on it and replace it",
     errno.ENOENT: "its disk may not be mounted: mount it, or set capture_dir to another folder",

@@ -135,7 +135,7 @@ def structs(folder: Path) -> list[Any]:
 
 def numbers(folder: Path) -> list[int]:
     """What the counting sensor said, as it stands in the files."""
-    return [int(one["readings"]["number"]) for one in structs(folder)]
+    return [int(one["readings"]["number"]) for one in structs(folder) if "number" in one["readings"]]
 
 
 async def status(memory: MemoryMachine) -> Mapping[str, Any]:
