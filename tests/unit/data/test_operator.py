@@ -93,15 +93,14 @@ def test_ls_sums_up_each_method(folder: Path) -> None:
 
 def test_ls_shows_files_that_are_not_whole_and_says_what_is_wrong(folder: Path) -> None:
     whole = next((folder / "rdk_component_sensor" / "thermometer" / "Readings").iterdir())
-    data = whole.read_bytes()
-    whole.write_bytes(data[:-5] + b"\xff" * 5)
+    whole.write_bytes(whole.read_bytes() + framed(b"\xff\xff\xff"))
     left = file(folder, GAUGE, reading({"level": 1}, 40), closed=False, seconds=40)
     cut = file(folder, GAUGE, reading({"level": 1}, 50), reading({"level": 2}, 51), closed=False, seconds=50)
     cut.write_bytes(cut.read_bytes()[:-1])
     done = run("ls", folder)
     assert done.exit_code == 1
     assert "1 left behind, 1 cut off" in done.stdout
-    assert f"{whole}: damaged after 4 whole readings: byte" in done.stderr
+    assert f"{whole}: damaged after 5 whole readings: byte" in done.stderr
     assert f"{cut}: cut off after 1 whole readings: byte" in done.stderr
     found = json.loads(run("ls", folder, "--json").stdout)
     states = {one["path"]: one["state"] for one in found["files"]}
