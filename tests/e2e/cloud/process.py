@@ -46,6 +46,7 @@ class CloudProcess:
 @asynccontextmanager
 async def cloud(folder: Path, *options: str) -> AsyncIterator[CloudProcess]:
     """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
+    os.makedirs(folder, exist_ok=True)
     log = folder / "cloud.log"
     read, write = os.pipe()
     os.set_inheritable(write, True)
