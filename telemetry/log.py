@@ -186,6 +186,8 @@ def configure(
     logs = Logs(sinks, ring or LogRing(), clock)
     logs.set_rules(Rules())
     logging.getLogger(names.ACTIVITY).setLevel(logging.INFO)
+    for name in names.CARRIERS:
+        logging.getLogger(name).setLevel(logging.INFO)
     logging.getLogger().addHandler(logs)
     return logs
 
@@ -202,7 +204,7 @@ def _content(record: logging.LogRecord) -> tuple[str, dict[str, Any], str]:
         fields = {key: value for key, value in record.msg.items() if not key.startswith("_")}
         message = str(fields.pop("event", ""))
         if "event_" in fields:  # a field of that name, which is the message's own otherwise
-            fields["event"] = fields.pop("event_")
+            fields = {"event" if key == "event_" else key: value for key, value in fields.items()}
         error = fields.pop("exc_info", None) or error
         fields.pop("stack_info", None)
     else:

@@ -16,6 +16,9 @@ MODULES: Final = f"{ROOT}.modmanager"
 RESOURCES: Final = f"{ROOT}.resource_manager"
 PACKAGES: Final = f"{ROOT}.package_manager"
 JOBS: Final = f"{ROOT}.job_manager"
+CARRIERS: Final = ("trio-websocket",)
+"""Loggers whose debug messages are left out: they tell of each message to whoever follows the log, without end."""
+
 STDERR_SUFFIX: Final = ".StdErr"
 STDOUT_SUFFIX: Final = ".StdOut"
 

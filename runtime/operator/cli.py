@@ -185,6 +185,38 @@ def watch(connection: Connection, names: tuple[str, ...], interval: float) -> No
     run(connection, command)
 
 
+@main.command(
+    epilog="""\b
+Examples:
+  machine logs -f --level warn
+  machine logs --since 10m --logger 'rdk.components.motor'
+  machine logs --text timeout --json | jq .fields"""
+)
+@connected
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is logged, also after a restart, until Ctrl-C.")
+@click.option("-n", "--newest", type=click.IntRange(0), default=100, show_default=True, help="Lines to begin with.")
+@click.option("--level", type=click.Choice(["debug", "info", "warn", "error"]), default="debug", help="It and above.")
+@click.option("--logger", default="", metavar="PATTERN", help="As in the key log of a configuration.")
+@click.option("--since", default="", metavar="TIME", help="Of the last 10m, say, or since 2006-01-02T15:04:05Z.")
+@click.option("--text", default="", help="Anywhere in the line, in any case.")
+@click.option("-q", "--quiet", is_flag=True, help="Print messages only.")
+def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: str, **filters: str) -> None:
+    """Show the newest lines of the machine's log."""
+    query = {"newest": str(newest), "after": since, **filters}
+
+    async def command(client: ApiClient) -> None:
+        from runtime.operator.logs import logs as do
+
+        await do(
+            connection,
+            {key: value for key, value in query.items() if value},
+            follow=follow,
+            style="json" if connection.json else "quiet" if quiet else "table",
+        )
+
+    run(connection, command)
+
+
 @main.command(epilog="\b\nExample:\n  machine check examples/bench.json")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -85,7 +85,7 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
 
     credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
     try:
-        channel = Channel(connection.address, tls=_tls(connection), credentials=credentials)
+        channel = Channel(connection.address, tls=tls_context(connection), credentials=credentials)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     async with channel:
@@ -106,7 +106,8 @@ def _secure(connection: Connection) -> bool:
     return bool(connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://"))
 
 
-def _tls(connection: Connection) -> ssl.SSLContext | None:
+def tls_context(connection: Connection) -> ssl.SSLContext | None:
+    """What to speak TLS with; None for plain text. Raises MachineError for a bad file of authorities."""
     if not _secure(connection):
         return None
     from rpc.tls import client_context

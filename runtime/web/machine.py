@@ -123,4 +123,5 @@ def _log_entry(entry: Entry) -> LogEntry:
         message=f"{entry.message}\n{entry.trace.rstrip()}" if entry.trace else entry.message,
         resource=resource,
         fields=fields_json(entry.fields) if entry.fields else "",
+        caller=entry.caller,
     )

@@ -20,6 +20,7 @@ from runtime.web import health, pieces, words
 from runtime.web.controls import STATUS, Called, Controls
 from runtime.web.forgery import COOKIE, Forgery, Protect, give_cookie, is_loopback, wants_json, wants_page
 from runtime.web.live import Live
+from runtime.web.logs import LogStream
 from runtime.web.logview import Filter, newest
 from runtime.web.render import Assets, Renderer
 from runtime.web.source import LEVELS, Source
@@ -70,6 +71,7 @@ def build(source: Source, *, shared: Path | None = None, debug: Endpoint | None 
             Route("/resources/{name:path}", answered(pages.resource)),
             *([Route("/debug/{what:path}", answered(debug))] if debug is not None else []),
             WebSocketRoute("/live", Live(source, pages.renderer).serve),
+            WebSocketRoute("/logs/stream", LogStream(source).serve),
         ],
         middleware=[Middleware(Protect)],
         exception_handlers={404: pages.not_found, 405: pages.wrong_method},

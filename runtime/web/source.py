@@ -50,7 +50,8 @@ class LogEntry:
     logger: str
     message: str
     resource: str = ""
-    fields: str = ""
+    fields: str = ""  # a JSON object
+    caller: str = ""  # file and line
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,13 @@ class LivePage:
         self._channel = channel
         self.first: Any = None
 
+    async def message(self) -> Any:
+        """The next thing that the application does."""
+        return await self._channel.receive()
+
     async def next(self) -> dict[str, Any]:
         """The next message of the server."""
-        message: dict[str, Any] = json.loads((await self._channel.receive())["text"])
+        message: dict[str, Any] = json.loads((await self.message())["text"])
         return message
 
     async def patch(self) -> dict[str, str]:

@@ -1,0 +1,156 @@
+"""The lines of a machine's log over one WebSocket, with the key of every other command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import click
+import trio
+from grpclib.exceptions import GRPCError
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    HandshakeError,
+    WebSocketConnection,
+    wrap_client_stream,
+)
+
+from rpc.client import Channel, Target
+from rpc.credentials import ApiKey
+from rpc.status import to_machine_error
+from runtime.operator.connection import Connection, Unreachable, tls_context, unreachable
+from runtime.web.live import REFUSED
+from runtime.web.logs import INVALID
+from schema.errors import ErrorKind, MachineError
+
+PATH: Final = "/logs/stream"
+ANSWER_LIMIT: Final = 10.0  # seconds for the machine to answer, and to answer a ping
+PING: Final = 15.0  # seconds between two pings, without which nobody would notice that a machine is gone
+MAX_MESSAGE: Final = 64 * 1024 * 1024  # bytes
+
+_KINDS: Final = {401: ErrorKind.UNAUTHENTICATED, 403: ErrorKind.PERMISSION, 404: ErrorKind.UNSUPPORTED}
+_CLOSED: Final = {INVALID: ErrorKind.INVALID, REFUSED: ErrorKind.PERMISSION}
+_NORMAL: Final = 1000  # RFC 6455 7.4.1
+
+
+class LogReader:
+    """Reads the stream as often as it is told to, each time from where it was."""
+
+    def __init__(self, connection: Connection, query: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._query = dict(query)
+        self._seen = 0
+        try:
+            self._target = Target.parse(connection.address)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        self.instance = ""
+        """Of the machine that answered last, another one after each of its restarts; empty before the first answer."""
+        self.restarted = False
+        """Whether the last answer came from another instance than the one before."""
+
+    async def read(self, take: Callable[[Mapping[str, Any]], None]) -> None:
+        """Connect, and pass every message to `take` until the machine ends it.
+
+        Raises Unreachable, or MachineError: UNAVAILABLE if the connection is lost, INVALID for wishes that the machine
+        does not understand, UNAUTHENTICATED, PERMISSION.
+        """
+        try:
+            async with trio.open_nursery() as nursery:
+                socket = await self._open(nursery)
+                nursery.start_soon(_stay, socket)
+                await self._take(socket, take)
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise _told(group) from None
+
+    async def _take(self, socket: WebSocketConnection, take: Callable[[Mapping[str, Any]], None]) -> None:
+        while True:
+            try:
+                message: Mapping[str, Any] = json.loads(await socket.get_message())
+            except ConnectionClosed as closed:
+                code = closed.reason.code if closed.reason is not None else None
+                if code == _NORMAL:
+                    return
+                reason = (closed.reason.reason if closed.reason is not None else "") or "the connection was lost"
+                raise MachineError(reason, kind=_CLOSED.get(code or 0, ErrorKind.UNAVAILABLE)) from None
+            if "machine" in message:
+                instance = message["machine"]["instance"]
+                self.restarted = bool(self.instance) and instance != self.instance
+                self._seen = 0 if instance != self.instance else self._seen
+                self.instance = instance
+            if entries := message.get("entries"):
+                self._seen = entries[-1]["seq"]
+            take(message)
+
+    async def _open(self, nursery: trio.Nursery) -> WebSocketConnection:
+        query = dict(self._query)
+        if self.instance:  # what is newest or recent was decided at the first time
+            query = {key: value for key, value in query.items() if key not in ("newest", "after")}
+            query |= {"instance": self.instance, "since": str(self._seen)}
+        target, reason = self._target, "no answer"
+        with trio.move_on_after(ANSWER_LIMIT):
+            try:
+                headers = [(name.encode(), value.encode()) for name, value in await self._token()]
+                stream = await self._connect()
+                return await wrap_client_stream(
+                    nursery,
+                    stream,
+                    target.authority,
+                    f"{PATH}?{urlencode(query)}",
+                    extra_headers=headers,
+                    max_message_size=MAX_MESSAGE,
+                )
+            except GRPCError as error:
+                raise to_machine_error(error) from None
+            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, HandshakeError) as error:
+                reason = str(error.__cause__ or error)
+        raise Unreachable(unreachable(self._connection, reason))
+
+    async def _token(self) -> Sequence[tuple[str, str]]:
+        connection = self._connection
+        if not connection.api_key:
+            return ()
+        credentials = ApiKey(connection.api_key_id, connection.api_key)
+        async with Channel(connection.address, tls=tls_context(connection), credentials=credentials) as channel:
+            return await credentials.headers(channel)
+
+    async def _connect(self) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+        target = self._target
+        if target.path:
+            return await trio.open_unix_socket(target.path)
+        stream = await trio.open_tcp_stream(target.host, target.port)
+        context = tls_context(self._connection)
+        if context is None:
+            return stream
+        context.set_alpn_protocols(["http/1.1"])
+        secure = trio.SSLStream(stream, context, server_hostname=target.host, https_compatible=True)
+        await secure.do_handshake()
+        return secure
+
+
+def _told(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error in a group that is made to be told; the group itself if there is none."""
+    found: BaseException | None = group.subgroup((MachineError, Unreachable, ConnectionRejected, KeyboardInterrupt))
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    if isinstance(found, ConnectionRejected):  # the library's own task raises it
+        text = (found.body or b"").decode(errors="replace").strip() or f"it answers {found.status_code}"
+        return MachineError(text, kind=_KINDS.get(found.status_code, ErrorKind.UNAVAILABLE))
+    return found or group
+
+
+async def _stay(socket: WebSocketConnection) -> None:
+    """End a connection at whose other end nobody is any more."""
+    while True:
+        await trio.sleep(PING)
+        with trio.move_on_after(ANSWER_LIMIT) as limit:
+            try:
+                await socket.ping()
+            except ConnectionClosed:
+                return  # the reader hears of it too
+        if limit.cancelled_caught:
+            raise MachineError("the machine does not answer any more", kind=ErrorKind.UNAVAILABLE)

@@ -1,0 +1,211 @@
+"""`machine logs` against a real machine-server: filters, styles, keys, restarts; following does not feed itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e.server.process import Server, server
+
+PROGRAM = [sys.executable, "-c", "from runtime.operator.cli import main; main()", "logs"]
+DOCUMENT: Mapping[str, Any] = {
+    "debug": True,
+    "components": [
+        {"name": "left", "api": "rdk:component:motor", "model": "fake"},
+        {"name": "broken", "api": "rdk:component:motor", "model": "nosuch"},
+        {"name": "warm", "api": "rdk:component:sensor", "model": "fake"},
+    ],
+}
+
+
+def environment(address: str, **more: str) -> dict[str, str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
+    return {**clean, "MACHINE_ADDRESS": address, **more}
+
+
+async def logs(one: Server, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    with trio.fail_after(40):
+        return await trio.run_process(
+            [*PROGRAM, *words],
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+            env=environment(one.address, **more),
+        )
+
+
+async def printed(one: Server, *words: str) -> list[dict[str, Any]]:
+    done = await logs(one, "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+async def say(one: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
+    """Have the server log something."""
+    async with one.client() as client:
+        entry = {"logger_name": logger, "level": level, "message": text, "fields": [fields] if fields else []}
+        await client.call("viam.robot.v1.RobotService", "", "log", logs=[entry])
+
+
+class Following:
+    """A running `machine logs -f`."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self.process = process
+        self.out = b""
+        self.err = b""
+
+    async def read(self, stream: str, text: str) -> str:
+        """Everything up to and including the first line with `text` in it that was not read yet."""
+        pipe = self.process.stdout if stream == "out" else self.process.stderr
+        assert pipe is not None
+        with trio.fail_after(30):
+            while True:
+                said = getattr(self, stream)
+                found = re.search(re.escape(text.encode()) + rb"[^\n]*\n", said)
+                if found:
+                    setattr(self, stream, said[found.end() :])
+                    return bytes(said[: found.end()]).decode()
+                data = await pipe.receive_some()
+                assert data, f"it ended: {self.out!r} {self.err!r}"
+                setattr(self, stream, said + data)
+
+
+@asynccontextmanager
+async def following(address: str, *words: str, **more: str) -> AsyncIterator[Following]:
+    process = await trio.lowlevel.open_process(
+        [*PROGRAM, "-f", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(address, PYTHONUNBUFFERED="1", **more),
+    )
+    try:
+        yield Following(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 10):
+            await process.wait()
+
+
+@pytest.mark.slow
+async def test_the_newest_lines_with_filters_and_in_every_style(tmp_path: Path) -> None:
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
+        await say(one, "the pump is dry", level="warn", litres=0.5, who="me and you")
+        every = await printed(one, "-n", "1000")
+        assert [entry["seq"] for entry in every] == list(range(1, len(every) + 1))
+        last = every[-1]
+        assert (last["level"], last["logger"], last["message"]) == ("warn", "rdk.test", "the pump is dry")
+        assert last["fields"] == {"litres": 0.5, "who": "me and you"}
+        assert every[0]["caller"].startswith("runtime/")
+        newest = await printed(one, "-n", "3")
+        assert len(newest) == 3
+        assert newest == every[-3:]
+
+        errors = await printed(one, "--level", "error")
+        assert {entry["logger"] for entry in errors} == {"rdk.resource_manager.rdk:component:motor/broken"}
+        motors = await printed(one, "--logger", "rdk.components.motor")
+        assert {entry["logger"].rpartition("/")[2] for entry in motors} == {"left", "broken"}
+        assert [entry["message"] for entry in await printed(one, "--text", "PUMP")] == ["the pump is dry"]
+        assert await printed(one, "--since", "2099-01-01T00:00:00Z") == []
+        assert len(await printed(one, "--since", "1h", "-n", "1000")) > 10
+
+        quiet = await logs(one, "-q", "--text", "pump")
+        assert quiet.stdout.decode() == "the pump is dry\n"
+        table = await logs(one, "--text", "pump")
+        assert re.fullmatch(
+            r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  WARN   rdk\.test  the pump is dry  (who="me and you" ?|litres=0\.5 ?){2}\n',
+            table.stdout.decode(),
+        )
+        for words, text in (
+            (("--since", "soon"), "a duration such as 10m"),
+            (("--logger", "("), "a logger's name"),
+        ):
+            wrong = await logs(one, *words)
+            assert (wrong.returncode, text in wrong.stderr.decode()) == (1, True), wrong.stderr
+    gone = await logs(one)
+    assert gone.returncode == 3
+    assert b"is machine-server running?" in gone.stderr
+
+
+@pytest.mark.slow
+async def test_following_at_debug_does_not_feed_itself(tmp_path: Path) -> None:
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
+        async with following(one.address, "-q", "-n", "1") as reader:
+            await reader.read("out", "")
+            before = (await printed(one, "-n", "1"))[0]["seq"]
+            for number in range(5):
+                await say(one, f"said {number}")
+                await reader.read("out", f"said {number}")
+            after = (await printed(one, "-n", "1"))[0]["seq"]
+        assert after - before == 5
+
+
+@pytest.mark.slow
+async def test_following_survives_restarts_and_says_so(tmp_path: Path) -> None:
+    address = ""
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
+        address = one.address
+        async with following(address, "-n", "1000", "--text", "said") as reader:
+            for number in range(3):
+                await say(one, f"said {number}")
+            seen = await reader.read("out", "said 2")
+            assert seen.count("said ") == 3
+            assert await one.stop(signal.SIGTERM) == 0
+            lost = await reader.read("err", "waiting for the machine")
+            assert lost.startswith(f"(the connection to {address} was lost")
+            document = {**DOCUMENT, "network": {"bind_address": address}}
+            async with server(tmp_path, document, "-disable-mdns", running=True) as two:
+                await say(two, "said again")
+                await reader.read("err", "the machine was restarted")
+                again = await reader.read("out", "said again")
+                assert "said 2" not in again
+                two.process.send_signal(signal.SIGKILL)
+                await reader.read("err", "waiting for the machine")
+            assert reader.process.poll() is None
+            reader.process.send_signal(signal.SIGINT)
+            with trio.fail_after(10):
+                assert await reader.process.wait() == 130
+
+
+@pytest.mark.slow
+async def test_a_machine_with_keys_shows_its_log_to_who_has_one(tmp_path: Path) -> None:
+    keys = {"auth": {"handlers": [{"type": "api-key", "config": {"operator": "correct-horse-battery"}}]}}
+    async with server(tmp_path, {**DOCUMENT, **keys}, "-disable-mdns", running=True) as one:
+        refused = await logs(one)
+        assert refused.returncode == 1
+        assert b"MACHINE_API_KEY" in refused.stderr
+        wrong = await logs(one, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="wrong-secret")
+        assert wrong.returncode == 1
+        assert b"wrong-secret" not in wrong.stdout + wrong.stderr
+        right = await logs(one, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="correct-horse-battery")
+        assert right.returncode == 0, right.stderr
+        assert b"running" in right.stdout
+        assert b"correct-horse" not in right.stdout + right.stderr
+
+
+@pytest.mark.slow
+async def test_over_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
+    files = {key: certificate[key] for key in ("tls_cert_file", "tls_key_file")}
+    document = {**DOCUMENT, "network": {"bind_address": "localhost:0", **files}}
+    async with server(tmp_path, document, "-disable-mdns", running=True) as one:
+        done = await logs(one, "--ca", certificate["ca_file"], "--text", "running")
+        assert done.returncode == 0, done.stderr
+        assert b"running" in done.stdout
+        plain = await logs(one)
+        assert plain.returncode == 3
+        assert b"this port speaks TLS" in plain.stderr
+        untrusted = await logs(one, "--tls")
+        assert untrusted.returncode == 3
+        assert b"--ca FILE" in untrusted.stderr
