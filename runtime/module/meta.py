@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -10,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from rpc.api.table import APIS
-from schema.conform import conform, field_names
+from schema.conform import conform
 from schema.errors import ConfigError
 from schema.names import API, Model
 from schema.report import Report, did_you_mean, join
@@ -94,7 +95,7 @@ def parse_meta(data: bytes) -> tuple[Meta | None, Report]:
         report.problem("", error.reason, remedy=error.remedy)
         return None, report
     if not isinstance(raw, Mapping):
-        report.problem("", "is not an object", remedy='write {"module_id": "acme:demo", ...}')
+        report.problem("", "is no object", remedy='write {"module_id": "acme:demo", ...}')
         return None, report
     for key in ("module_id", "visibility", "entrypoint"):
         if key not in raw:
@@ -130,7 +131,7 @@ def _check(meta: Meta, report: Report) -> None:
         if api.namespace == "rdk" and api not in APIS:
             near = did_you_mean(model.api, map(str, APIS))
             report.problem(join(path, "api"), f"{api} is not a published API", value=model.api, remedy=near)
-        if named.namespace != meta.module_id.partition(":")[0]:
+        if _ID.match(meta.module_id) and named.namespace != meta.module_id.partition(":")[0]:
             reason = f"{named} is not in the namespace of {meta.module_id}"
             report.problem(join(path, "model"), reason, value=model.model, remedy="use the module's own namespace")
         if (model.api, model.model) in seen:
@@ -155,8 +156,6 @@ def is_inside(path: str) -> bool:
 
 def check_folder(folder: Path, meta: Meta) -> list[ConfigError]:
     """What keeps a module in `folder` from being run: programs that are not there or may not be executed."""
-    import os
-
     found = []
     for key in ("entrypoint", "first_run"):
         name = getattr(meta, key)
@@ -184,6 +183,3 @@ def check_offers(meta: Meta, offers: Sequence[tuple[str, str]]) -> list[ConfigEr
         if (api, model) not in offers
     ]
     return found
-
-
-KEYS: Final = field_names(Meta)

@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
@@ -85,7 +86,8 @@ def pack(folder: Path, archive: Path, exclude: Iterable[str] = ()) -> tuple[Meta
     except OSError as error:
         raise MachineError(f"{archive} cannot be written: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
     return meta, len(names)
 
 
