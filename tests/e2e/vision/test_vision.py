@@ -1,0 +1,253 @@
+"""Vision, ML models, the transform camera and the frame system through the official Python SDK, unmodified."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib import GRPCError, Status
+from PIL import Image
+from viam.components.arm import Arm
+from viam.components.camera import Camera
+from viam.components.gantry import Gantry
+from viam.media.video import CameraMimeType, ViamImage
+from viam.proto.common import Pose, PoseInFrame, Transform
+from viam.proto.component.arm import JointPositions
+from viam.proto.service.motion import GetPoseRequest, MotionServiceStub
+from viam.robot.client import RobotClient
+from viam.services.vision import VisionClient
+
+from tests.e2e.harness import Server
+from tests.e2e.sdk.test_components import play, refused
+from tests.unit.vision import onnx_file
+from tests.unit.vision.drawn import BLUE, GREEN, RED, encoded, picture
+
+pytest.importorskip("numpy", reason="the extra ml (numpy) is not installed; the SDK's ML client needs it")
+pytest.importorskip("onnxruntime", reason="the extra ml (onnxruntime) is not installed")
+
+REDS = {"detect_color": "#ff0000", "hue_tolerance_pct": 0.05, "segment_size_px": 50}
+MODULE = Path(__file__).parent / "model_module.py"
+
+
+def service(api: str, name: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {"api": f"rdk:service:{api}", "name": name, "model": model, "attributes": attributes}
+
+
+def component(
+    api: str, name: str, model: str, frame: dict[str, Any] | None = None, **attributes: Any
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"api": f"rdk:component:{api}", "name": name, "model": model, "attributes": attributes}
+    return entry if frame is None else {**entry, "frame": frame}
+
+
+def document(folder: Path) -> dict[str, Any]:
+    drawn = picture((200, 100), {(20, 30, 60, 50): RED, (120, 10, 130, 20): BLUE, (0, 80, 200, 90): (255, 255, 255)})
+    (folder / "scene.png").write_bytes(encoded(drawn))
+    (folder / "colors.onnx").write_bytes(onnx_file.classifier({"Image.NominalPixelRange": "Normalized_0_1"}))
+    (folder / "boxes.onnx").write_bytes(onnx_file.detector())
+    (folder / "labels.txt").write_text("red\ngreen\nblue\n")
+    program = folder / "module"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {MODULE} "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    labels = str(folder / "labels.txt")
+    return {
+        "modules": [{"name": "demo", "executable_path": str(program)}],
+        "components": [
+            component("camera", "scene", "image_file", color_path=str(folder / "scene.png")),
+            component(
+                "camera",
+                "view",
+                "transform",
+                source="scene",
+                pipeline=[
+                    {"type": "detections", "attributes": {"detector_name": "reds"}},
+                    {"type": "rotate", "attributes": {"angle_degs": 90}},
+                    {"type": "resize", "attributes": {"width_px": 50, "height_px": 100}},
+                ],
+            ),
+            component("gantry", "gantry", "fake", {"parent": "world", "translation": {"z": 100}}),
+            component("arm", "arm", "fake", {"parent": "gantry"}),
+            component("camera", "hand", "fake", {"parent": "arm", "translation": {"z": 50}}, width_px=64, height_px=48),
+        ],
+        "services": [
+            service("mlmodel", "colors", "onnx", model_path=str(folder / "colors.onnx"), label_path=labels),
+            service("mlmodel", "boxes", "onnx", model_path=str(folder / "boxes.onnx"), label_path=labels),
+            service("mlmodel", "brightest", "acme:demo:brightest"),
+            service("vision", "reds", "color_detector", **REDS),
+            service("vision", "classifier", "mlmodel", mlmodel_name="colors", camera_name="scene"),
+            service("vision", "detector", "mlmodel", mlmodel_name="boxes"),
+            service("vision", "rows", "mlmodel", mlmodel_name="brightest"),
+            service("vision", "broken", "mlmodel", mlmodel_name="colors", output_layout="boxes"),
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a machine with cameras, models, vision services and parts that move."""
+    folder = tmp_path_factory.mktemp("seeing")
+    with Server(document(folder), folder) as server:
+        yield server.wait_running().address
+
+
+async def there(robot: RobotClient, name: str) -> VisionClient:
+    """The service as soon as it is there: the module's takes its time."""
+    while True:
+        await robot.refresh()
+        if any(one.name == name for one in robot.resource_names):
+            return VisionClient.from_robot(robot, name)
+        await asyncio.sleep(0.05)  # the published API has no event for it; bounded by play
+
+
+def test_color_detector(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        reds = VisionClient.from_robot(robot, "reds")
+        (found,) = await reds.get_detections_from_camera("scene")
+        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (20, 30, 60, 50)
+        assert (found.confidence, found.class_name) == (1.0, "#ff0000")
+        assert (found.x_min_normalized, found.y_max_normalized) == pytest.approx((0.1, 0.5))
+        image = ViamImage(encoded(picture(boxes={(5, 6, 50, 60): RED})), CameraMimeType.PNG)
+        (found,) = await reds.get_detections(image)
+        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (5, 6, 50, 60)
+        properties = await reds.get_properties()
+        assert (properties.detections_supported, properties.classifications_supported) == (True, False)
+        await refused(Status.UNIMPLEMENTED, reds.get_classifications_from_camera("scene", 1))
+        error = await refused(Status.UNIMPLEMENTED, reds.get_object_point_clouds("scene"))
+        assert "not at point clouds" in str(error.message)
+        await refused(Status.NOT_FOUND, reds.get_detections_from_camera("scnee"))
+        cut_off = ViamImage(encoded(picture())[:100], CameraMimeType.PNG)
+        await refused(Status.INVALID_ARGUMENT, reds.get_detections(cut_off))
+        everything = await reds.capture_all_from_camera("scene", return_image=True, return_detections=True)
+        assert everything.image is not None
+        assert Image.open(io.BytesIO(everything.image.data)).size == (200, 100)
+        assert len(everything.detections or ()) == 1
+
+    play(seeing, script)
+
+
+def test_classifier_and_detector_on_onnx(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        classifier = VisionClient.from_robot(robot, "classifier")
+        for color, label in ((RED, "red"), (GREEN, "green"), (BLUE, "blue")):
+            image = ViamImage(encoded(picture((40, 40), {(5, 5, 35, 35): color}), "JPEG"), CameraMimeType.JPEG)
+            (found,) = await classifier.get_classifications(image, 1)
+            assert (found.class_name, 0.3 < found.confidence <= 1) == (label, True)
+        assert (await classifier.get_properties()).default_camera == "scene"
+        assert len(await classifier.get_classifications_from_camera("scene", 3)) == 3
+        detections = await VisionClient.from_robot(robot, "detector").get_detections_from_camera("scene")
+        assert [(one.class_name, one.x_min, one.y_min, one.x_max, one.y_max) for one in detections] == [
+            ("red", 100, 50, 200, 100),
+            ("green", 20, 20, 60, 40),
+        ]
+
+    play(seeing, script)
+
+
+def test_ml_model_client(seeing: str) -> None:
+    import numpy
+    from viam.services.mlmodel import MLModelClient
+
+    async def script(robot: RobotClient) -> None:
+        model = MLModelClient.from_robot(robot, "colors")
+        told = await model.metadata()
+        assert (told.name, told.type) == ("drawn", "onnx")
+        (image,) = told.input_info
+        assert (image.name, image.data_type, list(image.shape)) == ("image", "float32", [1, 3, 8, 8])
+        assert list(image.extra["std_dev"]) == [255.0] * 3  # type: ignore[arg-type]
+        assert told.output_info[0].associated_files[0].name.endswith("labels.txt")
+        given = numpy.arange(192, dtype=numpy.float32).reshape(1, 3, 8, 8)
+        answer = await model.infer({"image": given})
+        assert answer["logits"].tolist() == [[31.5, 95.5, 159.5]]
+        error = await refused(Status.INVALID_ARGUMENT, model.infer({"image": given.astype(numpy.int16)}))
+        assert "give float32" in str(error.message)
+
+    play(seeing, script)
+
+
+def test_a_model_of_a_module(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        (found,) = await (await there(robot, "rows")).get_detections_from_camera("scene")
+        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (0, 80, 200, 90)
+        assert (found.confidence, found.class_name) == (0.75, "1")
+
+    play(seeing, script)
+
+
+def test_a_service_that_cannot_understand_its_model_says_why(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        status = await robot.get_machine_status()
+        (broken,) = [one for one in status.resources if one.name.name == "broken"]
+        assert "logits [1, 3]" in broken.error
+        assert "remap_output_names" in broken.error
+
+    play(seeing, script)
+
+
+def test_transform_camera(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        camera = Camera.from_robot(robot, "view")
+        images, metadata = await camera.get_images()
+        (image,) = images
+        found = Image.open(io.BytesIO(image.data))
+        assert (image.mime_type, image.name, found.size) == (CameraMimeType.PNG, "color", (50, 100))
+        assert metadata.captured_at.seconds > 0
+        properties = await camera.get_properties()
+        assert list(properties.mime_types) == ["image/png"]
+        await refused(Status.UNIMPLEMENTED, camera.get_point_cloud())
+
+    play(seeing, script)
+
+
+def test_poses_through_what_moves(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        await Gantry.from_robot(robot, "gantry").move_to_position([10, 20, 30], [1000, 1000, 1000])
+        arm = Arm.from_robot(robot, "arm")
+        await arm.move_to_joint_positions(JointPositions(values=[90, 0, 90, 0, 0, 0]))
+        end = await arm.get_end_position()
+        assert (end.x, end.y, end.z) == pytest.approx((0, 440, 550), abs=1e-6)
+        seen = await robot.get_pose("arm")
+        assert seen.reference_frame == "world"
+        assert (seen.pose.x, seen.pose.y, seen.pose.z) == pytest.approx((10, 460, 680))
+        cup = Transform(
+            reference_frame="cup",
+            pose_in_observer_frame=PoseInFrame(reference_frame="hand", pose=Pose(z=10, o_z=1)),
+        )
+        seen = await robot.get_pose("cup", "gantry", [cup])
+        assert (seen.pose.x, seen.pose.y, seen.pose.z) == pytest.approx((0, 500, 550))
+        there_and = await robot.transform_pose(PoseInFrame(reference_frame="hand", pose=Pose(x=1, y=2, z=3)), "world")
+        back = await robot.transform_pose(there_and, "hand")
+        assert (back.pose.x, back.pose.y, back.pose.z) == pytest.approx((1, 2, 3))
+        parts = {part.frame.reference_frame: part for part in await robot.get_frame_system_config()}
+        assert list(parts) == ["gantry", "arm", "hand"]
+        assert "links" in parts["arm"].kinematics.fields
+        with pytest.raises(GRPCError) as caught:
+            await robot.get_pose("scene")
+        assert caught.value.status is Status.NOT_FOUND
+        assert "give scene a frame" in str(caught.value.message)
+
+    play(seeing, script)
+
+
+def test_point_clouds_from_elsewhere(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        cloud, _ = await Camera.from_robot(robot, "hand").get_point_cloud()
+        moved = await robot.transform_pcd(cloud, "hand", "world")
+        assert len(moved) == len(cloud)
+        assert await robot.transform_pcd(cloud, "hand", "hand") != b""
+        await refused(Status.INVALID_ARGUMENT, robot.transform_pcd(b"no cloud", "hand", "world"))
+
+    play(seeing, script)
+
+
+def test_motion_is_refused_in_words(seeing: str) -> None:
+    async def script(robot: RobotClient) -> None:
+        stub = MotionServiceStub(robot._channel)
+        await refused(Status.UNIMPLEMENTED, stub.GetPose(GetPoseRequest(name="builtin")))
+
+    play(seeing, script)
