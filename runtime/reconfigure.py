@@ -210,11 +210,6 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
     from runtime.modules.resource import ModuleAttributes, ModuleResource, foreign_class
     from runtime.proxy import proxy_of
 
-    needs = link.needs(entry)
-    if needs is None:
-        raise ConfigError(entry.path, f"the module {link.module.name} was not asked about its attributes yet")
-    if needs.error:
-        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} refuses them: {needs.error}")
     base = base_of(entry.api)
     if base is not None:
         cls = proxy_of(cast("Any", base), ModuleResource)  # a class is hashable whatever its type hint
@@ -228,6 +223,11 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
             value=str(entry.api),
             remedy="serve gRPC reflection in the module, as the official SDKs do",
         )
+    needs = link.needs(entry)
+    if needs is None:
+        raise ConfigError(entry.path, f"the module {link.module.name} was not asked about its attributes yet")
+    if needs.error:
+        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} refuses them: {needs.error}")
     attributes = ModuleAttributes(link=link, entry=entry)
     wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)
     return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node))

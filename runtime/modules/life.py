@@ -35,6 +35,7 @@ class Setting:
     data: Path  # its data folder
     facts: Mapping[str, str] = field(default_factory=dict)  # of the machine, for its environment
     start_limit: float = START_LIMIT
+    build_limit: float = 120.0  # seconds that a resource may take to be built
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -108,10 +109,17 @@ class ModuleLife:
                     )
                 self._log.info("module is ready", models=sorted(str(model) for _, model in link.offers))
                 task_status.started(link)
-                nursery.start_soon(watch_answers, client, link.module)
+                nursery.start_soon(self._watch, process, client)
                 await link.follow()
             finally:
                 link.closed()
+
+    async def _watch(self, process: Running, client: ModuleClient) -> None:
+        try:
+            await watch_answers(client, self._link.module, self._setting.build_limit)
+        except MachineError:
+            process.kill()  # what does not answer does not hear SIGTERM either
+            raise
 
     async def _until_end(self, process: Running) -> None:
         status = await process.wait()

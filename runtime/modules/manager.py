@@ -18,6 +18,7 @@ from runtime.modules.life import START_LIMIT, START_LIMIT_VARIABLE, ModuleLife, 
 from runtime.modules.link import PREFIX, ModuleLink
 from runtime.modules.process import LocalProcesses, Processes
 from runtime.modules.tidy import Tidy
+from runtime.nodes import start_limit as nodes_start_limit
 from runtime.parts import Surroundings
 from schema.durations import parse_duration
 from schema.errors import ConfigError, MachineError
@@ -124,6 +125,7 @@ class Modules:
             data=data / module.name,
             facts=machine_facts(document),
             start_limit=start_limit(self._environment),
+            build_limit=nodes_start_limit(),
         )
         before = module.first_run_limit + UNPACK_LIMIT if module.is_archive else 0.0
         nodes = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -40,6 +41,10 @@ class Running(Protocol):
 
     async def wait(self) -> int:
         """Return when it has ended: its status, or minus the signal that ended it."""
+        ...
+
+    def kill(self) -> None:
+        """End it with everything it started, without asking."""
         ...
 
     async def appeared(self) -> None:
@@ -160,6 +165,9 @@ class _LocalProcess:
 
     async def wait(self) -> int:
         return await self._group.wait()
+
+    def kill(self) -> None:
+        self._group.signal(signal.SIGKILL)
 
     async def appeared(self) -> None:
         """Its Unix socket is there. A TCP port tells nobody that it is open: it is dialled until it answers."""

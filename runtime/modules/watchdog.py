@@ -16,25 +16,27 @@ LONGEST_PAUSE: Final = 10.0  # seconds between an answer and the next question
 LOOK_EVERY: Final = 1.0  # seconds between two looks at what it uses; the kernel has no event for that
 
 
-async def watch_answers(client: ModuleClient, module: Module) -> None:
-    """Ask a cheap call again and again; MachineError once one is unanswered for the module's `watchdog`.
+async def watch_answers(client: ModuleClient, module: Module, build_limit: float) -> None:
+    """Ask a cheap call again and again; MachineError once none was answered for the module's `watchdog`.
 
-    While the module builds, validates or closes resources nothing is asked: constructors may keep a process busy, and
-    have a limit of their own.
+    While the module builds, validates or closes resources it has `build_limit` more: a constructor may keep a whole
+    process busy.
     """
     limit = module.watchdog
     if not limit:
         return
+    answered = trio.current_time()
     while True:
-        await trio.sleep(min(LONGEST_PAUSE, limit / 3))
-        if client.building:
-            continue
         built = client.built
         with trio.move_on_after(limit) as scope:
             await client.probe()
-        if scope.cancelled_caught and (client.building, client.built) == (0, built):
+        silent = trio.current_time() - answered
+        if not scope.cancelled_caught:
+            await trio.sleep(min(LONGEST_PAUSE, limit / 3))
+            answered = trio.current_time()
+        elif (client.building, client.built) == (0, built) or silent >= limit + build_limit:
             raise MachineError(
-                f"the module {module.name} has answered nothing for {limit:g} s",
+                f"the module {module.name} has answered nothing for {silent:.0f} s",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="it is started again; if its calls may block it for so long, raise watchdog of the module",
             )

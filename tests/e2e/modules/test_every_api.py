@@ -212,7 +212,7 @@ async def test_its_calls_say_why_while_the_module_is_away(every: tuple[Server, A
         with pytest.raises(GRPCError) as away:
             await gizmo.do_one("this", 1)
         assert away.value.status is Status.UNAVAILABLE
-        assert "the module every" in away.value.message or "gizmo" in away.value.message
+        assert "every" in away.value.message or "gizmo" in away.value.message
 
     await trio.to_thread.run_sync(with_sdk, server.address, script)
     await until_ready(client, *NAMES)
