@@ -10,6 +10,7 @@ BENCHES = {
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
     "hal": "I2C, GPIO and serial lines against the raw libraries",
     "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
+    "fairness": "one client's calls beside another that has 1,000 in flight, against alone",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 

@@ -16,6 +16,7 @@ from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders
 from rpc.limits import Limits
 from rpc.server_call import ServerCall
 from rpc.statistics import Statistics
+from rpc.turns import Turns
 from rpc.web import CONTENT_TYPES, Content, is_grpc
 
 __all__ = [
@@ -67,9 +68,15 @@ class ServerCore:
     fallback: Callable[[HttpExchange], Awaitable[None]] | None = (
         None  # for requests that are not gRPC; None answers 404
     )
+    turns: Turns = field(default_factory=Turns)  # of connections, to begin calls
     _connections: set[Closable] = field(default_factory=set)
     _changed: trio.Event = field(default_factory=trio.Event)
     _draining: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one connection and nobody else to wait for."""
+        return len(self._connections) <= 1
 
     def admit(self, connection: Closable) -> bool:
         """Count a connection in. False if there are too many or the server shuts down: close it, without `leave`."""

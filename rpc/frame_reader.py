@@ -84,10 +84,13 @@ class FrameReader:
         self._block_size = 0
         self._continuations = 0
 
-    def feed(self, data: bytes) -> None:
-        """Read all frames that are complete now. ConnectionFault if the peer broke a rule; then feed nothing more."""
+    def feed(self, data: bytes, most: int = 0) -> bool:
+        """Read all frames that are complete now, but fewer than `most` HEADERS; True if that was the reason to stop.
+
+        ConnectionFault if the peer broke a rule; then feed nothing more.
+        """
         buffer = self._rest + data if self._rest else data
-        position, size = 0, len(buffer)
+        position, size, stopped = 0, len(buffer), False
         max_frame = self._limits.max_frame
         on_data = self._sink.on_data
         while size - position >= HEAD:
@@ -110,10 +113,15 @@ class FrameReader:
                 else:
                     on_data(sid, buffer[start:position], length, bool(flags & END_STREAM))
             elif kind == HEADERS:
+                if most == 1:
+                    position, stopped = start - HEAD, True
+                    break
+                most -= 1
                 self._headers(sid, flags, buffer, start, position)
             else:
                 self._other(kind, flags, sid, buffer[start:position])
         self._rest = buffer[position:] if position else buffer
+        return stopped
 
     def _headers(self, sid: int, flags: int, buffer: bytes, start: int, end: int) -> None:
         if not sid:

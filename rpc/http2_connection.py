@@ -125,7 +125,7 @@ class Connection(Streams):
         while not self.closed:
             if data:
                 self.last_read = trio.current_time()
-                reader.feed(data)
+                await self._digest(reader, data)
                 if self.receive_owed:
                     self.give_back_window()
                 if writer.size > limit:
@@ -134,6 +134,10 @@ class Connection(Streams):
             if not data:
                 return
             size = _LONG_READ if len(data) >= _READ else _READ
+
+    async def _digest(self, reader: FrameReader, data: bytes) -> None:
+        """Act upon what was received."""
+        reader.feed(data)
 
     async def _read_preface(self, data: bytes) -> bytes:
         preface = frames.PREFACE

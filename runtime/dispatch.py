@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rpc.api.target import CallInfo
 from runtime.host import ResourceHost, Use
 from runtime.machine import Machine
 from runtime.operations import OPERATION_KEY, Entry, Operation
+from runtime.places import Places
 from runtime.sessions import MONITORED_KEY, SESSION_KEY, Session
 from schema.errors import ErrorKind, MachineError
 from schema.report import did_you_mean
 
 UNARY_LIMIT: Final = 600.0  # seconds a unary call may take if its client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")
-REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value
+REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value. See Places
 UNLIMITED: Final = frozenset(
-    {"log", "send_traces", "tunnel"}
-)  # machine-wide methods that never count against the limit
+    {
+        "log",
+        "send_traces",
+        "tunnel",
+        # What ends trouble is let in when everything is taken.
+        "cancel_operation",
+        "get_operations",
+        "send_session_heartbeat",
+        "stop",
+        "stop_all",
+    }
+)
+"""Methods that need no place."""
 
 Service = Callable[[CallInfo, Operation], object]
 """Makes the object whose method answers one call to a machine-wide service."""
+
+Place: TypeAlias = "tuple[str, Hashable]"
+"""What is called, and by whom."""
 
 
 class Dispatch:
@@ -34,7 +49,9 @@ class Dispatch:
         self.machine = machine
         self.services: dict[str, Service] = {}
         self.requests_limit = requests_limit
-        self.machine_wide = 0  # machine-wide calls in flight
+        self._places: dict[
+            str, Places
+        ] = {}  # of what is being called, by full name; the machine itself has the name ""
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         """Bracket one call; entering raises MachineError if there is nothing to call, or not now."""
@@ -78,14 +95,37 @@ class Dispatch:
             seconds=STREAM_LIMIT if request.streaming else UNARY_LIMIT,
         )
 
-    def exhausted(self, resource: str) -> MachineError:
-        """That the limit of a resource is reached, and who holds it."""
+    def place(self, request: CallInfo, resource: str, session: Session | None) -> Place:
+        """Take a place at a resource ("" is the machine itself) for the caller.
+
+        Its session tells who a caller is, else its connection. Raises MachineError (EXHAUSTED) that says who holds the
+        places, and with what.
+        """
+        client = session if session is not None else id(request.peer)
+        places = self._places.get(resource)
+        if places is None:
+            places = self._places[resource] = Places(self.requests_limit)
+        if not places.take(client, request.identity, request.peer):
+            raise self._exhausted(resource, places.refusal(client))
+        return resource, client
+
+    def leave(self, place: Place | None) -> None:
+        """Give a place back; None is that of a call that needed none."""
+        if place is None:
+            return
+        resource, client = place
+        places = self._places[resource]
+        places.give_back(client)
+        if not places.taken:
+            del self._places[resource]
+
+    def _exhausted(self, resource: str, reason: str) -> MachineError:
         held = Counter(
             one.method.rpartition("/")[2] for one in self.machine.operations.running() if one.resource == resource
         )
         listed = ", ".join(f"{count} {method}" for method, count in held.most_common(5))
         return MachineError(
-            f"{resource or 'the machine itself'} has {self.requests_limit} calls in flight ({listed})",
+            f"{resource or 'the machine itself'} has {reason} ({listed})",
             kind=ErrorKind.EXHAUSTED,
             remedy="wait for some to end, or cancel them (GetOperations lists them)",
         )
@@ -94,8 +134,9 @@ class Dispatch:
 class _ResourceCall:
     """A call to one resource."""
 
-    __slots__ = ("_dispatch", "_entry", "_request", "_use")
+    __slots__ = ("_dispatch", "_entry", "_place", "_request", "_use")
     _entry: Entry
+    _place: Place | None
     _use: Use
 
     def __init__(self, dispatch: Dispatch, request: CallInfo) -> None:
@@ -107,11 +148,14 @@ class _ResourceCall:
         session = dispatch.session(request)
         host = dispatch.host(request)
         full = str(host.name)
-        if len(host.calls) >= dispatch.requests_limit:
-            raise dispatch.exhausted(full)
-        entry = dispatch.enter(request, full, session)
-        use = host.use()
-        driver = await use.__aenter__()
+        self._place = place = None if request.method in UNLIMITED else dispatch.place(request, full, session)
+        try:
+            entry = dispatch.enter(request, full, session)
+            use = host.use()
+            driver = await use.__aenter__()
+        except BaseException:
+            dispatch.leave(place)
+            raise
         self._use, self._entry = use, entry
         request.reply_metadata[OPERATION_KEY] = entry.operation.id
         if request.monitored:
@@ -124,6 +168,7 @@ class _ResourceCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        self._dispatch.leave(self._place)
         try:
             self._entry.__exit__(kind, error, traceback)
         except MachineError as ours:
@@ -135,30 +180,32 @@ class _ResourceCall:
 class _MachineCall:
     """A call to a machine-wide service."""
 
-    __slots__ = ("_counted", "_dispatch", "_entry", "_request")
+    __slots__ = ("_dispatch", "_entry", "_place", "_request")
     _entry: Entry
+    _place: Place | None
 
     def __init__(self, dispatch: Dispatch, request: CallInfo) -> None:
         self._dispatch = dispatch
         self._request = request
-        self._counted = request.method not in UNLIMITED
 
     async def __aenter__(self) -> Any:
         dispatch, request = self._dispatch, self._request
         service = request.rpc.strip("/").partition("/")[0]
-        if self._counted and dispatch.machine_wide >= dispatch.requests_limit:
-            raise dispatch.exhausted("")
-        self._entry = dispatch.enter(request, "", None)
-        request.reply_metadata[OPERATION_KEY] = self._entry.operation.id
-        found = dispatch.services[service](request, self._entry.operation)
-        dispatch.machine_wide += self._counted
+        self._place = place = None if request.method in UNLIMITED else dispatch.place(request, "", None)
+        try:
+            self._entry = dispatch.enter(request, "", None)
+            request.reply_metadata[OPERATION_KEY] = self._entry.operation.id
+            found = dispatch.services[service](request, self._entry.operation)
+        except BaseException:
+            dispatch.leave(place)
+            raise
         self._entry.__enter__()
         return found
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._dispatch.machine_wide -= self._counted
+        self._dispatch.leave(self._place)
         self._entry.__exit__(kind, error, traceback)
 
 

@@ -1,0 +1,209 @@
+"""How long one client's calls take beside another that has 1,000 calls in flight, against alone.
+
+`python -m bench.fairness [--rounds 5] [--seconds 3] [--calls 1000] [--connections 8] [--rate 200] [--mode MODE]`
+
+A real machine-server on loopback, the hog and the client in processes of their own. The client makes calls at a steady
+rate and times each. The hog has its calls in flight all the time, over so many connections (one takes 128), to the same
+resource: in the mode `held` calls that last, so that they take places and no time; in `busy` calls that end at once,
+each followed by the next. Alone and beside are interleaved. Exits 1 if p99 beside is more than 3 times alone, or a call
+of the client was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from runtime.components.sensor import Sensor
+from runtime.resource import Extra, Value, model
+from schema.errors import ErrorKind, MachineError
+
+BUDGET = 3.0  # p99 beside the hog, against alone
+SENSOR = "rdk:component:sensor"
+
+
+@model("bench:fairness:target")
+class Target(Sensor):
+    """Answers at once; a command lasts until it is cancelled."""
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """One value."""
+        return {"value": 1.0}
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Held."""
+        await trio.sleep_forever()
+        return {}
+
+
+async def hog(address: str, mode: str, calls: int, connections: int) -> None:
+    """Keep `calls` calls in flight until killed; says on standard output that they are there."""
+    done: Counter[str] = Counter()
+
+    async def one(client: ApiClient) -> None:
+        while True:
+            try:
+                if mode == "held":
+                    await client.call(SENSOR, "target", "do_command", command={})
+                else:
+                    await client.call(SENSOR, "target", "get_readings")
+                done["answered"] += 1
+            except MachineError as error:
+                done[error.kind.value] += 1
+                if error.kind is not ErrorKind.EXHAUSTED:
+                    raise
+                if mode == "held":
+                    await trio.sleep(0.1)  # a client that is refused comes again
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(connections):
+            client = ApiClient(await stay_open(nursery, address))
+            for _ in range(calls // connections):
+                nursery.start_soon(one, client)
+        await trio.sleep(0.5)
+        print("ready", flush=True)
+        while True:
+            await trio.sleep(1)
+            print(json.dumps(done), file=sys.stderr, flush=True)
+
+
+async def stay_open(nursery: trio.Nursery, address: str) -> Channel:
+    """A channel that lives as long as the nursery."""
+
+    async def live(*, task_status: trio.TaskStatus[Channel]) -> None:
+        async with Channel(address) as channel:
+            task_status.started(channel)
+            await trio.sleep_forever()
+
+    channel: Channel = await nursery.start(live)
+    return channel
+
+
+async def client(address: str, rate: float, seconds: float) -> None:
+    """Make calls at a steady rate; the times that they took in milliseconds on standard output."""
+    took: list[float] = []
+    refused: Counter[str] = Counter()
+    async with Channel(address) as channel:
+        calls = ApiClient(channel)
+        await calls.call(SENSOR, "target", "get_readings")
+        due = time.monotonic()
+        for _ in range(int(rate * seconds)):
+            due += 1 / rate
+            await trio.sleep(max(0.0, due - time.monotonic()))
+            begin = time.monotonic()
+            try:
+                await calls.call(SENSOR, "target", "get_readings")
+                took.append((time.monotonic() - begin) * 1e3)
+            except MachineError as error:
+                refused[error.kind.value] += 1
+    took.sort()
+    last = len(took) - 1
+    figures = {f"p{at}": took[round(last * at / 100)] if took else float("inf") for at in (50, 90, 99, 100)}
+    print(json.dumps({**figures, "refused": sum(refused.values())}))
+
+
+@contextmanager
+def serving() -> Any:
+    """A machine-server with the target; its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "machine.json"
+        component = {"name": "target", "api": SENSOR, "model": "bench:fairness:target"}
+        config.write_text(json.dumps({"components": [component], "network": {"bind_address": "localhost:0"}}))
+        read, write = os.pipe()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "runtime.cli", "-config", str(config)],
+            env={**os.environ, "MACHINE_READY_FD": str(write), "MACHINE_MODELS": "bench.fairness:Target"},
+            pass_fds=[write],
+            stdout=subprocess.DEVNULL,
+        )
+        os.close(write)
+        try:
+            with os.fdopen(read) as ready:
+                yield ready.readline().strip()
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def hogging(address: str, options: argparse.Namespace, mode: str) -> Any:
+    """The hog, with its calls in flight."""
+    # It stands for another computer: it must not take the cores that the server and the client run on.
+    command = ["nice", "-n", "19", sys.executable, "-m", "bench.fairness", "--hog", address, "--mode", mode]
+    command += ["--calls", str(options.calls), "--connections", str(options.connections)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise SystemExit("the hog did not start")
+        yield
+    finally:
+        process.kill()
+        said = process.communicate()[1].splitlines()
+        print(f"    the hog: {said[-1] if said else 'nothing'}")
+
+
+def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
+    """The client, once."""
+    command = [sys.executable, "-m", "bench.fairness", "--client", address]
+    command += ["--rate", str(options.rate), "--seconds", str(options.seconds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--calls", type=int, default=1000, help="of the hog, in flight")
+    parser.add_argument("--connections", type=int, default=8, help="of the hog")
+    parser.add_argument("--rate", type=float, default=200.0, help="calls a second of the client")
+    parser.add_argument("--mode", default="held,busy")
+    parser.add_argument("--hog", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--client", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.hog:
+        trio.run(hog, options.hog, options.mode, options.calls, options.connections)
+    if options.client:
+        trio.run(client, options.client, options.rate, options.seconds)
+        return 0
+    met = True
+    for mode in options.mode.split(","):
+        runs: dict[str, list[dict[str, float]]] = {"alone": [], "beside": []}
+        with serving() as address:
+            for _ in range(options.rounds):
+                runs["alone"].append(measure(address, options))
+                with hogging(address, options, mode):
+                    runs["beside"].append(measure(address, options))
+        medians = {
+            where: {key: statistics.median(one[key] for one in found) for key in found[0]}
+            for where, found in runs.items()
+        }
+        ratio = medians["beside"]["p99"] / medians["alone"]["p99"]
+        refused = sum(one["refused"] for found in runs.values() for one in found)
+        met = met and ratio <= BUDGET and not refused
+        print(f"{mode}: p99 beside the hog is {ratio:.2f} times alone (budget {BUDGET:g}), {refused:g} refused")
+        for where, figures in medians.items():
+            times = "  ".join(f"{key} {figures[key]:.2f} ms" for key in ("p50", "p90", "p99", "p100"))
+            print(f"  {where:7} {times}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
