@@ -143,9 +143,8 @@ async def test_roles_come_and_go(cloud: MemoryCloud, machine: str) -> None:
     more = {**mine, "authorization_id": "location_owner", "resource_type": "location"}
     more["resource_id"] = cloud.first.location
     await cloud.app("add_role", authorization=more)
-    await cloud.app(
-        "change_role", old_authorization=mine, new_authorization={**mine, "authorization_id": "robot_owner"}
-    )
+    higher = {**mine, "authorization_id": "robot_owner"}
+    await cloud.app("change_role", old_authorization=mine, new_authorization=higher)
     roles = await cloud.app("list_authorizations", organization_id=owner)
     assert {one["authorization_id"] for one in roles if one["identity_id"] == key["id"]} == {
         "robot_owner",
