@@ -61,6 +61,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
     "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
+    "mdns": Kind(lambda document, options: options.mdns, "runtime.mdns.part:Mdns"),
     "capture": Kind(_captures, "runtime.data.part:Captures"),
 }
 """Asked in this order: a part may look at those before it (`machine.parts`)."""

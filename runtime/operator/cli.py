@@ -254,6 +254,20 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
     run(connection, command)
 
 
+@main.command(epilog="\b\nExamples:\n  machine discover\n  machine discover --wait 5 --json")
+@click.option(
+    "--wait", type=click.FloatRange(0.1, 60), default=2.0, show_default=True, help="Seconds to wait for answers."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def discover(wait: float, as_json: bool) -> None:
+    """List the machines that announce themselves on the local network, by multicast DNS."""
+    import trio
+
+    from runtime.operator.discover import discover as do
+
+    trio.run(do, wait, as_json)
+
+
 main.add_command(hal)
 main.add_command(ftdc)
 main.add_command(data)

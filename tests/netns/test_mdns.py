@@ -1,0 +1,24 @@
+"""Multicast DNS on real sockets, each scene in network namespaces of its own: nothing leaves them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import in_namespace, namespace_refusal
+
+SCENES = Path(__file__).with_name("mdns_scenes.py")
+NAMES = re.findall(r"^(?:async )?def (test_\w+)", SCENES.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scene(name: str) -> None:
+    if refusal := namespace_refusal():
+        pytest.skip(f"no network namespaces: {refusal}")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{SCENES}::{name}"]
+    done = subprocess.run(in_namespace(command), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
