@@ -6,6 +6,7 @@ field, from the value of that field. None leaves a field unset where the class s
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -179,10 +180,24 @@ def _items(value: Any) -> Iterable[Any]:
     return value
 
 
+_ARRAYS: Final = {
+    FieldDescriptor.CPPTYPE_FLOAT: "f",
+    FieldDescriptor.CPPTYPE_DOUBLE: "fd",
+    FieldDescriptor.CPPTYPE_INT32: "bhiBH",
+    FieldDescriptor.CPPTYPE_UINT32: "BHI",
+    FieldDescriptor.CPPTYPE_INT64: "bhiqBHI",
+    FieldDescriptor.CPPTYPE_UINT64: "BHIQ",
+}
+"""Codes of `array.array` whose every value fits a field of the type: a tensor of a million values is not looked at."""
+
+
 def _repeated_scalar(field: FieldDescriptor) -> Fill:
-    name, check = field.name, check_of(field)
+    name, check, arrays = field.name, check_of(field), _ARRAYS.get(field.cpp_type, "")
 
     def fill(message: Any, value: Any) -> None:
+        if isinstance(value, array) and value.typecode in arrays:
+            getattr(message, name).extend(value)
+            return
         checked = []
         for index, item in enumerate(_items(value)):
             try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rpc.api.client import methods_for
 from rpc.api.decode import message_reader
 from rpc.api.encode import message_fill
+from rpc.api.fit import FitError
 from rpc.api.hints import Hint
 from runtime.builtin.vision.tensors import TYPES, data_type_of, tensor, values
 from runtime.services.mlmodel import FlatTensor, FlatTensors, MLModel
@@ -72,3 +73,11 @@ def test_what_does_not_fit_is_named(given_tensor: FlatTensor, words: str) -> Non
     with pytest.raises(MachineError, match=words) as caught:
         values(given_tensor, "t")
     assert caught.value.kind is ErrorKind.INVALID
+
+
+@pytest.mark.parametrize(
+    "given_tensor", [FlatTensor([1], uint32_tensor=array("b", [-1])), FlatTensor([1], float_tensor=array("d", [1e300]))]
+)
+def test_arrays_of_another_width_are_looked_at_before_they_are_written(given_tensor: FlatTensor) -> None:
+    with pytest.raises(FitError):
+        over_the_wire(FlatTensors({"t": given_tensor}))
