@@ -22,6 +22,7 @@ class FileRing:
         self._limit = limit
         self._keep = keep
         self._fd = -1
+        self._path = folder
         self._size = 0
 
     @property
@@ -46,7 +47,7 @@ class FileRing:
                 break
             except FileExistsError:
                 now += timedelta(seconds=1)
-        self._size = 0
+        self._path, self._size = path, 0
         for old in self._files()[: -self._keep]:
             if old != path:  # a clock that was set back
                 with contextlib.suppress(OSError):
@@ -78,10 +79,14 @@ class FileRing:
         return wait
 
     def close(self) -> None:
-        """Close the file; it stays."""
+        """Close the file; it stays unless it is empty, so that a full disk leaves the older files where they are."""
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        if fd < 0:
+            return
+        os.close(fd)
+        if not self._size:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob(f"{self._prefix}*{self._suffix}"))
