@@ -1,0 +1,46 @@
+"""What the pages show is what the machine takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.builtin.vision.model_output import CROWD, LAYOUTS
+from runtime.builtin.vision.steps import STEPS
+from runtime.registry import Registry
+from schema import machine
+from schema.attributes import decode
+from schema.names import API, Model
+
+HOWTO = Path(__file__).resolve().parents[3] / "docs" / "howto"
+
+
+def entries(page: str) -> list[dict[str, Any]]:
+    """Every resource entry of a page."""
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", (HOWTO / page).read_text(), re.DOTALL)]
+    sections = [block if "api" not in block else {"components": [block]} for block in blocks]
+    return [entry for one in sections for kind in ("components", "services") for entry in one.get(kind, ())]
+
+
+@pytest.mark.parametrize(("page", "count"), [("detect-objects.md", 5), ("where-things-are.md", 3)])
+def test_examples_are_configurations_without_mistakes(page: str, count: int) -> None:
+    found = entries(page)
+    assert len(found) == count
+    for entry in found:
+        kind = "components" if ":component:" in entry["api"] else "services"
+        decoded = machine.decode(json.dumps({kind: [entry]}).encode())
+        assert (decoded.problems, decoded.warnings) == ((), ())
+        cls = Registry().find(API.parse(entry["api"]), Model.parse(entry["model"]))
+        _, warnings = decode(cls.Config, entry.get("attributes", {}), path="attributes")
+        assert not warnings
+
+
+def test_every_step_and_layout_is_explained() -> None:
+    text = (HOWTO / "detect-objects.md").read_text()
+    for name in (*STEPS, *(layout for layout in LAYOUTS if layout != "boxes")):
+        assert f"`{name}`" in text
+    assert f"more than {CROWD} detections" in text
