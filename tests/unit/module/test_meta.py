@@ -88,7 +88,7 @@ def test_what_must_be_there(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is not an object"), ("{,}", "line")]
+    ("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is no object"), ("{,}", "line")]
 )
 def test_what_is_no_object(text: str, words: str) -> None:
     meta, report = parse_meta(text.encode())
