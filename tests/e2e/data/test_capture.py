@@ -164,8 +164,8 @@ async def test_changing_the_configuration_again_and_again_loses_no_reading(tmp_p
     async with server(tmp_path, wanted, running=True, env=env) as running, running.client() as client:
         for round_ in range(6):
             await until(lambda: list(folder.rglob("*.prog")))
-            frequency = 200 + round_ % 2
-            running.write({"network": {"bind_address": "localhost:0"}, **document(folder, counter(frequency))})
+            another = document(folder, counter(201 + round_))
+            running.write({"network": {"bind_address": "localhost:0"}, **another})
             count = len(closed(folder))
             await until(lambda count=count: len(closed(folder)) > count)
         state = (await status(client))["methods"]["rdk:component:sensor/counter Readings"]
@@ -244,10 +244,10 @@ async def test_a_resource_of_a_remote_is_captured_and_comes_back_with_it(tmp_pat
         async with server(here, {**document(folder), "remotes": [remote]}, running=True) as running:
             await until(lambda: list(folder.rglob("*.prog")))
             assert await other.stop() == 0
-            await until(lambda: closed(folder))
+            await until(lambda: "cannot be captured now" in running.log())
             again = {**far, "network": {"bind_address": f"localhost:{port}"}}
             async with server(there, again, running=True):
-                await until(lambda: list(folder.rglob("*.prog")))
+                await until(lambda: "is captured again" in running.log())
             assert await running.stop() == 0
     headers = {(header.component_name, len(found) > 0) for header, found in map(official, closed(folder))}
     assert headers == {("air", True)}, "as the remote calls it"
