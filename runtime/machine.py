@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
@@ -137,12 +138,13 @@ class Machine:
 
     def not_ready(self, full: str) -> MachineError:
         """Why a configured resource cannot be called now."""
-        status = self.graph.snapshot().nodes.get(full)
+        nodes = self.graph.snapshot().nodes
+        status = nodes.get(full)
         if status is None:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
         if status.state is State.READY:  # its door is closed already: it is about to stop
             return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
-        reason = reason_of(status, self.wanted.get(full))
+        reason = reason_of(status, self.wanted.get(full), nodes)
         return MachineError(
             f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
         )
@@ -196,12 +198,11 @@ class Machine:
         nodes = self.graph.snapshot().nodes
         dependents = _dependents(nodes.values())
         resources = [
-            self._resource(name, wanted, nodes.get(name), dependents.get(name, ()))
-            for name, wanted in self.wanted.items()
+            self._resource(name, wanted, nodes, dependents.get(name, ())) for name, wanted in self.wanted.items()
         ]
         resources += [
-            self._resource(name, None, node, dependents.get(name, ()))
-            for name, node in nodes.items()
+            self._resource(name, None, nodes, dependents.get(name, ()))
+            for name in nodes
             if name not in self.wanted and not name.startswith(INTERNAL)
         ]  # being removed
         return MachineStatus(
@@ -256,8 +257,9 @@ class Machine:
         )
 
     def _resource(
-        self, name: str, wanted: Wanted | None, node: NodeStatus | None, dependents: tuple[str, ...]
+        self, name: str, wanted: Wanted | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
     ) -> ResourceStatus:
+        node = nodes.get(name)
         api, _, _ = name.partition("/")
         host = self.hosts.get(name)
         return ResourceStatus(
@@ -265,7 +267,7 @@ class Machine:
             api=api,
             model=wanted.model if wanted else "",
             state=node.state.value if node else "unconfigured",
-            reason=reason_of(node, wanted) if node else "",
+            reason=reason_of(node, wanted, nodes) if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
@@ -295,10 +297,19 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(names)) for name, names in found.items()}
 
 
-def reason_of(node: NodeStatus, wanted: Wanted | None = None) -> str:
-    """Why a node is in its state, for people: the fault of its entry, or what the graph says without class names."""
+def reason_of(
+    node: NodeStatus, wanted: Wanted | None = None, nodes: Mapping[str, NodeStatus] = MappingProxyType({})
+) -> str:
+    """Why a node is in its state, for people: the fault of its entry, or what the graph says without class names.
+
+    Of what it waits for among `nodes`, a module or another resource, the reason is told, too.
+    """
     if wanted is not None and wanted.fault is not None:
         return str(wanted.fault)
+    for name in node.waiting_for:
+        awaited = nodes.get(name)
+        if awaited is not None and awaited.state is State.UNHEALTHY:
+            return f"waiting for {name}: {reason_of(awaited)}"
     return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ").removeprefix("HalError: ")
 
 

@@ -43,8 +43,9 @@ class MachineSource:
         return [aiter(self._machine.graph.changes()), self.log_changes(self._machine.log_ring.last)]
 
     def module_server(self) -> str:
-        """There are no modules yet."""
-        return ""
+        """Where modules that speak TCP find this machine; empty without one."""
+        modules = self._machine.modules
+        return modules.tcp_address if modules is not None else ""
 
     def attributes(self, name: str) -> Mapping[str, Any] | None:
         """As in the configuration in force, secrets masked."""
