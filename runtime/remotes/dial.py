@@ -7,8 +7,9 @@ speaks it. A key goes out in plain text only to this very computer or where `ins
 from __future__ import annotations
 
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import trio
@@ -23,7 +24,6 @@ from schema.remotes import Remote
 
 DEFAULT_PORT: Final = int(DEFAULT_BIND_ADDRESS.rpartition(":")[2])
 LOCATION_SECRET: Final = "robot-location-secret"
-LOST: Final = "the connection was lost"
 
 Mode = Literal["plain", "tls", "either"]
 
@@ -88,61 +88,55 @@ def _host(remote: Remote) -> str:
     return urlsplit(remote.address if "://" in remote.address else f"//{remote.address}").hostname or remote.address
 
 
-class Dialer:
-    """Makes one connection. A second one is refused: what was agreed on the first one is not known on it."""
+Dial: TypeAlias = Callable[[Way], Awaitable[trio.abc.Stream]]
+"""Makes a stream that is ready for HTTP/2; OSError says why there is none."""
 
-    def __init__(self, way: Way) -> None:
-        self._way = way
-        self._used = False
 
-    async def connect(self) -> trio.abc.Stream:
-        """A stream that is ready for HTTP/2; OSError says why there is none."""
-        if self._used:
-            raise OSError(LOST)
-        self._used = True
-        way = self._way
-        if way.mode == "plain":
-            return await self._open()
-        try:
-            return await self._secured()
-        except _NoTls as error:
-            if way.mode == "tls":
-                raise OSError(f"no TLS connection came about ({error})") from error
-        stream = await self._open()
-        if way.secret and not Peer.of(stream).local:
-            await trio.aclose_forcefully(stream)
+async def dial(way: Way) -> trio.abc.Stream:
+    """As Dial, over the network."""
+    if way.mode == "plain":
+        return await _open(way.target)
+    try:
+        return await _secured(way.target)
+    except _NoTls as error:
+        if way.mode == "tls":
+            raise OSError(f"no TLS connection came about ({error})") from error
+    stream = await _open(way.target)
+    if way.secret and not Peer.of(stream).local:
+        await trio.aclose_forcefully(stream)
+        raise OSError(
+            "it does not speak TLS, and a key is not sent in plain text: give it a certificate (network.tls_cert_"
+            "file), or set insecure to true for this remote if nobody else can read this network"
+        )
+    return stream
+
+
+async def _open(target: Target) -> trio.SocketStream:
+    if target.path:
+        return await trio.open_unix_socket(target.path)
+    return await trio.open_tcp_stream(target.host, target.port)
+
+
+async def _secured(target: Target) -> trio.abc.Stream:
+    from rpc.tls import client_context
+
+    stream = await _open(target)
+    secure = trio.SSLStream(stream, client_context(), server_hostname=target.host, https_compatible=True)
+    try:
+        await secure.do_handshake()
+    except trio.BrokenResourceError as error:
+        await trio.aclose_forcefully(stream)
+        cause = error.__cause__ or error
+        if isinstance(cause, ssl.SSLCertVerificationError):
             raise OSError(
-                "it does not speak TLS, and a key is not sent in plain text: give it a certificate (network.tls_cert_"
-                "file), or set insecure to true for this remote if nobody else can read this network"
-            )
-        return stream
-
-    async def _open(self) -> trio.SocketStream:
-        target = self._way.target
-        if target.path:
-            return await trio.open_unix_socket(target.path)
-        return await trio.open_tcp_stream(target.host, target.port)
-
-    async def _secured(self) -> trio.abc.Stream:
-        from rpc.tls import client_context
-
-        stream = await self._open()
-        secure = trio.SSLStream(stream, client_context(), server_hostname=self._way.target.host, https_compatible=True)
-        try:
-            await secure.do_handshake()
-        except trio.BrokenResourceError as error:
-            await trio.aclose_forcefully(stream)
-            cause = error.__cause__ or error
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                raise OSError(
-                    f"its certificate is not trusted ({cause.verify_message}): name its authority's file in the "
-                    "environment variable SSL_CERT_FILE, and the machine by a name that the certificate has"
-                ) from error
-            raise _NoTls(str(cause)) from error
-        except BaseException:
-            await trio.aclose_forcefully(stream)
-            raise
-        return secure
+                f"its certificate is not trusted ({cause.verify_message}): name its authority's file in the "
+                "environment variable SSL_CERT_FILE, and the machine by a name that the certificate has"
+            ) from error
+        raise _NoTls(str(cause)) from error
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return secure
 
 
 class _NoTls(Exception):

@@ -16,13 +16,14 @@ from rpc.client import Channel
 from rpc.limits import Limits
 from runtime.builtin.together import plain
 from runtime.remotes.client import RemoteClient, answered
-from runtime.remotes.dial import LOST, Dialer
+from runtime.remotes.dial import Dial, dial
 from runtime.remotes.link import RemoteLink
 from schema.errors import ErrorKind, MachineError
 
 ANSWER_LIMIT: Final = 5.0  # seconds for one question, connecting included; then the remote counts as lost
 FIRST_LOOK: Final = 2.0  # seconds that the machine's start waits for what the remote has, at most
 MAX_DELAY: Final = 10.0  # seconds between attempts to connect, unless reconnect_interval is longer
+LOST: Final = "the connection was lost"
 BEATS: Final = 5  # signs of life within a session's window; what official clients do
 SOON: Final = 1.0  # seconds until the next look at a remote that starts, or gave a doubtful answer
 
@@ -33,8 +34,9 @@ T = TypeVar("T")
 class RemoteLife:
     """Keeps `link` connected until cancelled."""
 
-    def __init__(self, link: RemoteLink, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(self, link: RemoteLink, *, dial: Dial = dial, jitter: Callable[[], float] = random.random) -> None:
         self._link = link
+        self._dial = dial
         self._jitter = jitter
         self._tried = trio.Event()  # a first attempt has ended well, or failed
 
@@ -76,7 +78,7 @@ class RemoteLife:
         limits = Limits(handshake_timeout=ANSWER_LIMIT)
         try:
             async with Channel(
-                link.way.address, credentials=link.credentials, limits=limits, connect=Dialer(link.way).connect
+                link.way.address, credentials=link.credentials, limits=limits, connect=self._connector()
             ) as channel:
                 client = RemoteClient(link.remote.name, channel, link.session)
                 starting = await answered(lambda: self._meet(client), ANSWER_LIMIT)
@@ -90,6 +92,17 @@ class RemoteLife:
                     nursery.start_soon(self._look, client, starting)
         except BaseExceptionGroup as group:
             raise plain(group) from None
+
+    def _connector(self) -> Callable[[], Awaitable[trio.abc.Stream]]:
+        """Connects once: what was learned over one connection may not be so any more over the next one."""
+        ways = iter([self._link.way])
+
+        async def connect() -> trio.abc.Stream:
+            for way in ways:
+                return await self._dial(way)
+            raise OSError(LOST)
+
+        return connect
 
     async def _meet(self, client: RemoteClient) -> bool:
         await client.resume()

@@ -16,7 +16,7 @@ from runtime.apis import base_of
 from runtime.parts import Surroundings
 from runtime.proxy import proxy_of
 from runtime.reconfigure import Wanted
-from runtime.remotes.dial import credentials_of, way_to
+from runtime.remotes.dial import Dial, credentials_of, dial, way_to
 from runtime.remotes.life import RemoteLife
 from runtime.remotes.link import PREFIX, RemoteLink
 from runtime.remotes.names import behind
@@ -35,7 +35,8 @@ MACHINES: Final = 64  # that are told of to machines which have this one as thei
 class Remotes:
     """The part of a machine that is other machines."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, *, dial: Dial = dial) -> None:
+        self._dial = dial
         self._machine = around.machine
         self._changed = around.changed
         self.links: dict[str, RemoteLink] = {}
@@ -72,7 +73,7 @@ class Remotes:
             return Node(name, partial(_fail, fault), version=(version, str(fault)), restart=NO_RESTART)
         link = self.links[remote.name]
         link.path = path
-        return Node(name, partial(_live, link), version=version, start_timeout=START_LIMIT, restart=RESTART)
+        return Node(name, partial(_live, link, self._dial), version=version, start_timeout=START_LIMIT, restart=RESTART)
 
     # ---- for the plan
 
@@ -118,8 +119,10 @@ def _version(remote: Remote) -> str:
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()
 
 
-async def _live(link: RemoteLink, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[RemoteLink]) -> None:
-    await RemoteLife(link).run(task_status=task_status)
+async def _live(
+    link: RemoteLink, dial: Dial, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[RemoteLink]
+) -> None:
+    await RemoteLife(link, dial=dial).run(task_status=task_status)
 
 
 async def _fail(fault: MachineError, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]) -> None:
