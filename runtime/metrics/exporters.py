@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -28,6 +28,9 @@ GATHER: Final = 1.0  # seconds from the first span to a request
 POST_LIMIT: Final = 10.0  # seconds for one request
 LAST_LIMIT: Final = 2.0  # seconds for what is left when the server stops
 LONGEST_PAUSE: Final = 60.0  # seconds between two attempts
+
+Send = Callable[[Endpoint, str, bytes], Awaitable[None]]
+"""Delivers a document to a path below an endpoint; MachineError unless it is taken."""
 
 _log = structlog.get_logger(f"{ROOT}.telemetry")
 
@@ -89,10 +92,11 @@ class Disk:
 
 
 class Collector:
-    """Sends spans and metrics to an OpenTelemetry collector."""
+    """Sends spans and metrics to an OpenTelemetry collector, by `send`."""
 
-    def __init__(self, endpoint: Endpoint, resource: Mapping[str, Any]) -> None:
+    def __init__(self, endpoint: Endpoint, resource: Mapping[str, Any], *, send: Send = post) -> None:
         self._endpoint = endpoint
+        self._send_body = send
         self._resource = resource
         self._spans: deque[Span] = deque(maxlen=QUEUE)
         self._metrics: bytes = b""
@@ -151,7 +155,7 @@ class Collector:
 
     async def _post(self, path: str, body: bytes) -> None:
         with trio.move_on_after(POST_LIMIT) as limit:
-            await post(self._endpoint, path, body)
+            await self._send_body(self._endpoint, path, body)
         if limit.cancelled_caught:
             raise MachineError(f"{self._endpoint} did not answer within {POST_LIMIT:g} s")
 
