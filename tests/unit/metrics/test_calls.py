@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from runtime.memory import MemoryMachine, open_machine
@@ -46,8 +47,6 @@ async def test_a_call_given_up_by_its_caller_is_an_error_and_not_in_flight_any_m
     async with open_machine(document("left")) as memory:
         await memory.machine.running.wait()
         client = memory.client()
-        import trio
-
         with trio.move_on_after(1):
             await client.call(MOTOR, "left", "go_for", rpm=1.0, revolutions=1000.0)
         found = counts(memory, LEFT, "go_for")
@@ -76,8 +75,6 @@ async def test_counts_of_a_resource_go_with_it(autojump_clock: MockClock) -> Non
         memory.write(document("right"))
         while LEFT in memory.graph.snapshot().nodes or LEFT in memory.machine.wanted:
             await memory.graph.settled()
-            import trio
-
             await trio.sleep(0.1)
         sampler.sample()
         values = sampler.sample()
@@ -157,9 +154,8 @@ async def test_a_start_that_fails_is_a_failed_span(autojump_clock: MockClock) ->
         memory.machine.tracer.start(spans.append, memory.graph.snapshot())
         memory.graph.subscribe(memory.machine.tracer.note_transition)
         memory.write({"components": [{"name": "broken", "api": MOTOR, "model": "no-such-model"}]})
-        import trio
-
-        while not spans:
-            await trio.sleep(0.1)
+        with trio.fail_after(60):
+            while not spans:  # noqa: ASYNC110 - on the virtual clock
+                await trio.sleep(0.1)
         assert spans[0].name == f"start {MOTOR}/broken"
         assert "no-such-model" in spans[0].error
