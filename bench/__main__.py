@@ -11,6 +11,7 @@ BENCHES = {
     "hal": "I2C, GPIO and serial lines against the raw libraries",
     "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
     "fairness": "one client's calls beside another that has 1,000 in flight, against alone",
+    "capture": "captured readings to files, against bare protobuf and a file",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 

@@ -20,6 +20,7 @@ class Backlog:
         self._size = 0
         self._space = trio.Event()
         self._wake = trio.Event()
+        self._pressing = trio.Event()
         self.closed = False
 
     async def put(self, record: Record) -> None:
@@ -30,10 +31,16 @@ class Backlog:
         self._records.append(record)
         self._size += len(record.data)
         self._wake.set()
+        if 2 * len(self._records) >= self._limit or 2 * self._size >= LARGEST:
+            self._pressing.set()
 
     async def wait(self) -> None:
         """Return when there are records, or `nudge` or `close` was called since the last `take`."""
         await self._wake.wait()
+
+    async def pressing(self) -> None:
+        """Return when it is half full, or as `wait` for `nudge` and `close`: there is no time to wait for more."""
+        await self._pressing.wait()
 
     def take(self) -> list[Record]:
         """All records, oldest first."""
@@ -41,15 +48,17 @@ class Backlog:
         self._space.set()
         self._space = trio.Event()
         self._wake = trio.Event()
+        self._pressing = trio.Event()
         if self.closed:
-            self._wake.set()
+            self.nudge()
         return records
 
     def nudge(self) -> None:
         """Wake whoever waits."""
         self._wake.set()
+        self._pressing.set()
 
     def close(self) -> None:
         """Nothing more will come."""
         self.closed = True
-        self._wake.set()
+        self.nudge()

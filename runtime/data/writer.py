@@ -182,7 +182,8 @@ class Writer:
                     due = math.inf
                 if ends:
                     return
-                await self._pause(WRITE_INTERVAL)
+                with trio.move_on_after(WRITE_INTERVAL):
+                    await self.backlog.pressing()
         finally:
             self._disk.post(self._files.abandon)  # the thread may still be in one of them
             self._trouble.accepted(self)
@@ -194,7 +195,8 @@ class Writer:
                 self.counters.lost += len(records)
                 self._log.error("readings are lost: the disk refused them until capture ended", readings=len(records))
                 return
-            await self._pause(RETRY_INTERVAL)
+            with trio.move_on_after(RETRY_INTERVAL):
+                await self._urgent.wait()
 
     async def _try(self, work: Callable[[], None]) -> bool:
         try:
@@ -205,10 +207,6 @@ class Writer:
             return False
         self._trouble.accepted(self)
         return True
-
-    async def _pause(self, seconds: float) -> None:
-        with trio.move_on_after(seconds):
-            await self._urgent.wait()
 
     async def flush(self) -> None:
         """Return when all readings taken so far are in closed files, or the disk refused them, or `run` has ended."""
