@@ -17,7 +17,7 @@ from nursery_graph import Node, Restart
 from runtime.hotplug import NODE as HOTPLUG
 from runtime.hotplug import Hotplug
 from runtime.machine import INTERNAL, Machine
-from runtime.maintenance import ANSWER_LIMIT, RETRY_INTERVAL, Answer, Decision, NoAnswer, NoWindow, decide
+from runtime.maintenance import RETRY_INTERVAL, Decision
 from runtime.nodes import resource_nodes
 from runtime.parts import Surroundings, owned_nodes
 from runtime.reconfigure import plan
@@ -25,10 +25,11 @@ from runtime.serving import Serving
 from runtime.source import Reading, decode_text
 from runtime.status import ConfigProblem, MachineState
 from runtime.version import version
+from runtime.window import Window
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
 from telemetry.activity import tell
-from telemetry.log import Logs
+from telemetry.log import REVEALED, Logs
 
 NODE: Final = f"{INTERNAL}configuration"
 SESSIONS: Final = f"{INTERNAL}sessions"
@@ -60,6 +61,8 @@ class Configuration:
         self._surroundings = Surroundings(machine, serving.router, environment, self._replan)
         self._wake = trio.Event()
         self._settling = trio.Event()
+        self._window = Window(machine)
+        machine.ask_maintenance = self.ask
         self._applied = False  # a document is in force
         self._began: float | None = None  # when the document that is being applied was taken
         self._resources: list[Node] = []
@@ -123,7 +126,7 @@ class Configuration:
             while True:
                 self._wake = trio.Event()
                 document = self._waiting or self.machine.document
-                decision = await self.ask(document)
+                decision = await self._window.ask(document)
                 self.machine.maintenance = decision
                 if self._waiting is document:
                     if not self._applied or decision.allowed:
@@ -135,24 +138,13 @@ class Configuration:
                 with trio.move_on_after(RETRY_INTERVAL if windowed else float("inf")):
                     await self._wake.wait()
 
-    async def ask(self, document: MachineDocument) -> Decision:
-        """Whether maintenance is allowed by the sensor that `document` names, asked now."""
-        if document.maintenance is None:
-            return decide(NoWindow("no maintenance window is configured"))
-        sensor = document.maintenance.sensor_name
-        return decide(await self._readings(sensor), sensor, document.maintenance.maintenance_allowed_key)
-
-    async def _readings(self, sensor: str) -> Answer:
-        if sensor not in self.machine.wanted:
-            return NoWindow(f"the sensor {sensor} is not configured")
-        with trio.move_on_after(ANSWER_LIMIT):
-            try:
-                async with self.machine.find(sensor).use() as driver:
-                    readings: Mapping[str, Any] = await driver.get_readings()  # type: ignore[attr-defined]
-                    return readings
-            except Exception as error:
-                return NoAnswer(str(error) or repr(error))
-        return NoAnswer(f"nothing within {ANSWER_LIMIT:g} s")
+    async def ask(self) -> None:
+        """Ask the sensor of the maintenance window now; what waits for it comes into force if it allows."""
+        document = self._waiting or self.machine.document
+        if document.maintenance is not None:
+            self.machine.maintenance = await self._window.ask(document)
+            if self._waiting is not None and self.machine.maintenance.allowed:
+                self._wake.set()
 
     def _hold(self, document: MachineDocument, decision: Decision) -> None:
         """Maintenance is not allowed: only network and keys of the new document come into force."""
@@ -172,7 +164,9 @@ class Configuration:
         previous = machine.document
         if self._applied:
             self._log_changes(previous, document)
-        for warning in self._logs.apply(document, debug=machine.options.debug):
+        warnings = self._logs.apply(document, debug=machine.options.debug)
+        machine.masker = self._logs.masker
+        for warning in warnings:
             machine.log.warning("in the configuration", problem=str(warning))
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
@@ -264,7 +258,8 @@ class Configuration:
         from schema.diff import difference
 
         reveal = self.machine.options.reveal_sensitive_config_diffs
-        self.machine.log.info("the configuration changed", changes=list(difference(old, new, reveal=reveal).lines))
+        changes = list(difference(old, new, reveal=reveal).lines)
+        self.machine.log.info("the configuration changed", **{REVEALED if reveal else "changes": changes})
 
 
 def _problem(error: ConfigError) -> ConfigProblem:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -39,10 +39,12 @@ from schema.jobs import Job
 from schema.machine import MachineDocument
 from schema.names import ResourceName
 from schema.report import did_you_mean
+from schema.secrets import Masker
 from telemetry.activity import tell
 from telemetry.ring import LogRing
 
 if TYPE_CHECKING:
+    from runtime.cloud.link import CloudLink
     from runtime.modules.manager import Modules
     from runtime.parts import Part
     from runtime.remotes.manager import Remotes
@@ -91,8 +93,10 @@ class Machine:
         self.tunnels = Tunnels()
         self.instance = str(uuid.uuid4())  # tells this process from other machines, for those that have it as a remote
         self.document = MachineDocument()
+        self.masker = Masker()  # of the secrets that documents had so far
         self.wanted: Mapping[str, Wanted] = {}
         self.aliases: Mapping[str, tuple[str, ...]] = {}  # what remote resources may be called for short, by full name
+        self.cloud: CloudLink | None = None  # of a machine that was started with credentials of one
         self.parts: dict[str, Part] = {}  # what documents have needed so far, by the names of runtime.parts
         self.jobs: dict[str, History] = {}  # of each configured job, by name
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
@@ -102,6 +106,7 @@ class Machine:
         self.addresses: tuple[str, ...] = ()
         self.secure = False
         self.maintenance = Decision(False, "not asked yet")  # as last decided, at most RETRY_INTERVAL ago
+        self.ask_maintenance: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint  # decide anew now
         self.reconfiguring = True  # a document is being applied
         self.running = trio.Event()  # everything that was configured at the start was tried once
         self.stopping = trio.Event()  # somebody asked for an orderly stop
@@ -144,7 +149,7 @@ class Machine:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
         if status.state is State.READY:  # its door is closed already: it is about to stop
             return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
-        reason = reason_of(status, self.wanted.get(full), nodes)
+        reason = self._told(reason_of(status, self.wanted.get(full), nodes))
         return MachineError(
             f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
         )
@@ -211,6 +216,7 @@ class Machine:
             state=self.state,
             started=self.started,
             restart_allowed=self.maintenance.allowed and not self.reconfiguring,
+            maintenance=self.maintenance.reason if self.document.maintenance is not None else "",
             config=self.config,
             resources=tuple(sorted(resources, key=lambda one: one.name)),
             internal=tuple(
@@ -234,7 +240,9 @@ class Machine:
                 ModuleStatus(
                     name=link.module.name,
                     state=_MODULE_STATES[node.state] if node else "pending",
-                    reason=(link.waiting if node.state is State.CONFIGURING else reason_of(node)) if node else "",
+                    reason=self._told(link.waiting if node.state is State.CONFIGURING else reason_of(node))
+                    if node
+                    else "",
                     since=_wall(node.since) if node else self.started,
                     consecutive_failures=link.failures,
                     models=tuple(sorted({str(model) for _, model in link.offers})),
@@ -267,7 +275,7 @@ class Machine:
             api=api,
             model=wanted.model if wanted else "",
             state=node.state.value if node else "unconfigured",
-            reason=reason_of(node, wanted, nodes) if node else "",
+            reason=self._told(reason_of(node, wanted, nodes)) if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
@@ -277,11 +285,15 @@ class Machine:
             tasks=tuple(node.tasks) if node else (),
         )
 
+    def _told(self, reason: str) -> str:
+        """A reason as it may be shown: a driver's own errors may quote its attributes."""
+        return self.masker.text(reason)
+
     def _internal(self, node: NodeStatus, dependents: tuple[str, ...]) -> NodeView:
         return NodeView(
             name=node.name,
             state=node.state.value,
-            reason=reason_of(node),
+            reason=self._told(reason_of(node)),
             since=_wall(node.since),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from runtime.status import MachineStatus
 
 ANSWER_LIMIT: Final = 5.0  # seconds a sensor has for its readings; reference: no answer in 5 s means not allowed
 RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuration; reference: each poll, every 10 s
+FACTS_KEY: Final = "machine-facts"
+"""Metadata key of replies to GetMachineStatus, of this project alone: what the published reply has no place for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class NoWindow:
-    """No maintenance window is configured, or its sensor does not exist or is not named in full."""
+    """No maintenance window is configured, or it can never say anything as it is configured."""
 
     reason: str
 
@@ -38,8 +43,8 @@ Answer = NoWindow | NoAnswer | Mapping[str, Any]
 def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
     """Decide from what the sensor said.
 
-    Without a usable sensor maintenance is allowed, so that a wrong document can be corrected; a sensor that fails or
-    says anything but true under `key` means not now.
+    Where no sensor can ever answer, maintenance is allowed, so that a wrong document can be corrected. A sensor that
+    does not answer now, or says anything but true under `key`, means not now.
     """
     match answer:
         case NoWindow(reason):
@@ -47,10 +52,20 @@ def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
         case NoAnswer(reason):
             return Decision(False, f"{sensor} gave no readings: {reason}")
     if key not in answer:
-        return Decision(False, f"the readings of {sensor} have no key {key!r}")
+        return Decision(False, f"the readings of {sensor} have no {key!r}")
     value = answer[key]
     if value is True:
         return Decision(True, f"{sensor} says {key} is true")
     if value is False:
         return Decision(False, f"{sensor} says {key} is false")
     return Decision(False, f"{key} in the readings of {sensor} is {type(value).__name__}, not true or false")
+
+
+def facts_of(status: MachineStatus) -> dict[str, Any]:
+    """Under FACTS_KEY, as JSON: may it be restarted, what the window says, what keeps a newer configuration out."""
+    return {
+        "restart_allowed": status.restart_allowed,
+        "maintenance": status.maintenance,
+        "pending": status.config.pending,
+        "rejected": status.config.rejected,
+    }

@@ -137,3 +137,4 @@ class MachineStatus:
     secure: bool  # whether that port speaks TLS
     jobs: tuple[JobStatus, ...] = ()  # in the order of the configuration
     modules: tuple[ModuleStatus, ...] = ()  # in the order of the configuration
+    maintenance: str = ""  # what the maintenance window said last, and why; empty without one

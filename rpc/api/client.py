@@ -49,12 +49,19 @@ class ApiClient:
         """
         return await self._call(_Call(find_method(api, method), name, arguments), ANY)
 
+    async def call_with_metadata(
+        self, api: API | str, name: str, method: str, /, **arguments: Any
+    ) -> tuple[Any, Mapping[str, Any]]:
+        """As `call`, and the initial metadata of the reply."""
+        metadata: dict[str, Any] = {}
+        return await self._call(_Call(find_method(api, method), name, arguments), ANY, metadata), metadata
+
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
         """As `call` with the API of `base`; the result is what the type hint of its method says."""
         found = find_method(base.API, method)  # type: ignore[attr-defined]
         return await self._call(_Call(found, name, arguments), result_hint(base, method))
 
-    async def _call(self, call: _Call, hint: Hint) -> Any:
+    async def _call(self, call: _Call, hint: Hint, metadata: dict[str, Any] | None = None) -> Any:
         if call.method.server_streaming:
             raise MachineError(f"{call.method.name} has many results", kind=ErrorKind.INVALID, remedy="use stream")
         with _errors():
@@ -70,6 +77,8 @@ class ApiClient:
                         nursery.cancel_scope.cancel()
             if reply is None:
                 raise MachineError(f"{call.method.path} ended without a reply", kind=ErrorKind.INTERNAL)
+            if metadata is not None:
+                metadata.update(stream.initial_metadata or {})
             return _result(call.method, reply, hint)
 
     def stream(self, api: API | str, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from runtime.maintenance import FACTS_KEY
 
 RESOURCE_STATES: Final = ("unspecified", "unconfigured", "configuring", "ready", "removing", "unhealthy")
 MACHINE_STATES: Final = ("unspecified", "initializing", "running")
@@ -63,6 +66,28 @@ def machine_of(reply: Mapping[str, Any]) -> Machine:
         config.get("last_updated"),
         tuple(sorted(found, key=lambda one: one.full)),
     )
+
+
+def more_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What our own servers tell besides the published reply; nothing of others."""
+    try:
+        found = json.loads(metadata.get(FACTS_KEY, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def standing(more: Mapping[str, Any]) -> list[str]:
+    """Lines on what keeps a configuration or a restart back; none if nothing does and no window is configured."""
+    lines = []
+    if more.get("rejected"):
+        lines.append(f"the newest configuration was not taken: {more['rejected']}")
+    if more.get("pending"):
+        lines.append(f"a newer configuration waits: {more['pending']}")
+    if more.get("maintenance"):
+        allowed = "allowed" if more.get("restart_allowed") else "not allowed now"
+        lines.append(f"restart {allowed}: {more['maintenance']}")
+    return lines
 
 
 def names_of(reply: Iterable[object]) -> list[Resource]:

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 
 async def status(client: ApiClient, connection: Connection) -> None:
     """State, version, configuration, and what is not ready."""
-    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
+    machine, more = facts.machine_of(reply), facts.more_of(metadata)
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:
-        click.echo(tables.one_line({"version": version["version"], **machine_json(machine)}))
+        click.echo(tables.one_line({"version": version["version"], **machine_json(machine), **more}))
         return
     state = tables.paint(machine.state) if connection.colour else machine.state
     click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
     revision = machine.revision[:12] or "none"
     age = f", in force for {tables.since(machine.updated, now)}" if machine.updated else ""
     click.echo(f"configuration {revision}{age}")
+    for line in facts.standing(more):
+        click.echo(line)
     click.echo(f"resources: {facts.counts(machine.resources)}")
     rows = [row(one, now) for one in machine.resources if one.state != "ready"]
     if rows:

@@ -11,6 +11,7 @@ from rpc.api.table import APIS
 from rpc.api.target import CallInfo
 from runtime.dispatch import owner_of
 from runtime.machine import INTERNAL, Machine
+from runtime.maintenance import FACTS_KEY, facts_of
 from runtime.operations import Operation
 from runtime.remotes.names import MACHINES_KEY
 from runtime.robot import messages as m
@@ -35,6 +36,8 @@ class RobotService(FrameRpcs):
         self._operation = operation
         if call.method == "resource_names":  # metadata goes out before the method is called
             call.reply_metadata[MACHINES_KEY] = json.dumps(self._machines())
+        elif call.method == "get_machine_status":
+            call.reply_metadata[FACTS_KEY] = json.dumps(facts_of(machine.status()))
 
     def _machines(self) -> dict[str, str]:
         """Who is behind each chain of remotes, so that machines that have each other as remotes end the circle."""
@@ -122,7 +125,7 @@ class RobotService(FrameRpcs):
         ]
 
     def tunnel(self, destination_port: int, data: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Bytes to and from a port of this computer; ends with the connection. Ending the requests sends end of file."""
+        """Bytes to and from a port of this computer; ends with the connection. The end of requests is end of file."""
         return self._machine.tunnels.relay(destination_port, data)
 
     # ---- operations

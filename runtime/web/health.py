@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
+from runtime.mdns.interfaces import interfaces
 from runtime.status import MachineState, MachineStatus
+from runtime.web.forgery import is_loopback
 
 
 def answer(status: MachineStatus) -> str:
@@ -43,3 +46,15 @@ def restart_status(status: MachineStatus, module_server: str) -> dict[str, Any]:
         "does_not_handle_needs_restart": True,
         "module_server_tcp_addr": module_server,
     }
+
+
+def is_here(client: tuple[str, int] | None) -> bool:
+    """Whether the peer is a process on this computer: it comes from loopback, or from an own address."""
+    if client is None or is_loopback(client):
+        return client is not None
+    try:
+        address = ipaddress.ip_address(client[0].partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None)
+        return any((mapped or address) in interface.addresses for interface in interfaces())
+    except (ValueError, OSError):
+        return False

@@ -47,6 +47,10 @@ class MachineSource:
         modules = self._machine.modules
         return modules.tcp_address if modules is not None else ""
 
+    async def ask_maintenance(self) -> None:
+        """As Source."""
+        await self._machine.ask_maintenance()
+
     def attributes(self, name: str) -> Mapping[str, Any] | None:
         """As in the configuration in force, secrets masked."""
         document = self._machine.document

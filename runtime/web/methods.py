@@ -50,7 +50,11 @@ def _method(info: MethodInfo) -> Method:
         name=info.name,
         summary=summary if not detail else f"{summary}.",
         detail=detail,
-        fields=tuple(_field(argument) for argument in info.arguments if argument.name != "extra"),
+        fields=tuple(
+            _field(argument)
+            for argument in info.arguments
+            if argument.name != "extra" and not argument.type.startswith("stream of ")
+        ),
         streaming=info.server_streaming or info.client_streaming,
     )
 

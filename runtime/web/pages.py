@@ -18,7 +18,7 @@ from starlette.routing import Route, WebSocketRoute
 from runtime.status import MachineStatus
 from runtime.web import health, pieces, words
 from runtime.web.controls import STATUS, Called, Controls
-from runtime.web.forgery import COOKIE, Forgery, Protect, give_cookie, is_loopback, wants_json, wants_page
+from runtime.web.forgery import COOKIE, Forgery, Protect, give_cookie, wants_json, wants_page
 from runtime.web.live import Live
 from runtime.web.logs import LogStream
 from runtime.web.logview import Filter, newest
@@ -253,10 +253,11 @@ class Pages:
     async def restart_status(self, request: Request) -> Response:
         """`GET /restart_status`: for processes on this machine."""
         client = request.scope.get("client")
-        if not is_loopback(client):
+        if not health.is_here(client):
             raise MachineError(
                 "only a process on this machine may ask", kind=ErrorKind.PERMISSION, remedy="ask through localhost"
             )
+        await self._source.ask_maintenance()
         return JSONResponse(health.restart_status(self._source.status(), self._source.module_server()))
 
     async def static(self, request: Request) -> Response:

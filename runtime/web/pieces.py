@@ -109,7 +109,7 @@ def overview(status: MachineStatus) -> list[Piece]:
     """The live parts of the overview."""
     facts = (
         status.state, status.addresses, len(status.sessions), len(status.operations), status.restart_allowed,
-        status.config.source, status.config.revision, status.config.last_updated,
+        status.maintenance, status.config.source, status.config.revision, status.config.last_updated,
     )  # fmt: skip
     configured = resources(status)
     counted = tuple(node.state for node in configured)

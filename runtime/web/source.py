@@ -74,6 +74,9 @@ class Source(Protocol):
     def module_server(self) -> str:
         """ip:port of the server for modules; empty if there is none."""
 
+    async def ask_maintenance(self) -> None:
+        """Decide anew whether a restart is allowed now; takes seconds at most."""
+
     def attributes(self, name: str) -> Mapping[str, Any] | None:
         """The configured attributes of a resource, secrets masked; None if there are none to show."""
 

@@ -196,6 +196,9 @@ class MachineInMemory:
     def module_server(self) -> str:
         return "127.0.0.1:40001"
 
+    async def ask_maintenance(self) -> None:
+        """Nothing to ask."""
+
     def attributes(self, name: str) -> Mapping[str, Any] | None:
         if name == MOTOR:
             return {"pins": {"a": "11", "b": "13", "pwm": "15"}, "board": "pi", "api_key": "***"}
