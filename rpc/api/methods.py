@@ -65,7 +65,7 @@ def methods_of(entry: Entry) -> Mapping[str, Method]:
 
     Client-streaming RPCs that `table.STREAMED` does not know are left out.
     """
-    service = messages.service(entry.service, entry.module)
+    service = entry.descriptor or messages.service(entry.service, entry.module)
     found = (_method(descriptor, resource=entry.api is not None) for descriptor in service.methods)
     return {method.name: method for method in found if method is not None}
 

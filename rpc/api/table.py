@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from schema.errors import ErrorKind, MachineError
 from schema.names import API
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import ServiceDescriptor
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A protobuf service: its full name, the module of its messages (as for `messages.load`), its API if any."""
+    """A protobuf service: its full name, the module of its messages (as for `messages.load`), its API if any.
+
+    One that is not published brings its descriptor instead of a module.
+    """
 
     service: str
     module: str
     api: API | None = None
+    descriptor: ServiceDescriptor | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,64 +48,63 @@ def _entry(kind: str, subtype: str, stub: str, file: str = "") -> Entry:
     return Entry(f"viam.{kind}.{folder}.v1.{stub}Service", module, API("rdk", kind, subtype))
 
 
-APIS: Final[Mapping[API, Entry]] = MappingProxyType(
-    {
-        entry.api: entry
-        for entry in (
-            _entry("component", "arm", "Arm"),
-            _entry("component", "audio_in", "AudioIn"),
-            _entry("component", "audio_out", "AudioOut"),
-            _entry("component", "base", "Base"),
-            _entry("component", "board", "Board"),
-            _entry("component", "button", "Button"),
-            _entry("component", "camera", "Camera"),
-            _entry("component", "encoder", "Encoder"),
-            _entry("component", "gantry", "Gantry"),
-            _entry("component", "generic", "Generic"),
-            _entry("component", "gripper", "Gripper"),
-            _entry("component", "input_controller", "InputController", "input_controller"),
-            _entry("component", "motor", "Motor"),
-            _entry("component", "movement_sensor", "MovementSensor"),
-            _entry("component", "pose_tracker", "PoseTracker", "pose_tracker"),
-            _entry("component", "power_sensor", "PowerSensor"),
-            _entry("component", "sensor", "Sensor"),
-            _entry("component", "servo", "Servo"),
-            _entry("component", "switch", "Switch"),
-            _entry("service", "data_manager", "DataManager", "data_manager"),
-            _entry("service", "discovery", "Discovery"),
-            _entry("service", "generic", "Generic"),
-            _entry("service", "mlmodel", "MLModel"),
-            _entry("service", "motion", "Motion"),
-            _entry("service", "navigation", "Navigation"),
-            _entry("service", "sensors", "Sensors"),
-            _entry("service", "shell", "Shell"),
-            _entry("service", "slam", "SLAM"),
-            _entry("service", "video", "Video"),
-            _entry("service", "vision", "Vision"),
-            _entry("service", "world_state_store", "WorldStateStore", "world_state_store"),
-        )
-        if entry.api is not None
-    }
-)
-"""Every published API of resources."""
+_APIS: Final[dict[API, Entry]] = {
+    entry.api: entry
+    for entry in (
+        _entry("component", "arm", "Arm"),
+        _entry("component", "audio_in", "AudioIn"),
+        _entry("component", "audio_out", "AudioOut"),
+        _entry("component", "base", "Base"),
+        _entry("component", "board", "Board"),
+        _entry("component", "button", "Button"),
+        _entry("component", "camera", "Camera"),
+        _entry("component", "encoder", "Encoder"),
+        _entry("component", "gantry", "Gantry"),
+        _entry("component", "generic", "Generic"),
+        _entry("component", "gripper", "Gripper"),
+        _entry("component", "input_controller", "InputController", "input_controller"),
+        _entry("component", "motor", "Motor"),
+        _entry("component", "movement_sensor", "MovementSensor"),
+        _entry("component", "pose_tracker", "PoseTracker", "pose_tracker"),
+        _entry("component", "power_sensor", "PowerSensor"),
+        _entry("component", "sensor", "Sensor"),
+        _entry("component", "servo", "Servo"),
+        _entry("component", "switch", "Switch"),
+        _entry("service", "data_manager", "DataManager", "data_manager"),
+        _entry("service", "discovery", "Discovery"),
+        _entry("service", "generic", "Generic"),
+        _entry("service", "mlmodel", "MLModel"),
+        _entry("service", "motion", "Motion"),
+        _entry("service", "navigation", "Navigation"),
+        _entry("service", "sensors", "Sensors"),
+        _entry("service", "shell", "Shell"),
+        _entry("service", "slam", "SLAM"),
+        _entry("service", "video", "Video"),
+        _entry("service", "vision", "Vision"),
+        _entry("service", "world_state_store", "WorldStateStore", "world_state_store"),
+    )
+    if entry.api is not None
+}
 
-SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(
-    {entry.service: entry for entry in APIS.values()}
-    | {
-        entry.service: entry
-        for entry in (
-            Entry("viam.robot.v1.RobotService", "robot.v1.robot_pb2"),
-            Entry("proto.rpc.v1.AuthService", "proto.rpc.v1.auth_pb2"),
-            Entry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
-            Entry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
-            Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
-            Entry("viam.app.v1.AppService", "app.v1.app_pb2"),
-            Entry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
-            Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
-            Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
-        )
-    }
-)
+APIS: Final[Mapping[API, Entry]] = MappingProxyType(_APIS)
+"""Every published API of resources, and what `add_api` has added."""
+
+_SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.values()} | {
+    entry.service: entry
+    for entry in (
+        Entry("viam.robot.v1.RobotService", "robot.v1.robot_pb2"),
+        Entry("proto.rpc.v1.AuthService", "proto.rpc.v1.auth_pb2"),
+        Entry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
+        Entry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
+        Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
+        Entry("viam.app.v1.AppService", "app.v1.app_pb2"),
+        Entry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
+        Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
+        Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
+    )
+}
+
+SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(_SERVICES)
 """Every published service by its full name: those of APIS and the machine-wide ones."""
 
 MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
@@ -114,3 +121,15 @@ STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
     }
 )
 """Client-streaming RPCs by their full name."""
+
+
+def add_api(api: API, service: ServiceDescriptor) -> None:
+    """Make an API known in this process that is not a published one, with the service that speaks for it.
+
+    Raises MachineError (EXISTS) if the API or the service is known already as something else.
+    """
+    entry = Entry(service.full_name, "", api, service)
+    for known in (_APIS.get(api), _SERVICES.get(entry.service)):
+        if known is not None and known != entry:
+            raise MachineError(f"{known.service} speaks for {known.api} already", kind=ErrorKind.EXISTS)
+    _APIS[api] = _SERVICES[entry.service] = entry

@@ -6,7 +6,8 @@
 docs/howto/write-a-module.md shows how.
 """
 
+from runtime.module.api import own_api as own_api
 from runtime.module.program import run_module as run_module
 from runtime.module.start import data_folder as data_folder
 
-__all__ = ["data_folder", "run_module"]
+__all__ = ["data_folder", "own_api", "run_module"]

@@ -19,6 +19,7 @@ from rpc.call import ServerCore
 from rpc.limits import Limits
 from rpc.port import serve
 from runtime.apis import BASES
+from runtime.module.api import own_bases
 from runtime.module.logs import MachineSink
 from runtime.module.offers import Offers
 from runtime.module.parent import NODE as PARENT
@@ -63,7 +64,7 @@ class Module:
             changed=lambda: configured(self.resources.entries),
         )
         self._service = ModuleService(self.parent, self.resources)
-        bases = {api: BASES[api] for api in offers.apis if api in BASES}
+        bases = {api: own_bases.get(api) or BASES[api] for api in offers.apis}
         self.router = ModuleRouter(ApiRouter(self, bases=bases, services={SERVICE: ModuleService}))
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:

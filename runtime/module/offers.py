@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rpc.api.table import APIS
+from runtime.apis import BASES
+from runtime.module.api import own_bases
 from runtime.resource import Resource
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.names import API, Model
@@ -35,8 +37,10 @@ class Offers:
                 f"{cls.__name__} names no model", 'decorate it with runtime.resource.model("acme:demo:name")'
             )
         api: API | None = getattr(cls, "API", None)
-        if api is None or api not in APIS:
-            raise _refused(f"{cls.__name__} has no published API", "derive it from a class of runtime.components")
+        if api is None or not (api in BASES or api in own_bases):
+            raise _refused(
+                f"{cls.__name__} has no known API", "derive it from a class of runtime.components, or see own_api"
+            )
         if (other := self._classes.get((api, cls.MODEL))) is not None:
             raise _refused(
                 f"{cls.__name__} and {other.__name__} are both {cls.MODEL}", "give one of them another model"

@@ -14,6 +14,7 @@ from rpc.api.client import ApiClient
 from rpc.client import Channel
 from runtime.apis import base_of
 from runtime.host import ResourceHost
+from runtime.module.api import own_bases
 from runtime.module.logs import MachineSink
 from runtime.proxy import Proxied, proxy_of
 from runtime.reconfigure import Wanted
@@ -142,7 +143,7 @@ class ParentHost(ResourceHost):
 
 def parent_host(name: ResourceName, parent: Parent, world: Any, hardware: Any) -> ParentHost:
     """The host of the machine's resource `name`, typed by the base class of its API."""
-    base: Any = base_of(name.api)
+    base: Any = own_bases.get(name.api) or base_of(name.api)
     cls: type[Resource] = AnyResource if base is None else proxy_of(base, ParentResource)
     wanted = Wanted(name=name, path="", model="", version=0, cls=cls, attributes=ParentAttributes(parent=parent))
     log = structlog.get_logger(f"rdk.{name}")

@@ -93,7 +93,8 @@ async def server(
         read, write = os.pipe()
         try:
             os.set_inheritable(write, True)
-            command = [sys.executable, "-m", "runtime.cli", "-config", str(config), "-hardware", hardware, *options]
+            command = [sys.executable, "-m", "runtime.cli", "-config", str(config), "-hardware", hardware]
+            command += ["-disable-mdns", "-ftdc=false", *options]  # it is there for a while, and for one person
             told = {"MACHINE_READY_FD": str(write), "MACHINE_HOME": folder}
             async with trio.lowlevel.FdStream(read) as ready:
                 async with process_group(

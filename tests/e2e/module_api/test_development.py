@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +288,37 @@ def program(folder: Path) -> str:
     path.write_text(f'#!/bin/sh\nexec {sys.executable} {OWN} "$@"\n')
     path.chmod(0o755)
     return str(path)
+
+
+async def test_an_api_of_its_own_through_the_machine(tmp_path: Path) -> None:
+    from tests.e2e.module_api.fixtures import summation
+
+    for name in ("adder", "user"):
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} {summation.__file__} "$@"\n')
+        path.chmod(0o755)
+    api = "acme:service:summation"
+    document = {
+        "modules": [
+            {"name": "adder", "executable_path": str(tmp_path / "adder"), "env": {"OFFER": "PlainSummation"}},
+            {"name": "user", "executable_path": str(tmp_path / "user"), "env": {"OFFER": "Total"}},
+        ],
+        "components": [
+            {"name": "plain", "api": SENSOR, "model": "fake"},
+            {
+                "name": "total",
+                "api": SENSOR,
+                "model": "acme:demo:total",
+                "attributes": {"summation": "sums", "sensor": "plain"},
+            },
+        ],
+        "services": [{"name": "sums", "api": api, "model": "acme:demo:summation"}],
+    }
+    async with server(tmp_path, document, running=True) as running, running.client() as client:
+        await until_ready(client, "total", "sums")
+        assert await client.call(api, "sums", "sum", numbers=[1, 2.5]) == 3.5
+        async with aclosing(client.stream(api, "sums", "partial", numbers=[1, 2, 3])) as partial:
+            assert [one async for one in partial] == [1, 3, 6]
+        assert await client.call(SENSOR, "total", "get_readings") == {"total": 6, "last": 6}
+        with pytest.raises(MachineError, match="a number is negative"):
+            await client.call(api, "sums", "sum", numbers=[-1])

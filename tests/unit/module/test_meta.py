@@ -87,9 +87,7 @@ def test_what_must_be_there(key: str) -> None:
     assert f"'{key}' is missing" in found[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is no object"), ("{,}", "line")]
-)
+@pytest.mark.parametrize(("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is no object"), ("{,}", "line")])
 def test_what_is_no_object(text: str, words: str) -> None:
     meta, report = parse_meta(text.encode())
     assert meta is None

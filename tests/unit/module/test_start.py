@@ -82,7 +82,7 @@ class Again(Sensor):
     [
         ((), "the module offers nothing"),
         ((Nameless,), "Nameless names no model"),
-        ((Bare,), "Bare has no published API"),
+        ((Bare,), "Bare has no known API"),
         ((Thermometer, Again), "Again and Thermometer are both acme:demo:thermometer"),
         ((int,), "is no driver"),
         (("thermometer",), "is no driver"),
