@@ -32,8 +32,8 @@ class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
     """Attributes of a vision service over an ML model."""
 
     mlmodel_name: str  # the mlmodel service that runs the model
-    remap_input_names: Mapping[str, str] = {}  # which input takes the picture: {"name in the model": "image"}
-    remap_output_names: Mapping[str, str] = {}  # {"name in the model": location, category, score or probability}
+    remap_input_names: dict[str, str] = msgspec.field(default_factory=dict)  # the picture: {"name": "image"}
+    remap_output_names: dict[str, str] = msgspec.field(default_factory=dict)  # name -> location, category ...
     output_layout: str = ""  # boxes, yolov5, yolov8 or yolov10; found from names and shapes if empty
     xmin_ymin_xmax_ymax_order: tuple[int, ...] = (0, 1, 2, 3)  # where these stand in a box of `location`
     input_image_bgr: bool | None = None  # the model wants blue first; as the model tells, else red first
@@ -43,7 +43,7 @@ class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
     input_size_px: tuple[int, ...] = ()  # width and height, for a model whose input is free; the picture's own if empty
     label_path: str = ""  # file with one label a line; as the model tells if empty
     default_minimum_confidence: Share | None = None  # from here on a result counts; 0, but 0.25 for the yolo layouts
-    label_confidences: Mapping[str, Share] = {}  # only these labels count, each from its own confidence on
+    label_confidences: dict[str, Share] = msgspec.field(default_factory=dict)  # only these count: label -> least
     overlap_threshold: Share = 0.45  # a box that covers more than this of a better one of its class is left out (yolo)
 
     def __post_init__(self) -> None:

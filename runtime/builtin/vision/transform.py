@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     """One step of the pipeline."""
 
     type: str  # identity, resize, crop, rotate, detections or classifications
-    attributes: Mapping[str, Any] = {}  # of the step, see there
+    attributes: dict[str, Any] = {}  # of the step; they are listed in How to detect objects
 
 
 class TransformConfig(Attributes, kw_only=True, frozen=True):
