@@ -128,7 +128,7 @@ def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> Non
 def test_each_failure_has_its_remedy(tmp_path: Path) -> None:
     nobody = "127.0.0.1:9"  # discard: nobody listens
     done = check(
-        tmp_path, {"dns": [nobody], "resolve": ["no-such-host.invalid"], "stun": [nobody], "stun_tcp": [nobody]}
+        tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]}
     )
     assert done.returncode == EXIT_FAILED
     for words in ("dns: check cable", "resolve: the system's resolver", "stun: a firewall", "stun-tcp: a firewall"):
@@ -152,7 +152,7 @@ def test_targets_that_cannot_be_read_are_said(tmp_path: Path) -> None:
 async def test_only_machines_of_a_cloud_check_in_the_background(managed: bool, tmp_path: Path) -> None:
     targets = tmp_path / "targets.json"
     targets.write_text(json.dumps({**QUIET, "dns": ["127.0.0.1:9"]}))
-    cloud = {"cloud": {"id": "part", "secret": "s", "app_address": "http://127.0.0.1:9"}} if managed else {}
+    cloud = {"cloud": {"id": "part", "secret": "s", "app_address": "http://0.0.0.0:9"}} if managed else {}
     document = {"components": [motor("m")], **cloud}
     environment = {"MACHINE_NETWORK_CHECK": str(targets)}
     async with server(tmp_path, document, "-debug", running=True, env=environment) as running:
