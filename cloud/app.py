@@ -21,9 +21,10 @@ from cloud.store.events import Events
 from cloud.store.sqlite import SqliteStore
 from cloud.target import CloudRouter
 from cloud.times import now
+from cloud.web.app import application
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
-from rpc.listeners import names_of, open_listeners
+from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
 from schema.errors import MachineError
 
@@ -76,7 +77,8 @@ class App:
         addresses = tuple(names_of(listeners))
         try:
             async with trio.open_nursery() as nursery:
-                await nursery.start(partial(serve, listeners, core, app=None, tls=self._tls()))
+                pages = application(cloud, loopback=only_loopback(listeners))
+                await nursery.start(partial(serve, listeners, core, app=pages, tls=self._tls()))
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)

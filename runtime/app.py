@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -15,7 +15,7 @@ from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
 from runtime.activity import Activity, note_transition
-from runtime.configuration import Configuration
+from runtime.configuration import Configuration, Source
 from runtime.hardware import open_hardware
 from runtime.machine import Machine, reason_of
 from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
@@ -28,6 +28,9 @@ from schema.errors import MachineError
 from telemetry.activity import tell
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
+
+if TYPE_CHECKING:
+    from runtime.cloud.link import CloudLink
 
 STOP_LIMIT: Final = 60.0  # seconds for the whole orderly stop; reference value
 HASTE_LIMIT: Final = 2.0  # seconds left after a second signal
@@ -51,10 +54,19 @@ def main(options: Options, warnings: Sequence[str] = ()) -> int:
         hardware = open_hardware(options.hardware, world)
     except MachineError as error:
         return _cannot_start([f"-hardware {options.hardware}: {error}"])
+    link: CloudLink | None = None
+    if decoded.document.cloud is not None and decoded.document.cloud.app_address:
+        from runtime.cloud.link import open_link
+
+        try:
+            link = open_link(decoded.document.cloud, reading.data or b"", os.environ)
+        except MachineError as error:
+            return _cannot_start([f"-config {options.config}: {error}"])
+        sinks.append(link.sink)
     logs = configure(sinks)
     logs.apply(decoded.document, debug=options.debug)
     try:
-        return trio.run(_serve, options, world, hardware, source, logs, warnings)
+        return trio.run(_serve, options, world, hardware, source if link is None else link, logs, warnings)
     finally:
         faulthandler.cancel_dump_traceback_later()
         logs.close()
@@ -70,10 +82,19 @@ def _reason(reading: Reading) -> str:
 
 
 async def _serve(
-    options: Options, world: World, hardware: Hardware, source: FileSource, logs: Logs, warnings: Sequence[str]
+    options: Options,
+    world: World,
+    hardware: Hardware,
+    origin: FileSource | CloudLink,
+    logs: Logs,
+    warnings: Sequence[str],
 ) -> int:
     graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
     machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=world, hardware=hardware)
+    source: Source = origin if isinstance(origin, FileSource) else origin.source
+    if not isinstance(origin, FileSource):
+        machine.cloud = origin
+        origin.attach(machine)
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
     for warning in warnings:

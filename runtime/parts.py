@@ -59,6 +59,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "network-check": Kind(
         lambda document, options: document.cloud is not None, "runtime.netcheck.background:NetworkChecks"
     ),
+    "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.cloud.part:CloudPart"),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
     "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
     "mdns": Kind(lambda document, options: options.mdns, "runtime.mdns.part:Mdns"),

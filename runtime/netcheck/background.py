@@ -10,6 +10,7 @@ import structlog
 import trio
 
 from nursery_graph import Node
+from rpc.addresses import is_loopback_name
 from runtime.machine import INTERNAL
 from runtime.netcheck.checks import check
 from runtime.netcheck.command import cloud_host
@@ -33,10 +34,10 @@ class NetworkChecks:
         self._log = structlog.get_logger(f"{ROOT}.network-checks")
 
     def nodes(self, document: MachineDocument) -> list[Node]:
-        """One, if the machine is managed by the cloud."""
-        if document.cloud is None:
+        """One, if the machine is managed by a cloud; none for a cloud on this very computer, which needs no network."""
+        host = cloud_host(document.cloud.app_address) if document.cloud is not None else ""
+        if document.cloud is None or is_loopback_name(host):
             return []
-        host = cloud_host(document.cloud.app_address)
         return [Node(NODE, partial(self._live, host), version=host)]
 
     async def _live(self, host: str, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rpc.auth
 from rpc.addresses import allowed_host, group_of, host_of
 from rpc.attempts import Attempts
-from rpc.auth import API_KEY, AUTHENTICATE, Authenticator, Credential, bearer, credentials_of
+from rpc.auth import API_KEY, AUTHENTICATE, Authenticator, Credential, bearer, credentials_of, digest_of
 from rpc.carrier import Peer
 
 PEER = Peer(("192.0.2.1", 1))
@@ -48,6 +48,19 @@ def test_open_server() -> None:
     assert gate.authorize("/a/b", {"authorization": "Basic ZmFrZTpmYWtl"}) is None
     assert gate.authorize(AUTHENTICATE, {"authorization": "Basic ZmFrZTpmYWtl"}) is None
     assert status(gate.authenticate, "one", API_KEY, "key-1", peer=PEER) is Status.UNIMPLEMENTED
+
+
+def test_a_key_may_be_configured_as_its_digest_which_itself_opens_nothing() -> None:
+    gate = make(Credential(API_KEY, "one", digest_of("key-1")))
+    token = gate.authenticate("one", API_KEY, "key-1", peer=PEER)
+    identity = gate.identify(token)
+    assert identity is not None
+    assert identity.entity == "one"
+    assert status(gate.authenticate, "one", API_KEY, digest_of("key-1"), peer=PEER) is Status.UNAUTHENTICATED
+    gate.configure([ONE])  # the same key in plain text: its tokens stay valid
+    assert gate.identify(token) is not None
+    gate.configure([Credential(API_KEY, "one", digest_of("key-2"))])
+    assert gate.identify(token) is None
 
 
 def test_a_token_names_its_entity() -> None:

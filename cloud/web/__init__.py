@@ -1,0 +1,1 @@
+"""What the cloud serves besides RPC: pages for people, the push channel for machines."""

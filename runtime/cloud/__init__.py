@@ -1,0 +1,1 @@
+"""The machine's side of the cloud: where its configuration comes from, and where its logs go."""

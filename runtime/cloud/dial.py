@@ -1,0 +1,116 @@
+"""Where the cloud is and how it is reached: RPC and the push channel, with one token."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import trio
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from runtime.builtin.together import plain
+from schema.cloud import Cloud
+from schema.errors import ConfigError, ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
+
+PUSH: Final = "/machine/v1/follow"
+DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
+CLOSE_LIMIT: Final = 1.0  # seconds for saying goodbye
+MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; as large as a document in a file may be
+PART_SECRET: Final = "robot-secret"  # type of credentials, of the published protocol
+
+
+class Refused(MachineError):
+    """The cloud cannot be reached, or does not let this machine in; the text says why."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class CloudAddress:
+    """One cloud, and who this machine is there."""
+
+    url: str  # http://host:port or https://host
+    part: str
+    entity: str
+    type: str
+    secret: str = field(repr=False)
+
+    @property
+    def push_url(self) -> str:
+        """Of the push channel."""
+        return f"ws{self.url.removeprefix('http')}{PUSH}?part={self.part}"
+
+    def credentials(self) -> ApiKey:
+        """Credentials for one channel."""
+        return ApiKey(self.entity, self.secret, type=self.type)
+
+
+def address_of(cloud: Cloud) -> CloudAddress:
+    """Where `cloud` says that it is; ConfigError for an address that cannot be dialled."""
+    given = cloud.app_address
+    parts = urlsplit(given if "://" in given else f"https://{given}")
+    url = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
+        raise ConfigError(
+            "cloud.app_address",
+            "this is no address of a cloud",
+            value=cloud.app_address,
+            remedy="write such as https://cloud.example or http://localhost:8090",
+        )
+    key = cloud.api_key
+    if key is not None and key.id:
+        return CloudAddress(url, cloud.id, key.id, "api-key", key.key)
+    return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret)
+
+
+@asynccontextmanager
+async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]:
+    """The push channel while the context is open; Refused if it cannot be had."""
+    try:
+        async with trio.open_nursery() as nursery:
+            socket = await _dialled(address, nursery)
+            try:
+                yield socket
+            finally:
+                with trio.move_on_after(CLOSE_LIMIT, shield=True):
+                    await socket.aclose()
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise plain(group) from None
+
+
+async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketConnection:
+    from trio_websocket import ConnectionRejected, HandshakeError, connect_websocket_url
+
+    try:
+        with trio.fail_after(DIAL_LIMIT):
+            headers = await _token(address)
+            return await connect_websocket_url(
+                nursery,
+                address.push_url,
+                extra_headers=[(name.encode(), value.encode()) for name, value in headers],
+                max_message_size=MAX_MESSAGE,
+            )
+    except trio.TooSlowError:
+        raise Refused(f"no answer within {DIAL_LIMIT:g} s") from None
+    except ConnectionRejected as error:
+        raise Refused(f"refused with HTTP status {error.status_code}: {_words(error.body)}") from None
+    except (GRPCError, StreamTerminatedError, HandshakeError, OSError) as error:
+        raise Refused(getattr(error, "message", "") or str(error) or repr(error)) from None
+
+
+async def _token(address: CloudAddress) -> list[tuple[str, str]]:
+    async with Channel(address.url) as channel:
+        return list(await address.credentials().headers(channel))
+
+
+def _words(body: bytes | None) -> str:
+    return (body or b"").decode(errors="replace")[:200].strip()

@@ -1,0 +1,45 @@
+"""The cloud as a part of a machine: the nodes that carry its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+
+from nursery_graph import Node, Restart
+from runtime.cloud.link import CloudLink
+from runtime.cloud.upload import upload
+from runtime.machine import INTERNAL
+from runtime.parts import Surroundings
+from schema.machine import MachineDocument
+
+QUEUE: Final = f"{INTERNAL}cloud-log-queue"
+UPLOAD: Final = f"{INTERNAL}cloud-logs"
+RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
+
+
+class CloudPart:
+    """Keeps what is logged on the disk, and sends it."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._link: CloudLink | None = around.machine.cloud
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """The same for every document; none on a machine that was started without a cloud."""
+        if self._link is None:
+            return []
+        return [
+            Node(QUEUE, self._keep, restart=RESTART),
+            Node(UPLOAD, self._send, requires={QUEUE}, restart=RESTART),
+        ]
+
+    async def _keep(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        assert self._link is not None
+        async with self._link.worker.opened():
+            await self._link.sink.run(task_status=task_status)
+
+    async def _send(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        assert self._link is not None
+        task_status.started()
+        await upload(self._link.sink, self._link.address)

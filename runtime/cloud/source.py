@@ -1,0 +1,178 @@
+"""The machine document from the cloud: what is cached at once, and then what the cloud says, as soon as it says it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+import trio
+
+from runtime import cached
+from runtime.cloud.dial import CloudAddress, Refused, connected
+from runtime.cloud.document import NotAMessage, document_of
+from runtime.source import Reading
+
+if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
+
+    from hal.worker import BusWorker
+
+FIRST_DELAY: Final = 0.5  # seconds before the second attempt to connect; doubled each time, with jitter
+MAX_DELAY: Final = 10.0  # seconds: the specification promises a change within 15
+REPORT_EVERY: Final = 2.0  # seconds between two reports of a state that changes
+SILENCE: Final = 30.0  # seconds without an answer to a ping, after which the connection counts as lost
+
+_log = structlog.get_logger("rdk.networking")
+
+State = Callable[[], AsyncIterator[Mapping[str, Any]]]
+"""What the machine says of itself: now, and again whenever it differs."""
+
+
+class CloudSource:
+    """Follows one part of the cloud at `address`.
+
+    `credentials` is the `cloud` section as the credentials file has it. The newest configuration is kept in `home`.
+    """
+
+    def __init__(self, address: CloudAddress, initial: bytes, home: Path, worker: BusWorker) -> None:
+        self.address = address
+        self.connected = False
+        self.trouble = "not connected yet"  # why it is not connected; empty while it is
+        self._own: Mapping[str, Any] = json.loads(initial)
+        self._cache = cached.path_of(home, address.part)
+        self._worker = worker
+        self._reading = Reading(initial)
+        self._changed = trio.Event()
+        self._state: State | None = None
+        self._restart: Callable[[], None] = lambda: None
+
+    def attach(self, *, state: State, restart: Callable[[], None]) -> None:
+        """Who tells what the machine is like, and what to do when the cloud asks for a restart."""
+        self._state, self._restart = state, restart
+
+    @asynccontextmanager
+    async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
+        """As FileSource. What is cached comes first, or else the credentials file."""
+        async with self._worker.opened(), trio.open_nursery() as nursery:
+            kept = await self._worker.run(lambda: cached.load(self._cache))
+            if kept is not None:
+                _log.info("the last configuration is used until the cloud answers", saved=kept.saved.isoformat())
+                self._take(bytes(kept.document))
+            nursery.start_soon(self._follow)
+            yield self._iterate()
+            nursery.cancel_scope.cancel()
+
+    async def _iterate(self) -> AsyncIterator[Reading]:
+        while True:
+            changed = self._changed
+            yield self._reading
+            await changed.wait()
+
+    def _take(self, data: bytes) -> None:
+        self._reading = Reading(data)
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    # ---- the connection
+
+    async def _follow(self) -> None:
+        delay = FIRST_DELAY
+        while True:
+            try:
+                async with connected(self.address) as socket:
+                    self._came()
+                    delay = FIRST_DELAY
+                    await self._speak(socket)
+                    self._went("the cloud ended the connection")
+            except (Refused, OSError) as error:
+                self._went(str(error) or repr(error))
+            await trio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, MAX_DELAY)
+
+    def _came(self) -> None:
+        self.connected, self.trouble = True, ""
+        _log.info("connected to the cloud", address=self.address.url)
+
+    def _went(self, reason: str) -> None:
+        """Said once for each outage, and when the reason is another."""
+        if self.connected or reason != self.trouble:
+            _log.warning("not connected to the cloud", address=self.address.url, reason=reason)
+        self.connected, self.trouble = False, reason
+
+    async def _speak(self, socket: WebSocketConnection) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._ping, socket, nursery.cancel_scope)
+            if self._state is not None:
+                nursery.start_soon(self._report, socket, self._state)
+            async for text in messages(socket):
+                await self._hear(text)
+            nursery.cancel_scope.cancel()
+
+    async def _hear(self, text: str) -> None:
+        try:
+            message = json.loads(text)
+            if message.get("restart"):
+                self._restart()
+                return
+            data = document_of(message, self._own)
+        except (ValueError, AttributeError, NotAMessage) as error:
+            _log.error("the cloud said something that cannot be understood", problem=str(error))
+            return
+        if data != self._reading.data:
+            self._take(data)
+            try:
+                await cached.save(self._cache, data, self._worker.run)
+            except OSError as error:
+                _log.error("the configuration cannot be kept for a start without the cloud", error=str(error))
+
+    async def _ping(self, socket: WebSocketConnection, scope: trio.CancelScope) -> None:
+        """Notice a cloud that has gone without a word."""
+        while True:
+            await trio.sleep(SILENCE / 2)
+            with trio.move_on_after(SILENCE / 2) as limit:
+                await answered(socket)
+            if limit.cancelled_caught:
+                scope.cancel()
+
+    async def _report(self, socket: WebSocketConnection, state: State) -> None:
+        async for report in state():
+            await sent(socket, json.dumps({"report": report}))
+            await trio.sleep(REPORT_EVERY)
+
+
+async def messages(socket: WebSocketConnection) -> AsyncIterator[str]:
+    """What comes, until the connection is closed."""
+    from trio_websocket import ConnectionClosed
+
+    while True:
+        try:
+            message = await socket.get_message()
+        except ConnectionClosed:
+            return
+        if isinstance(message, str):
+            yield message
+
+
+async def answered(socket: WebSocketConnection) -> None:
+    """Return when the other side has answered a ping, or the connection is closed."""
+    from trio_websocket import ConnectionClosed
+
+    try:
+        await socket.ping()
+    except ConnectionClosed:
+        return
+
+
+async def sent(socket: WebSocketConnection, text: str) -> None:
+    """Send, unless the connection is closed: whoever receives notices that."""
+    from trio_websocket import ConnectionClosed
+
+    try:
+        await socket.send_message(text)
+    except ConnectionClosed:
+        return
