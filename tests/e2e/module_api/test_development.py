@@ -159,14 +159,47 @@ async def test_a_saved_file_restarts_the_module_and_nothing_else(folder: Path) -
     assert not [child for child in children if child.is_running()]
 
 
-async def test_the_archive_runs_on_a_machine(folder: Path, tmp_path: Path) -> None:
+KEEPING = """
+    async def do_command(self, command):
+        import greeting
+        from runtime.module import data_folder
+        kept = data_folder() / "kept"
+        before = kept.read_text() if kept.exists() else ""
+        kept.write_text(str(command["keep"]))
+        return {"before": before, "greeting": greeting.WORDS, "root": str(data_folder())}
+
+    async def get_readings"""
+FIRST_RUN = """#!/bin/sh
+set -e
+cd "$(dirname "$0")"
+mkdir lib
+"$MACHINE_PYTHON" -c "open('lib/greeting.py', 'w').write('WORDS = 1 + 1')"
+"""
+RUN = """#!/bin/sh
+PYTHONPATH="$(dirname "$0")/lib" exec "$MACHINE_PYTHON" "$(dirname "$0")/rover_arm.py" "$@"
+"""
+
+
+async def test_the_archive_runs_on_a_machine_with_libraries_and_data_of_its_own(folder: Path, tmp_path: Path) -> None:
+    driver = folder / "rover_arm.py"
+    driver.write_text(driver.read_text().replace("\n    async def get_readings", KEEPING))
+    (folder / "run.sh").write_text(RUN)
+    (folder / "first_run.sh").write_text(FIRST_RUN)
+    (folder / "first_run.sh").chmod(0o755)
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({**meta, "first_run": "first_run.sh"}))
     packed = machine("module", "pack", "--output", str(tmp_path / "arm.tar.gz"), cwd=folder)
     assert packed.returncode == 0, packed.stderr
     document = json.loads((folder / "machine.json").read_text())
     document["modules"] = [{"name": "arm", "executable_path": str(tmp_path / "arm.tar.gz")}]
-    async with server(tmp_path, document, running=True) as running, running.client() as client:
-        await until_ready(client, "mean", "source")
-        await readings(client, {"a": 1, "b": 2, "c": 3})
+    for before, now in (("", "first"), ("first", "second")):
+        async with server(tmp_path, document, running=True) as running, running.client() as client:
+            await until_ready(client, "mean", "source")
+            await readings(client, {"a": 1, "b": 2, "c": 3})
+            said = await client.call(SENSOR, "mean", "do_command", command={"keep": now})
+            assert (said["before"], said["greeting"]) == (before, 2)
+            assert said["root"] == str(tmp_path / "home" / "module-data" / "local" / "arm")
+            assert await running.stop() == 0
 
 
 # ---- what a server may ask of its program

@@ -180,12 +180,15 @@ async def test_nothing_is_left_by_an_orderly_stop(tmp_path: Path, kind: str) -> 
     await left_behind(tmp_path, kind, signal.SIGTERM)
 
 
-async def test_a_module_ends_with_a_server_that_is_killed(tmp_path: Path) -> None:
-    await left_behind(tmp_path, "own", signal.SIGKILL)  # one on the SDK does not
+@pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "by a shell"])
+async def test_a_module_ends_with_a_server_that_is_killed(tmp_path: Path, wrapped: bool) -> None:
+    await left_behind(tmp_path, "own", signal.SIGKILL, wrapped=wrapped)  # one on the SDK does not
 
 
-async def left_behind(folder: Path, kind: str, number: signal.Signals) -> None:
+async def left_behind(folder: Path, kind: str, number: signal.Signals, *, wrapped: bool = False) -> None:
     wanted = document(folder, kind, component("air", SENSOR, "acme:demo:thermometer"))
+    if wrapped:  # a shell stays between server and module
+        (folder / "module").write_text(f'#!/bin/sh\n{sys.executable} {PROGRAMS[kind]} "$@"\nexit $?\n')
     environment = {"TMPDIR": str(folder)}
     async with server(folder, wanted, running=True, env=environment) as running, running.client() as client:
         await until_ready(client, "air")
