@@ -15,6 +15,7 @@ JPEG: Final = "image/jpeg"
 PNG: Final = "image/png"
 RGBA: Final = "image/vnd.viam.rgba"
 DEPTH: Final = "image/vnd.viam.dep"
+FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "QOI")  # Pillow knows more, some of which run other programs
 LARGEST: Final = 64_000_000  # pixels; more is a mistake or an attack
 QUALITY: Final = 92  # of JPEG
 _RAW: Final = struct.Struct(">4sII")  # "RGBA", width, height; four bytes a pixel follow
@@ -29,7 +30,7 @@ def decode(data: bytes, mime_type: str = "") -> Picture:
     if data.startswith(b"RGBA"):
         return _decode_raw(data)
     try:
-        with Image.open(io.BytesIO(data)) as found:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as found:
             _check_size(*found.size)
             return found.convert("RGB")
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:

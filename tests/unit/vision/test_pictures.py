@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.builtin.vision import pictures
 from runtime.builtin.vision.pictures import JPEG, PNG, decode, encode
@@ -14,7 +16,7 @@ from tests.unit.vision.drawn import BLUE, RED, encoded, picture
 DRAWN = picture((40, 20), {(0, 0, 20, 20): RED, (20, 0, 40, 20): BLUE})
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "QOI"])
 def test_usual_formats_are_read(kind: str) -> None:
     found = decode(encoded(DRAWN, kind), "image/whatever")
     assert (found.size, found.mode) == ((40, 20), "RGB")
@@ -38,6 +40,8 @@ def test_raw_pixels_are_read() -> None:
         (b"nonsense", JPEG, r"8 bytes \(image/jpeg\)"),
         (encoded(DRAWN)[:60], PNG, "no readable image"),
         (encoded(DRAWN, "JPEG")[:-40], JPEG, "truncated"),
+        (encoded(DRAWN, "TIFF"), "image/tiff", "the format is not known"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "", "the format is not known"),
         (b"DEPTHMAP....", "", "depth map"),
         (b"", pictures.DEPTH, "depth map"),
     ],
@@ -61,3 +65,23 @@ def test_png_stays_png_and_everything_else_becomes_jpeg() -> None:
     assert (mime_type, decode(data).tobytes()) == (PNG, DRAWN.tobytes())
     data, mime_type = encode(DRAWN, "image/webp")
     assert (mime_type, decode(data).size) == (JPEG, (40, 20))
+
+
+FILES = [encoded(DRAWN, kind) for kind in ("PNG", "JPEG", "WEBP", "GIF", "BMP", "QOI")]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::PIL.Image.DecompressionBombWarning")
+@given(
+    st.sampled_from(FILES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=8), st.integers(0)
+)
+def test_a_damaged_file_is_an_image_or_refused(data: bytes, changes: list[tuple[int, int]], length: int) -> None:
+    damaged = bytearray(data)
+    for place, value in changes:
+        damaged[place % len(damaged)] = value
+    del damaged[length % len(damaged) if length % 3 == 0 else len(damaged) :]
+    kind = ErrorKind.INVALID
+    try:
+        assert decode(bytes(damaged)).mode == "RGB"
+    except MachineError as error:
+        kind = error.kind
+    assert kind is ErrorKind.INVALID
