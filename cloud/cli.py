@@ -5,44 +5,87 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
 import click
 
-from cloud.options import DEFAULT_ADDRESS, Options
+from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options
+from schema.errors import MachineError
 
-HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
-@click.command("machine-cloud", context_settings=HELP)
+@click.group("machine-cloud", context_settings=CONTEXT, invoke_without_command=True)
 @click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), default=Path("machine-cloud"), show_default=True,
-    help="Folder for the database and everything else; made if it is missing.",
-)  # fmt: skip
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("machine-cloud"),
+    show_default=True,
+    help="Folder of the database and everything else; made if it is missing.",
+)
 @click.option(
     "--listen", default=DEFAULT_ADDRESS, show_default=True, metavar="HOST:PORT", help="Where clients and machines call."
 )
 @click.option("--organization", default="Home", show_default=True, help="Name of the one that the first start makes.")
-@click.option("--tls-cert", type=click.Path(path_type=Path, exists=True), help="Certificate (PEM); with --tls-key.")
-@click.option("--tls-key", type=click.Path(path_type=Path, exists=True), help="Its private key (PEM).")
-def command(data: Path, listen: str, organization: str, tls_cert: Path | None, tls_key: Path | None) -> None:
+@click.option("--tls-cert", type=_EXISTING, help="Certificate (PEM); with --tls-key.")
+@click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
+@click.pass_context
+def command(context: click.Context, /, data: Path, **given: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
 
     The first start makes an organization and prints the key of its owner, once.
     """
-    if (tls_cert is None) != (tls_key is None):
+    context.obj = Options(data=data)
+    if context.invoked_subcommand is not None:
+        return
+    if (given["tls_cert"] is None) != (given["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key go together")
     from cloud.app import main as serve
 
     options = Options(
         data=data,
-        address=listen,
-        organization=organization,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
+        address=given["listen"],
+        organization=given["organization"],
+        tls_cert=given["tls_cert"],
+        tls_key=given["tls_key"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))
+
+
+@command.command("backup")
+@click.argument("file", type=_FILE)
+@click.pass_obj
+def backup_command(options: Options, file: Path) -> None:
+    """Copy the database to a new FILE, also while the cloud runs."""
+    from cloud.backup import backup
+
+    try:
+        size = backup(options.database, file)
+    except MachineError as error:
+        _fail(error)
+    click.echo(f"{file}: {size} bytes, checked. It holds machines' secrets: keep it safe.")
+
+
+@command.command("restore")
+@click.argument("file", type=_EXISTING)
+@click.pass_obj
+def restore_command(options: Options, file: Path) -> None:
+    """Put the backup FILE in the place of the database, while no cloud runs on it."""
+    from cloud.backup import restore
+
+    try:
+        aside = restore(file, options.database)
+    except MachineError as error:
+        _fail(error)
+    click.echo(f"{options.database} is as in {file}" + (f"; what was there is {aside}" if aside is not None else ""))
+
+
+def _fail(error: MachineError) -> NoReturn:
+    click.echo(f"machine-cloud: {error}", err=True)
+    sys.exit(EXIT_FAILED)
 
 
 def _ready_fd() -> int | None:

@@ -38,7 +38,7 @@ class Organizations(Service):
         raise MachineError(
             f"no key can own a second organization ({name[:40]!r})",
             kind=ErrorKind.UNSUPPORTED,
-            remedy="run `machine-cloud organization create NAME` on the server: it prints the new owner's key",
+            remedy="start another machine-cloud with a folder of its own",
         )
 
     async def update_organization(
