@@ -37,8 +37,8 @@ HASTE_LIMIT: Final = 2.0  # seconds left after a second signal
 STALL_LIMIT: Final = 5.0  # seconds beyond STOP_LIMIT after which even an event loop that stands still is ended
 
 
-def main(options: Options, warnings: Sequence[str] = ()) -> int:
-    """Run one machine until it is told to stop; the exit code. `warnings` are logged first."""
+def main(options: Options) -> int:
+    """Run one machine until it is told to stop; the exit code."""
     source = FileSource(options.config)
     reading = source.read()
     decoded = decode_text(reading.data, os.environ) if reading.data is not None else None
@@ -66,7 +66,7 @@ def main(options: Options, warnings: Sequence[str] = ()) -> int:
     logs = configure(sinks)
     logs.apply(decoded.document, debug=options.debug)
     try:
-        return trio.run(_serve, options, world, hardware, source if link is None else link, logs, warnings)
+        return trio.run(_serve, options, world, hardware, source if link is None else link, logs)
     finally:
         faulthandler.cancel_dump_traceback_later()
         logs.close()
@@ -87,7 +87,6 @@ async def _serve(
     hardware: Hardware,
     origin: FileSource | CloudLink,
     logs: Logs,
-    warnings: Sequence[str],
 ) -> int:
     graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
     machine = Machine(options, registry=Registry(), graph=graph, log_ring=logs.ring, world=world, hardware=hardware)
@@ -97,8 +96,6 @@ async def _serve(
         origin.attach(machine)
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
-    for warning in warnings:
-        machine.log.warning(warning)
     tell("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
     graph.subscribe(note_transition)
     graph.subscribe(Activity().note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -38,10 +38,6 @@ def _value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Func
 
 
 _PATH: Final = click.Path(path_type=Path)
-
-NOT_BUILT: Final[Mapping[str, str]] = {
-}
-"""What an option is answered with whose feature does not exist yet: one line, when it is given."""
 
 
 class Command(click.Command):
@@ -119,8 +115,7 @@ def _may_be_bare(param: click.Parameter) -> bool:
     help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
 )
 @_switch("webrtc", "Force WebRTC; not built yet: -webrtc is refused, and connections are direct.")
-@click.pass_context
-def command(context: click.Context, /, **options: Any) -> None:
+def command(**options: Any) -> None:
     """Run one machine: its components, services and the server that offers them.
 
     Options take one dash or two; values follow after a space or '='. Those without a value here are switches: bare,
@@ -147,11 +142,10 @@ def command(context: click.Context, /, **options: Any) -> None:
         _fail("-webrtc is not built yet: leave it out, or give -webrtc=false; clients connect directly", EXIT_USAGE)
     if options["config"] is None:
         _fail("-config is missing: name the machine's configuration file, such as -config machine.json", EXIT_USAGE)
-    given = [name for name in NOT_BUILT if options[name] and _given(context, name)]
-    sys.exit(_serve(options, [f"-{name.replace('_', '-')}: {NOT_BUILT[name]}" for name in given]))
+    sys.exit(_serve(options))
 
 
-def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
+def _serve(options: dict[str, Any]) -> int:
     parsed = Options(
         config=options["config"],
         debug=options["debug"],
@@ -170,7 +164,7 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
     )
     profile = options["cpuprofile"]
     if profile is None:
-        return _main()(parsed, warnings)
+        return _main()(parsed)
     from cProfile import Profile
 
     try:
@@ -178,12 +172,15 @@ def _serve(options: dict[str, Any], warnings: Sequence[str]) -> int:
     except OSError as error:
         _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
     with Profile() as profiler:
-        code = _main()(parsed, warnings)
-    profiler.dump_stats(profile)
+        code = _main()(parsed)
+    try:
+        profiler.dump_stats(profile)
+    except OSError as error:
+        _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
     return code
 
 
-def _main() -> Callable[[Options, Sequence[str]], int]:
+def _main() -> Callable[[Options], int]:
     """The composition root. structlog would load rich and pygments for its own console, if they happen to be there."""
     modules: dict[str, Any] = sys.modules  # None under a name is the documented way to make an import fail
     hidden = "rich" not in modules
@@ -205,10 +202,6 @@ def _folder(option: str, path: Path | None) -> Path | None:
     if path is not None and not (path.is_dir() and os.access(path, os.R_OK | os.X_OK)):
         _fail(f"{option} {path}: is not a folder that this user can read", EXIT_FAILED)
     return path
-
-
-def _given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _ready_fd() -> int | None:
