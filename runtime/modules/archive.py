@@ -113,6 +113,8 @@ def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: Fa
                     links.append((member, target))
                 else:
                     raise _unsafe(archive, member.name, "is neither a file nor a folder nor a link")
+            while tar.fileobj.read(_PIECE):
+                _check(stopped)  # to its end, where the check sum is
             for member, target in links:
                 if member.islnk():
                     _hard_link(archive, member, target, folder)

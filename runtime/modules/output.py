@@ -34,8 +34,9 @@ class Output:
 
     async def ended(self) -> None:
         """What the process has said is read: wait for that after its end, within DRAIN_LIMIT."""
-        with trio.move_on_after(DRAIN_LIMIT):
-            await self._drained.wait()
+        if self._open:
+            with trio.move_on_after(DRAIN_LIMIT):
+                await self._drained.wait()
 
     def last_words(self) -> str:
         """The newest lines, as the end of a sentence; empty if there were none."""

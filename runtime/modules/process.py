@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -19,6 +20,7 @@ from hal.linux.inotify import Inotify
 from nursery_graph import ProcessGroup, process_group
 from rpc.call import Router, ServerCore
 from rpc.client import Channel
+from rpc.limits import Limits
 from rpc.listeners import names_of, open_listeners, open_unix_listener
 from rpc.port import serve
 from runtime.modules import install, limits
@@ -26,6 +28,10 @@ from runtime.modules.command import Program, socket_address, tcp_address
 from runtime.modules.output import Output
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.modules import Module, ModuleLimits
+
+CHANNEL: Final = Limits(keepalive_interval=inf)
+"""The watchdog looks whether a module answers. A constructor may keep one from answering PING, and some servers hang up
+on clients that send PING often."""
 
 STOP_GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL; reference value
 
@@ -151,7 +157,7 @@ class LocalProcesses:
 
     def channel(self, address: str) -> Channel:
         """As Processes."""
-        return Channel(address if is_tcp(address) else f"unix:{address}")
+        return Channel(address if is_tcp(address) else f"unix:{address}", limits=CHANNEL)
 
 
 class _LocalProcess:
