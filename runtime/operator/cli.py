@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from runtime.operator.access import add_commands
 from runtime.operator.connection import Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
@@ -268,6 +269,7 @@ def discover(wait: float, as_json: bool) -> None:
     trio.run(do, wait, as_json)
 
 
+add_commands(main, connected)
 main.add_command(hal)
 main.add_command(ftdc)
 main.add_command(data)

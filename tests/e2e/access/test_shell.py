@@ -1,0 +1,256 @@
+"""The shell service of a real server: the command `machine`, the published stub, and what is left afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from grpclib import GRPCError
+from grpclib.client import Channel
+from grpclib.exceptions import StreamTerminatedError
+from viam.gen.service.shell.v1.shell_grpc import ShellServiceStub
+from viam.gen.service.shell.v1.shell_pb2 import (
+    CopyFilesToMachineRequest,
+    CopyFilesToMachineRequestMetadata,
+    FileData,
+    ShellRequest,
+)
+
+from tests.e2e.harness import Server
+
+MACHINE = str(Path(sys.executable).with_name("machine"))
+LIMIT = 20.0  # seconds
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    home = tmp_path / "far"
+    home.mkdir()
+    entry = {
+        "api": "rdk:service:shell",
+        "name": "sh",
+        "attributes": {"program": "/bin/bash", "directory": str(home), "env": {"HISTFILE": "", "PS1": "> "}},
+    }
+    with Server({"services": [entry]}, tmp_path) as found:
+        yield found.wait_running()
+
+
+def children(server: Server) -> list[psutil.Process]:
+    assert server.process is not None
+    return psutil.Process(server.process.pid).children(recursive=True)
+
+
+def gone(server: Server) -> bool:
+    """Whether nothing that the server has started is left, within a few seconds: its end follows the client's."""
+    end = time.monotonic() + LIMIT
+    while children(server) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not children(server)
+
+
+def machine(server: Server, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [MACHINE, words[0], "--address", server.address, *words[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, input=text if text is not None else "")
+
+
+def test_commands_and_their_status(server: Server) -> None:
+    done = machine(server, "shell", "echo out; echo err >&2; pwd")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"out\n{server.folder / 'far'}\n", "err\n")
+    assert machine(server, "shell", "exit", "7").returncode == 7
+    assert machine(server, "shell", "tr a-z A-Z", text="hello\n").stdout == "HELLO\n"
+    assert machine(server, "shell", text="echo from a script\nexit 3\n").stdout == "from a script\n"
+    assert machine(server, "shell", "--service", "other", "true").returncode == 1
+    assert gone(server)
+
+
+def test_a_terminal(server: Server) -> None:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [MACHINE, "shell", "--address", server.address], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+    )
+    os.close(slave)
+    said = b""
+
+    def until(wanted: bytes) -> None:
+        nonlocal said
+        end = time.monotonic() + LIMIT
+        while wanted not in said:
+            assert select.select([master], [], [], max(0.0, end - time.monotonic()))[0], said
+            said += os.read(master, 4096)
+
+    try:
+        until(b"far")
+        os.write(master, b"echo ready=$((1+1))\r")
+        until(b"ready=2")
+        os.write(master, b"echo size=$(stty size)=$((6*7)); sleep 1000\r")
+        until(b"=42")
+        os.write(master, b"\x03")  # to the program there, not to the command here
+        os.write(master, b"echo still=$((6*8))\r")
+        until(b"still=48")
+        os.write(master, b"exit\r")
+        assert process.wait(LIMIT) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert gone(server)
+
+
+def test_what_a_vanished_client_has_started_is_gone(server: Server) -> None:
+    process = subprocess.Popen(
+        [MACHINE, "shell", "--address", server.address, "nohup sleep 1000 & sleep 1000"], stdin=subprocess.PIPE
+    )
+    end = time.monotonic() + LIMIT
+    while len(children(server)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert children(server)
+    process.kill()
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+    assert gone(server)
+
+
+def test_a_server_that_stops_takes_its_shells_along(server: Server) -> None:
+    process = subprocess.Popen(
+        [MACHINE, "shell", "--address", server.address, "sleep 1000"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    end = time.monotonic() + LIMIT
+    while not children(server) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = children(server)
+    assert server.stop() == 0
+    assert not any(one.is_running() for one in left)
+    _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode in (1, 3)
+    assert b"Traceback" not in errors
+
+
+def test_files_there_and_back(server: Server, tmp_path: Path) -> None:
+    near, far = tmp_path / "near", tmp_path / "far"
+    (near / "site" / "css").mkdir(parents=True)
+    data = os.urandom(3_000_000)
+    (near / "site" / "index.html").write_bytes(data)
+    (near / "site" / "css" / "a.css").write_text("a {}")
+    (near / "site" / "css" / "a.css").chmod(0o640)
+    assert machine(server, "cp", str(near / "site"), ":").returncode == 1  # a directory needs -r
+    assert machine(server, "cp", "-rp", str(near / "site"), ":").returncode == 0
+    assert (far / "site" / "index.html").read_bytes() == data
+    assert (far / "site" / "css" / "a.css").stat().st_mode & 0o777 == 0o640
+    back = tmp_path / "back"
+    assert machine(server, "cp", "-r", ":site", str(back)).returncode == 0
+    assert (back / "index.html").read_bytes() == data
+    assert (back / "css" / "a.css").read_text() == "a {}"
+    assert machine(server, "cp", ":site/index.html", ":site/css/a.css", str(tmp_path / "near")).returncode == 0
+    assert (near / "a.css").read_text() == "a {}"
+    done = machine(server, "cp", ":none", str(near))
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+    assert machine(server, "cp", "a", "b").returncode == 2
+
+
+def test_off_unless_configured_and_refused_without_trust(tmp_path: Path) -> None:
+    with Server({}, tmp_path) as server:
+        server.wait_running()
+        done = machine(server, "shell", "true")
+        assert done.returncode == 1
+        assert "off unless configured" in done.stderr
+    with Server({"services": [{"api": "rdk:service:shell"}]}, tmp_path, "-untrusted-env") as server:
+        server.wait_running()
+        assert "off unless configured" in machine(server, "shell", "true").stderr
+        assert "-untrusted-env refuses" in server.command("resources").stdout
+
+
+def test_the_published_stub(server: Server, tmp_path: Path) -> None:
+    async def script() -> None:
+        channel = Channel("127.0.0.1", server.port)
+        try:
+            stub = ShellServiceStub(channel)
+            assert "33 101" in await resized(stub)
+            async with stub.CopyFilesToMachine.open() as copies:
+                metadata = CopyFilesToMachineRequestMetadata(name="sh", source_type=1, destination="x")
+                await copies.send_message(CopyFilesToMachineRequest(metadata=metadata))
+                await copies.send_message(CopyFilesToMachineRequest(file_data=FileData(name="x", size=2, data=b"ab")))
+                await copies.send_message(CopyFilesToMachineRequest(file_data=FileData(eof=True)))
+                acknowledged = await copies.recv_message()
+                assert acknowledged is not None
+                assert acknowledged.ack_last_file
+                await copies.end()
+            assert (tmp_path / "far" / "x").read_bytes() == b"ab"
+            with pytest.raises((GRPCError, StreamTerminatedError)):  # grpclib may see the stream's end first
+                await climb(stub)
+            assert not (tmp_path / "y").exists()
+        finally:
+            channel.close()
+
+    asyncio.run(asyncio.wait_for(script(), LIMIT))
+    assert gone(server)
+
+
+async def resized(stub: ShellServiceStub) -> str:
+    """What a terminal says whose window has changed."""
+    said = ""
+    # grpclib drops what it has not handed on when a server ends a call before its client does
+    with suppress(StreamTerminatedError):
+        async with stub.Shell.open() as stream:
+            await stream.send_message(ShellRequest(name="sh", data_in="stty size\n"))
+            resize = ShellRequest(name="sh")
+            resize.extra.update({"message": "window-change", "cols": 101, "rows": 33})
+            await stream.send_message(resize)
+            await stream.send_message(ShellRequest(name="sh", data_in="stty size; sleep 0.3; exit\n"))
+            async for message in stream:
+                said += message.data_out
+    return said
+
+
+async def climb(stub: ShellServiceStub) -> None:
+    """Send a file out of its destination."""
+    async with stub.CopyFilesToMachine.open() as copies:
+        metadata = CopyFilesToMachineRequestMetadata(name="sh", source_type=3, destination=".")
+        await copies.send_message(CopyFilesToMachineRequest(metadata=metadata))
+        await copies.send_message(CopyFilesToMachineRequest(file_data=FileData(name="../y", data=b"ab")))
+        await copies.recv_message()
+
+
+def test_operations_are_listed_and_cancelled(server: Server) -> None:
+    process = subprocess.Popen(
+        [MACHINE, "shell", "--address", server.address, "sleep 1000"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + LIMIT
+    while not children(server) and time.monotonic() < end:
+        time.sleep(0.05)
+    listed = machine(server, "operations").stdout
+    line = next(line for line in listed.splitlines() if "ShellService/Shell" in line)
+    assert machine(server, "cancel", line.split()[0][:8]).returncode == 0
+    _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 1
+    assert "was cancelled" in errors
+    assert gone(server)
+    assert "no call is in progress" in machine(server, "operations").stdout
+    assert "no call 'x' is in progress" in machine(server, "cancel", "x").stderr
+
+
+def test_ctrl_c_ends_a_command(server: Server) -> None:
+    process = subprocess.Popen(
+        [MACHINE, "shell", "--address", server.address, "sleep 1000"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    end = time.monotonic() + LIMIT
+    while not children(server) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert gone(server)
