@@ -12,6 +12,7 @@ BENCHES = {
     "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
     "fairness": "one client's calls beside another that has 1,000 in flight, against alone",
     "capture": "captured readings to files, against bare protobuf and a file",
+    "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 

@@ -1,0 +1,187 @@
+"""How long a saved configuration takes to run: from the call that saves it to the resource's first answer.
+
+`python -m bench propagation [--machines 50] [--changes 200]`
+
+A machine-cloud, a machine-server joined to it, and further machines that only follow theirs, each with a connection of
+its own. Every change adds a resource under a new name to the machine-server, or saves something for another machine,
+in turn. The machine-server is asked every 2 ms whether the resource answers, so figures are up to 2 ms too large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from hal.worker import BusWorker
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from runtime.cloud.dial import address_of
+from runtime.cloud.source import CloudSource
+from schema.cloud import Cloud
+from schema.errors import MachineError
+
+APP = "viam.app.v1.AppService"
+SENSOR = "rdk:component:sensor"
+LIMIT = 30.0  # seconds for one change
+
+
+@asynccontextmanager
+async def process(*words: str, log: Path, **environment: str) -> AsyncIterator[str]:
+    """A program until the context is left; its address as it tells on MACHINE_READY_FD."""
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    with log.open("wb") as output:
+        child = await trio.lowlevel.open_process(
+            [sys.executable, "-m", *words],
+            stdout=output,
+            stderr=output,
+            pass_fds=[write],
+            env={**os.environ, **environment, "MACHINE_READY_FD": str(write)},
+        )
+    os.close(write)
+    try:
+        async with trio.lowlevel.FdStream(read) as ready:
+            said = (await ready.receive_some()).decode()
+            if not said:
+                raise RuntimeError(f"{words[0]} did not start: see {log}")
+            yield said.split()[0]
+    finally:
+        with trio.CancelScope(shield=True):
+            child.terminate()
+            await child.wait()
+
+
+def document(*names: str) -> str:
+    """A configuration with a sensor for each name."""
+    return json.dumps({"components": [{"name": name, "api": SENSOR, "model": "fake"} for name in names]})
+
+
+async def new_part(client: ApiClient, location: str, name: str) -> dict[str, Any]:
+    """The main part of a new machine."""
+    robot = await client.call(APP, "", "new_robot", name=name, location=location)
+    found: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+    return found
+
+
+class Follower:
+    """A machine that does nothing but follow its configuration."""
+
+    def __init__(self, part: Mapping[str, Any], url: str, folder: Path) -> None:
+        own = {"id": part["id"], "secret": part["secret"], "app_address": url}
+        address = address_of(Cloud(id=part["id"], secret=part["secret"], app_address=url))
+        worker = BusWorker(f"cache of {part['name']}")
+        self.part: str = part["id"]
+        self.source = CloudSource(address, json.dumps({"cloud": own}).encode(), folder, worker)
+        self.revision = ""
+        self.changed = trio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self.source.readings() as readings:
+            async for reading in readings:
+                self.revision = json.loads(reading.data or b"{}").get("revision", "")
+                self.changed.set()
+                self.changed = trio.Event()
+
+
+async def measure(machines: int, changes: int) -> dict[str, list[float]]:
+    """Seconds of each change, of the machine-server and of the followers."""
+    taken: dict[str, list[float]] = {"machine-server, until the resource answers": [], "others, until they know": []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = ("cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
+        async with process(*words, log=folder / "cloud.log") as address:
+            said = dict(line.strip().rsplit("  ", 1) for line in _printed(folder / "cloud.log"))
+            facts = {key.strip(): value for key, value in said.items()}
+            key = (facts["key id"], facts["key"])
+            async with Channel(address, credentials=ApiKey(*key)) as channel:
+                client = ApiClient(channel)
+                url = f"http://{address}"
+                parts = [await new_part(client, facts["location"], f"m{number}") for number in range(machines)]
+                own = {"id": parts[0]["id"], "secret": parts[0]["secret"], "app_address": url}
+                config = folder / "machine.json"
+                config.write_text(json.dumps({"cloud": own, "network": {"bind_address": "localhost:0"}}))
+                followers = [Follower(part, url, folder / part["id"]) for part in parts[1:]]
+                server = process(
+                    *("runtime.cli", "-config", str(config), "-disable-mdns", "-ftdc=false"),
+                    log=folder / "server.log",
+                    MACHINE_HOME=str(folder / "home"),
+                )
+                async with server as port, trio.open_nursery() as nursery:
+                    for follower in followers:
+                        nursery.start_soon(follower.run)
+                    async with Channel(port, credentials=ApiKey(*key)) as to_machine:
+                        machine = ApiClient(to_machine)
+                        await _changed(client, machine, parts[0]["id"], "warm-up")
+                        for follower in followers:
+                            while not follower.revision:
+                                await follower.changed.wait()
+                        for number in range(changes):
+                            seconds = await _changed(client, machine, parts[0]["id"], f"s{number}")
+                            taken["machine-server, until the resource answers"].append(seconds)
+                            if followers:
+                                other = followers[number % len(followers)]
+                                taken["others, until they know"].append(await _heard(client, other, f"s{number}"))
+                    nursery.cancel_scope.cancel()
+    return taken
+
+
+def _printed(log: Path) -> list[str]:
+    return [line for line in log.read_text().splitlines() if line.startswith("  ")]
+
+
+async def _changed(client: ApiClient, machine: ApiClient, part: str, name: str) -> float:
+    begin = time.perf_counter()
+    await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=document(name))
+    with trio.fail_after(LIMIT):
+        while True:
+            try:
+                await machine.call(SENSOR, name, "get_readings")
+                return time.perf_counter() - begin
+            except MachineError:
+                await trio.sleep(0.002)
+
+
+async def _heard(client: ApiClient, other: Follower, name: str) -> float:
+    before, begin = other.revision, time.perf_counter()
+    await client.call(APP, "", "update_robot_part", id=other.part, name="", robot_config_json=document(name))
+    with trio.fail_after(LIMIT):
+        while other.revision == before:
+            await other.changed.wait()
+    return time.perf_counter() - begin
+
+
+def main(argv: list[str]) -> int:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench propagation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--machines", type=int, default=50)
+    parser.add_argument("--changes", type=int, default=200)
+    options = parser.parse_args(argv)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    taken = trio.run(measure, options.machines, options.changes)
+    print(f"{options.machines} machines, {options.changes} changes each row; ms from the call that saves")
+    print(f"{'':46}{'p50':>8}{'p99':>8}{'max':>8}")
+    for name, seconds in taken.items():
+        ordered = sorted(seconds) or [0.0]
+        at = [ordered[round((len(ordered) - 1) * share)] * 1e3 for share in (0.5, 0.99, 1.0)]
+        print(f"{name:46}" + "".join(f"{one:8.1f}" for one in at))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
