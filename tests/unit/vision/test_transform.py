@@ -13,6 +13,7 @@ from runtime.components.camera import Annotations, BoundingBox, Image, Intrinsic
 from runtime.memory import open_machine
 from runtime.resource import Unsupported
 from runtime.services.mlmodel import Metadata, TensorInfo
+from runtime.services.vision import Detection, Vision
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
@@ -95,6 +96,35 @@ async def test_detections_are_drawn_and_told(bench: Bench) -> None:
     found = opened(image.image)
     assert found.getpixel((round(box.x_max_normalized * 400) - 1, 95)) == color_of("ball")
     assert found.getpixel((100, 90)) == RED
+
+
+class TellsFractions(Vision):
+    """As a service may that knows nothing of pixels."""
+
+    async def get_detections(
+        self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", *, extra: Any = None
+    ) -> list[Detection]:
+        assert (width, height, mime_type) == (200, 100, "image/jpeg")
+        return [
+            Detection(
+                confidence=0.5,
+                class_name="half",
+                x_min_normalized=0.25,
+                y_min_normalized=0.5,
+                x_max_normalized=0.75,
+                y_max_normalized=1.0,
+            )
+        ]
+
+
+async def test_boxes_in_fractions_are_drawn_too(bench: Bench) -> None:
+    await bench.add("rdk:service:vision", "eye", cls=TellsFractions)
+    camera, _ = await view(bench, entry("detections", detector_name="eye"))
+    (image,) = (await camera.get_images()).images
+    assert image.annotations == Annotations((BoundingBox("", "half", 0.25, 0.5, 0.75, 1.0, 0.5),))
+    found = opened(image.image)
+    assert found.getpixel((149, 80)) == color_of("half")
+    assert found.getpixel((100, 80)) == GREY
 
 
 @pytest.mark.parametrize(
