@@ -70,22 +70,28 @@ class MemoryMachine:
     """One machine; make it with `open_machine`."""
 
     def __init__(
-        self, document: Mapping[str, Any], registry: Registry | None, jitter: float, hardware: Hardware | None
+        self,
+        document: Mapping[str, Any],
+        registry: Registry | None,
+        jitter: float,
+        hardware: Hardware | None,
+        logs: Logs | None = None,
+        options: Options | None = None,
     ) -> None:
         self.source = MemorySource(json.dumps(document).encode())
         world = hardware.world if isinstance(hardware, SimHardware) else World()
         self.graph = Graph(jitter=lambda: jitter)
         self.machine = Machine(
-            Options(config=Path("memory.json")),
+            options or Options(config=Path("memory.json")),
             registry=registry or Registry(),
             graph=self.graph,
-            log_ring=LogRing(),
+            log_ring=logs.ring if logs is not None else LogRing(),
             world=world,
             hardware=hardware or SimHardware(world),
         )
         self.serving = MemoryServing(self.machine)
         self.configuration = Configuration(
-            self.machine, self.serving, Logs((), LogRing(), trio.current_time), self.source, {}
+            self.machine, self.serving, logs or Logs((), LogRing(), trio.current_time), self.source, {}
         )
 
     def client(self, metadata: Mapping[str, str] | None = None) -> ApiClient:
@@ -104,9 +110,14 @@ async def open_machine(
     registry: Registry | None = None,
     jitter: float = 0.5,
     hardware: Hardware | None = None,
+    logs: Logs | None = None,
+    options: Options | None = None,
 ) -> AsyncIterator[MemoryMachine]:
-    """Run a machine in memory, on the simulated family unless `hardware` is given, and stop it in order at the end."""
-    memory = MemoryMachine(document, registry, jitter, hardware)
+    """Run a machine in memory, on the simulated family unless `hardware` is given, and stop it in order at the end.
+
+    `logs` is the pipeline that its documents steer, which is its caller's to close; without it nothing is kept.
+    """
+    memory = MemoryMachine(document, registry, jitter, hardware, logs, options)
     memory.graph.apply([memory.configuration.node()])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_when_asked, memory)

@@ -10,7 +10,7 @@ import msgspec
 
 from schema.machine import MachineDocument
 from schema.resources import ResourceEntry
-from schema.secrets import is_secret_path, masked
+from schema.secrets import is_private_path, is_secret_pair, masked
 
 HIDDEN: Final = "changed (hidden)"
 
@@ -140,8 +140,14 @@ def _compare(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> Iterato
         return
     old_parts, new_parts = _parts(old), _parts(new)
     if old_parts is not None and new_parts is not None and (old_parts or new_parts):
+        pair = is_secret_pair(old_parts) or is_secret_pair(new_parts)
         for key in (*old_parts, *(key for key in new_parts if key not in old_parts)):
-            yield from _compare((*path, key), old_parts.get(key, _MISSING), new_parts.get(key, _MISSING), reveal)
+            before, after = old_parts.get(key, _MISSING), new_parts.get(key, _MISSING)
+            if pair and key == "value" and not reveal:
+                if not _same(before, after):
+                    yield (*path, key), HIDDEN
+            else:
+                yield from _compare((*path, key), before, after, reveal)
     else:
         yield path, _text(path, old, new, reveal)
 
@@ -174,7 +180,7 @@ def _parts(value: Any) -> Mapping[str, Any] | None:
 def _text(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> str:
     if reveal:
         return f"{_json(old)} -> {_json(new)}"
-    if is_secret_path(path):
+    if is_private_path(path):
         return HIDDEN
     before, after = _json(masked(old, path)), _json(masked(new, path))
     return HIDDEN if before == after else f"{before} -> {after}"

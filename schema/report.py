@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from schema.errors import ConfigError
-from schema.secrets import MASK, is_secret_path, masked
+from schema.secrets import MASK, is_private_path, masked
 
 _SHOWN = 60  # characters of a value in a message; longer ones are cut
 
@@ -64,5 +64,5 @@ class Report:
 
 
 def _finding(path: str, reason: str, value: object, remedy: str) -> ConfigError:
-    safe = MASK if value is not None and is_secret_path(path.split(".")) else masked(value)
+    safe = MASK if value is not None and is_private_path(path.split(".")) else masked(value)
     return ConfigError(path, reason, value=safe, remedy=remedy)

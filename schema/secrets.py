@@ -1,9 +1,9 @@
-"""Which values are secret, judged by the key they stand under, and how to show a document without them."""
+"""Which values are secret, judged by the key they stand under, and how to show documents and texts without them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 MASK: Final = "***"
@@ -35,11 +35,28 @@ _HARMLESS_KEYS: Final = frozenset(
     {"maintenance_allowed_key", "public_key", "public_keys", "tls_key_file", "key_file", "id", "type"}
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)[^/\s\"']+(?=@)")
+_ENVIRONMENT: Final = (
+    "env"  # what lies in it may be secret whatever it is called: programs name their keys as they like
+)
 
-
+# A password may hold a slash, as people write it; digits before one are a port.
+_URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)(?!\d+(?:[/\s]|$))[^\s\"']+(?=@)")
 _ASSIGNED = re.compile(r"(?P<key>[A-Za-z][\w.-]*)=(?P<value>[^\s&\"']+)")
-_BEARER = re.compile(r"\b(?P<before>(?:Bearer|Basic) +)[^\s\"',]+")
+_QUOTED = re.compile(
+    r"(?P<before>(?P<q>[\"'])(?P<key>[\w.-]+)(?P=q)\s*:\s*)(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)", re.DOTALL
+)  # "api_key": "...", also as Python prints it
+_PAIRED = re.compile(
+    r"(?P<before>(?P<q>[\"'])(?:name|key)(?P=q)\s*:\s*(?P<n>[\"'])(?P<key>[\w.-]+)(?P=n)\s*,\s*(?P=q)value(?P=q)\s*:\s*)"
+    r"(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)",
+    re.DOTALL,
+)
+_BEARER = re.compile(r"\b(?P<before>(?:[Bb]earer|Basic) +)[^\s\"',]+")
+_SHAPED = re.compile(
+    r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"  # JSON Web Token, RFC 7519
+    r"|(?<=PRIVATE KEY-----)[^-]+(?=-----END|\Z)"  # RFC 7468
+)
+_SHORTEST: Final = 6  # characters of a value that is looked for in texts: a shorter one is in too many words
+_MOST: Final = 1000  # values looked for in texts
 
 
 def is_secret(key: str) -> bool:
@@ -66,22 +83,98 @@ def is_secret_path(path: Sequence[str]) -> bool:
     return False
 
 
+def is_private_path(path: Sequence[str]) -> bool:
+    """True if the value at `path` is not shown: it is secret, or lies in an environment."""
+    return _ENVIRONMENT in path[:-1] or is_secret_path(path)
+
+
+def is_secret_pair(value: Mapping[Any, Any]) -> bool:
+    """True for `{"name": "API_KEY", "value": ...}`, whose value is secret."""
+    name = value.get("name", value.get("key"))
+    return "value" in value and isinstance(name, str) and is_secret(name)
+
+
 def mask_text(text: str) -> str:
-    """`text` with what can be told to be secret replaced: passwords of URLs, `api_key=...`, `Bearer ...`."""
-    text = _URL_PASSWORD.sub(lambda match: f"{match['before']}{MASK}", text)
-    text = _BEARER.sub(lambda match: f"{match['before']}{MASK}", text)
-    return _ASSIGNED.sub(lambda match: f"{match['key']}={MASK}" if is_secret(match["key"]) else match[0], text)
+    """`text` with what can be told to be secret replaced: passwords of URLs, `api_key=...`, `Bearer ...`, JSON."""
+    if "://" in text:
+        text = _URL_PASSWORD.sub(_keep_before, text)
+    text = _BEARER.sub(_keep_before, text)
+    if "=" in text:
+        text = _ASSIGNED.sub(lambda match: f"{match['key']}={MASK}" if is_secret(match["key"]) else match[0], text)
+    if ":" in text:
+        text = _PAIRED.sub(_mask_quoted, _QUOTED.sub(_mask_quoted, text))
+    return _SHAPED.sub(MASK, text) if "eyJ" in text or "PRIVATE KEY" in text else text
+
+
+def _keep_before(match: re.Match[str]) -> str:
+    return f"{match['before']}{MASK}"
+
+
+def _mask_quoted(match: re.Match[str]) -> str:
+    return f"{match['before']}{match['r']}{MASK}{match['r']}" if is_secret(match["key"]) else match[0]
 
 
 def masked(value: Any, path: Sequence[str] = ()) -> Any:
     """A copy of a JSON-like value in which every secret is replaced by MASK; empty values and booleans are kept."""
     if isinstance(value, Mapping):
+        if is_secret_pair(value):
+            value = {**value, "value": masked(value["value"], (*path, "secret"))}
         return {key: masked(item, (*path, str(key))) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         items = [masked(item, (*path, str(index))) for index, item in enumerate(value)]
         return tuple(items) if isinstance(value, tuple) else items
     if value is None or isinstance(value, bool) or value == "":
         return value
-    if path and is_secret_path(path):
+    if path and is_private_path(path):
         return MASK
     return mask_text(value) if isinstance(value, str) else value
+
+
+def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
+    """The texts in a JSON-like value that are secret by their key, or are passwords of URLs."""
+    if isinstance(value, Mapping):
+        pair = is_secret_pair(value)
+        for key, item in value.items():
+            yield from secrets_of(item, (*path, "secret" if pair and key == "value" else str(key)))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from secrets_of(item, (*path, str(index)))
+    elif isinstance(value, str):
+        if path and is_secret_path(path):
+            yield value
+        else:
+            yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(value))
+
+
+class Masker:
+    """Masks what is known to be secret wherever it stands, besides what is told by its key or shape. Immutable."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        texts = dict.fromkeys(one for one in known if len(one) >= _SHORTEST and one != MASK)
+        self.known = tuple(texts)[-_MOST:]
+        longest_first = sorted(self.known, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def and_those_of(self, document: Any) -> Masker:
+        """One that knows the secrets of a JSON-like document too."""
+        return Masker((*self.known, *secrets_of(document)))
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        return mask_text(text if self._known is None else self._known.sub(MASK, text))
+
+    def value(self, value: Any) -> Any:
+        """A copy of a JSON-like value without secrets."""
+        return self._walk(masked(value))
+
+    def _walk(self, value: Any) -> Any:
+        if self._known is None:
+            return value
+        if isinstance(value, str):
+            return self._known.sub(MASK, value)
+        if isinstance(value, Mapping):
+            return {key: self._walk(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            items = [self._walk(item) for item in value]
+            return tuple(items) if isinstance(value, tuple) else items
+        return value

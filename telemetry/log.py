@@ -15,12 +15,13 @@ from contextlib import AbstractContextManager
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import structlog
 import trio
 
 from schema.errors import ConfigError
 from schema.machine import MachineDocument
-from schema.secrets import mask_text, masked
+from schema.secrets import Masker
 from telemetry import names
 from telemetry.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
 from telemetry.entry import DEBUG, Entry, fields_json, plain
@@ -35,6 +36,9 @@ def _keep_exception(logger: Any, method: str, event: MutableMapping[str, Any]) -
         event["exc_info"] = sys.exception()
     return event
 
+
+REVEALED: Final = "revealed"
+"""The field that is shown as it is: for a person who asked for it (-reveal-sensitive-config-diffs)."""
 
 _PROCESSORS: Final = (
     structlog.stdlib.filter_by_level,
@@ -72,6 +76,8 @@ class Logs(logging.Handler):
         self._sinks = (ring, *sinks)
         self._clock = clock
         self._rules = Rules()
+        self.masker = Masker()
+        """Knows the secrets of all documents that were applied."""
         self._deduplicator: Deduplicator | None = Deduplicator()
         self._seq = 0
         self._token: trio.lowlevel.TrioToken | None = None
@@ -79,6 +85,7 @@ class Logs(logging.Handler):
 
     def apply(self, document: MachineDocument, *, debug: bool = False) -> tuple[ConfigError, ...]:
         """Take levels and deduplication from `document`, at once; return a warning for each rule that is skipped."""
+        self.masker = self.masker.and_those_of(msgspec.to_builtins(document, enc_hook=str, str_keys=True))
         rules, warnings = from_document(document, debug=debug)
         self.set_rules(rules)
         if document.disable_log_deduplication:
@@ -136,7 +143,7 @@ class Logs(logging.Handler):
         super().close()
 
     def _process(self, record: logging.LogRecord) -> None:
-        message, fields, trace = _content(record)
+        message, fields, trace = _content(record, self.masker)
         self._expire()
         key = _Key(record.name, record.levelno, message, _comparable(fields))
         verdict = self._judge(key)
@@ -196,7 +203,7 @@ def _never_suppressed(logger: str) -> bool:
     return logger == names.ACTIVITY or logger.endswith(names.STDERR_SUFFIX) or logger.startswith(f"{names.JOBS}.")
 
 
-def _content(record: logging.LogRecord) -> tuple[str, dict[str, Any], str]:
+def _content(record: logging.LogRecord, masker: Masker) -> tuple[str, dict[str, Any], str]:
     """Message, fields and trace, without secrets."""
     fields: dict[str, Any] = {}
     error: Any = record.exc_info
@@ -212,7 +219,10 @@ def _content(record: logging.LogRecord) -> tuple[str, dict[str, Any], str]:
             message = record.getMessage()
         except (TypeError, ValueError):
             message = f"{record.msg} {record.args!r}"
-    return mask_text(message), masked(plain(fields)), mask_text(_trace(error))
+    if not fields and not error:
+        return masker.text(message), fields, ""
+    revealed = {key: fields.pop(key) for key in (REVEALED,) if key in fields}
+    return masker.text(message), {**masker.value(plain(fields)), **plain(revealed)}, masker.text(_trace(error))
 
 
 def _trace(error: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from runtime.robot.messages import LogEntry
 from schema.errors import ConfigError
 from schema.log import LEVELS, parse_level
+from telemetry.log import REVEALED
 from telemetry.names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 LATE: Final = timedelta(seconds=1)  # an entry older than this keeps its own time beside the time of arrival
 _RESERVED: Final = frozenset(
-    {"event", "level", "logger", "timestamp", "exc_info", "stack_info", "log_ts", "host", "stack"}
+    {"event", "level", "logger", "timestamp", "exc_info", "stack_info", "log_ts", "host", "stack", REVEALED}
 )
 _ALSO: Final = {"trace": "debug", "notice": "info", **dict.fromkeys(("critical", "dpanic", "panic", "fatal"), "error")}
 """Levels of the SDKs' own logging libraries that the machine does not have."""

@@ -172,7 +172,9 @@ planted = st.sampled_from([SECRET, [SECRET], {"deep": [SECRET]}, f"x {SECRET}"])
 holders = st.recursive(
     st.dictionaries(st.sampled_from(["secret", "api_key", "MY_TOKEN", "wifiPassword", "key2"]), planted, min_size=1)
     | st.builds("ftp://me:{}@host/x".format, st.just(SECRET))
-    | st.builds("https://host/?api_key={}".format, st.just(SECRET)),
+    | st.builds("https://host/?api_key={}".format, st.just(SECRET))
+    | st.builds(lambda value: [{"name": "API_KEY", "value": value}], planted)
+    | st.builds(lambda value: {"env": {"ANYTHING": value}}, planted),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=3),
     max_leaves=6,
 )
@@ -184,7 +186,13 @@ def with_secrets(tree: Any) -> dict[str, Any]:
         "components": [
             {**names, "attributes": {"tree": tree}, "service_configs": [{"type": "t", "attributes": {"t": tree}}]}
         ],
-        "modules": [{"name": "m", "executable_path": "/m", "env": {"MY_TOKEN": SECRET, "URL": f"http://a:{SECRET}@b"}}],
+        "modules": [
+            {
+                "name": "m",
+                "executable_path": "/m",
+                "env": {"MY_TOKEN": SECRET, "URL": f"http://a:{SECRET}@b", "X": SECRET},
+            }
+        ],
         "jobs": [{"name": "j", "schedule": "1s", "resource": "x", "method": "M", "command": {"t": tree}}],
         "agent": {"tree": tree},
         "triggers": [tree, {"notifications": [tree]}],

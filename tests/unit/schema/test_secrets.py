@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.secrets import MASK, is_secret, is_secret_path, mask_text, masked
+from schema.secrets import MASK, Masker, is_secret, is_secret_path, mask_text, masked, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,66 @@ def test_everything_under_a_secret_key_is_masked_but_emptiness_and_booleans() ->
         ("https://host/hook?room=1&token=pw&x=2", "https://host/hook?room=1&token=***&x=2"),
         ("--api-key=pw --level=3", "--api-key=*** --level=3"),
         ("authorization: Bearer pw", "authorization: Bearer ***"),
+        ("rtsp://me:p/w@host/x", "rtsp://me:***@host/x"),  # as people write it
+        ("http://host:80 and me@host", "http://host:80 and me@host"),
+        ('{"api_key": "p\\"w", "id": "x"}', '{"api_key": "***", "id": "x"}'),
+        ("{'password': 'pw', 'n': 1}", "{'password': '***', 'n': 1}"),
+        ('line 3: "secret": "pw', 'line 3: "secret": "***"'),  # cut short
+        ('{"name": "API_KEY", "value": "pw"}', '{"name": "API_KEY", "value": "***"}'),
+        ("{'name': 'COLOUR', 'value': 'red'}", "{'name': 'COLOUR', 'value': 'red'}"),
+        ("got eyJhbGciOiJ.eyJzdWIi.c2ln!", "got ***!"),
+        ("BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY", "BEGIN PRIVATE KEY-----***-----END PRIVATE KEY"),
+        ("the key: left is down", "the key: left is down"),
+        ("a Basic", "a Basic"),
     ],
-)
-def test_passwords_in_urls(text: str, safe: str) -> None:
+)  # fmt: skip
+def test_secrets_in_texts(text: str, safe: str) -> None:
     assert mask_text(text) == safe
+
+
+def test_the_value_beside_a_secret_name_is_masked() -> None:
+    harmless = {"name": "HOST", "value": "here"}
+    pairs = [{"name": "API_KEY", "value": "pw"}, {"value": ["pw"], "key": "token"}, harmless]
+    expected = [{"name": "API_KEY", "value": MASK}, {"value": [MASK], "key": MASK}, harmless]
+    assert masked({"settings": pairs}) == {"settings": expected}
+
+
+def test_environments_are_masked_whole() -> None:
+    assert masked({"modules": [{"name": "m", "env": {"LOG": "x", "N": 1, "EMPTY": ""}}], "env": "prod"}) == {
+        "modules": [{"name": "m", "env": {"LOG": MASK, "N": MASK, "EMPTY": ""}}],
+        "env": "prod",
+    }
+
+
+def test_the_secrets_of_a_document() -> None:
+    document = {
+        "auth": {"handlers": [{"type": "api-key", "config": {"me": "key-of-me", "keys": ["me"]}}]},
+        "cloud": {"secret": "s", "id": "part"},
+        "modules": [{"env": {"DB": "mqtt://u:in-url@h", "COLOUR": "red", "MY_TOKEN": "in-env"}}],
+        "components": [{"attributes": {"vars": [{"name": "PSK", "value": "in-pair"}], "url": "http://u:in-url-2@h/x"}}],
+    }
+    assert set(secrets_of(document)) == {"key-of-me", "s", "in-url", "in-env", "in-pair", "in-url-2"}
+
+
+def test_what_is_known_to_be_secret_is_masked_wherever_it_stands() -> None:
+    first = Masker().and_those_of({"password": "hunter2", "psk": "short", "token": "hunter2-and-more"})
+    assert first.text("it said hunter2, hunter2-and-more and short") == "it said ***, *** and short"
+    second = first.and_those_of({"password": "(new*one"})
+    assert second.text("hunter2 became (new*one; api_key=x") == "*** became ***; api_key=***"
+    assert second.value({"a": ["x hunter2"], "b": ("(new*one",), "n": 2, "password": "q"}) == {
+        "a": ["x ***"],
+        "b": (MASK,),
+        "n": 2,
+        "password": MASK,
+    }
+    assert Masker().value({"a": "hunter2"}) == {"a": "hunter2"}
+    assert Masker([MASK, "", "12345"]).known == ()
+
+
+def test_the_known_are_bounded_and_the_newest_stay() -> None:
+    masker = Masker(f"secret-{number}" for number in range(5000))
+    assert masker.text("secret-0 secret-4999!").startswith("secret-0 ***")
+    assert len(masker.known) == 1000
 
 
 def test_shape_and_other_values_stay() -> None:
