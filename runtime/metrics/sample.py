@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -66,8 +66,9 @@ class Sampler:
 
     def _modules(self) -> list[tuple[str, int]]:
         """Modules that run, and their processes."""
-        links: Mapping[str, Any] = getattr(self._machine.modules, "links", {})
-        return [(name, link.pid) for name, link in links.items() if getattr(link, "pid", None)]
+        modules = self._machine.modules
+        links = modules.links if modules is not None else {}
+        return [(name, link.pid) for name, link in links.items() if link.pid is not None]
 
     def _measure_server(self, values: MutableMapping[str, float]) -> None:
         statistics = self._machine.rpc_statistics

@@ -77,6 +77,7 @@ class ModuleLife:
         command = command_line(program, address, setting.level, tcp=setting.tcp)
         try:
             async with processes.start(command, address, environment, module.limits) as process:
+                self._link.pid = process.pid
                 self._log.info("module started", pid=process.pid, program=str(program.executable))
                 async with trio.open_nursery() as nursery:
                     process.follow(nursery, self._output)

@@ -17,6 +17,7 @@ import pytest
 
 from telemetry.ftdc import read
 from tests.e2e.harness import Server
+from tests.e2e.modules.support import program
 from tests.e2e.options.support import motor, until, until_logged
 
 FOLDER = Path("home/diagnostics.data/local-config")
@@ -122,3 +123,14 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_stops_nothing(tmp_path: P
         assert server.command("status").returncode == 0
         assert server.log().count("diagnostic data is not kept") == 1
         assert server.stop() == 0
+
+
+def test_processes_of_modules_are_recorded(tmp_path: Path) -> None:
+    document = {"modules": [{"name": "demo", "executable_path": program(tmp_path)}]}
+    with Server(document, tmp_path) as server:
+        until_logged(server, "module is ready")
+        before = samples(tmp_path)
+        until(lambda: samples(tmp_path) > before + 1, "no samples")
+    series = read(files(tmp_path)[0].read_bytes()).series
+    assert series["proc.modules.demo.RssMB"].values[-1] > 10
+    assert series["proc.modules.demo.UserCPUSecs"].values[-1] > 0

@@ -127,9 +127,7 @@ def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> Non
 
 def test_each_failure_has_its_remedy(tmp_path: Path) -> None:
     nobody = "127.0.0.1:9"  # discard: nobody listens
-    done = check(
-        tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]}
-    )
+    done = check(tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]})
     assert done.returncode == EXIT_FAILED
     for words in ("dns: check cable", "resolve: the system's resolver", "stun: a firewall", "stun-tcp: a firewall"):
         assert words in done.stdout
