@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import trio
 
 from nursery_graph import Node, Restart
-from runtime.builtin.data.manager import BuiltinDataManager
-from runtime.components.sensor import Sensor
-from runtime.data.collector import EXTRA, Capture, Collector
-from runtime.data.control import PERIOD, Override, overridden, parse_overrides
+from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
+from runtime.data.collector import Capture, Collector
+from runtime.data.control import Override, overridden
 from runtime.data.settings import Wish, wishes
+from runtime.data.steering import RESTART, steering_nodes
 from runtime.host import ResourceHost
 from runtime.machine import INTERNAL
 from runtime.parts import Surroundings
 from runtime.services.data_manager import DataManager
+from schema.attributes import decode
 from schema.errors import ConfigError, MachineError
 from schema.machine import MachineDocument, ResourceEntry
 
 PREFIX: Final = f"{INTERNAL}capture/"
-CONTROL: Final = f"{INTERNAL}capture-control"
 NO_RESTART: Final = Restart(kind="temporary")
-RESTART: Final = Restart(kind="permanent", intensity=1_000_000, max_delay=10.0)
 
 
 class Captures:
@@ -47,17 +46,16 @@ class Captures:
         found = wishes(document)
         if service is None:
             return [_no_manager(wish) for wish in found if wish.active]
-        if service.attributes.get("capture_disabled") is True:
-            return []
+        name, config = str(service.name), config_of(service)
+        steering = steering_nodes(document, config, name, self._machine.hardware, self._override) if config else []
+        if config is not None and config.capture_disabled:
+            return steering
         names = {wanted.name for wanted in self._machine.wanted.values()} | {one.name for one in document.resources}
         found, problems = overridden(found, self._overrides, names)
         for problem in problems:
             self._tell(problem)
-        nodes = [self._node(wish, str(service.name)) for wish in found if wish.active]
-        control = service.attributes.get("capture_control_sensor")
-        if isinstance(control, Mapping) and control.get("name") and control.get("key"):
-            nodes.append(self._control_node(document, str(service.name), control["name"], control["key"]))
-        return nodes
+        nodes = [self._node(wish, name) for wish in found if wish.active]
+        return nodes + steering
 
     def _tell(self, problem: MachineError) -> None:
         """Log it, once."""
@@ -91,52 +89,8 @@ class Captures:
         host: ResourceHost = deps[wish.resource]
         await Collector(capture, host, manager.store, self._machine.hardware).run(task_status=task_status)
 
-    # ---- the sensor that controls capture
-
-    def _control_node(self, document: MachineDocument, service: str, name: str, key: str) -> Node:
-        full = next(
-            (str(one.name) for one in document.resources if name in (one.name.short, str(one.name))),
-            name if "/" in name else f"{Sensor.API}/{name}",
-        )
-        return Node(
-            CONTROL,
-            partial(self._control, full, key),
-            requires=frozenset({service, full}),
-            version=(full, key),
-            restart=RESTART,
-        )
-
-    async def _control(
-        self, full: str, key: str, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
-    ) -> None:
-        host: ResourceHost = deps[full]
-        task_status.started()
-        trouble = ""
-        try:
-            async with self._machine.hardware.ticks(PERIOD) as ticks:
-                async for _ in ticks:
-                    before, trouble = trouble, await self._ask(host, key)
-                    if trouble and trouble != before:
-                        self._machine.log.warning(
-                            "the sensor that controls capture fails: everything is captured as configured",
-                            sensor=full,
-                            error=trouble,
-                        )
-        finally:
-            self._override(())
-
-    async def _ask(self, host: ResourceHost, key: str) -> str:
-        """Take over what the sensor says; why it is of no use, or nothing."""
-        try:
-            async with host.use() as resource:
-                readings = await cast("Sensor", resource).get_readings(extra=dict(EXTRA))
-            self._override(parse_overrides(readings, key))
-        except Exception as error:  # a driver's own code, and what it returned
-            self._override(())
-            return str(error) or repr(error)
-        return ""
-
     def _override(self, overrides: tuple[Override, ...]) -> None:
+        """A sensor says what is to be captured."""
         if overrides != self._overrides:
             self._overrides = overrides
             if not self._machine.stopping.is_set():
@@ -146,6 +100,15 @@ class Captures:
 def manager_of(document: MachineDocument) -> ResourceEntry | None:
     """The data manager of a machine: the first one that is configured."""
     return next((entry for entry in document.services if entry.api == DataManager.API), None)
+
+
+def config_of(service: ResourceEntry) -> DataManagerConfig | None:
+    """Attributes of the data manager; None if they are wrong, which its own node says."""
+    try:
+        config, _ = decode(DataManagerConfig, service.attributes, path="")
+    except ConfigError:
+        return None
+    return config
 
 
 def _no_manager(wish: Wish) -> Node:

@@ -12,6 +12,7 @@ import trio
 
 from nursery_graph import current_node
 from runtime.data.disk import Disk, ThreadDisk
+from runtime.data.gate import DISABLED, NO_CLOUD, OPEN, Gate, waiting
 from runtime.data.retention import Limits
 from runtime.data.store import Store
 from runtime.modules.command import home
@@ -39,11 +40,16 @@ class DataManagerConfig(Attributes, kw_only=True, frozen=True):
     delete_every_nth_when_disk_full: int = 5  # then each n-th closed file is deleted, every 30 s
     capture_control_sensor: CaptureControlSensor | None = None  # a sensor that changes what is captured
     sync_disabled: bool = False  # nothing goes to the cloud
-    sync_interval_mins: float = 0.1  # minutes between two hand-overs to the cloud
-    selective_syncer_name: str = ""  # a sensor whose reading should_sync says whether anything goes to the cloud
+    sync_interval_mins: float = 0.1  # minutes between two hand-overs to the cloud; 0 means 0.1
+    selective_syncer_name: str = ""  # a sensor; data leaves while its reading should_sync is true
     additional_sync_paths: tuple[str, ...] = ()  # other folders that go to the cloud
     file_last_modified_millis: int = 10000  # milliseconds that a file in them must have been left alone
     maximum_num_sync_threads: int = 0  # files that go to the cloud at one time; 0 leaves it to the server
+
+    @property
+    def sync_interval(self) -> float:
+        """Seconds between two hand-overs; 0 minutes mean the default."""
+        return 60 * (self.sync_interval_mins or 0.1)
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -76,6 +82,8 @@ class BuiltinDataManager(DataManager):
             tags=config.tags,
             report=self._report,
         )
+        selective = config.selective_syncer_name
+        self.gate = DISABLED if config.sync_disabled else waiting(selective) if selective else OPEN
 
     async def run(self, *, task_status: Started) -> None:
         """Fails, to be tried again, while the folder cannot be written to."""
@@ -84,10 +92,7 @@ class BuiltinDataManager(DataManager):
         async with self.store.disk.opened():
             await self.store.prepare()
             if config.additional_sync_paths or config.selective_syncer_name:
-                self.log.warning(
-                    "this machine has no cloud: what is configured of syncing has no effect, captured files stay",
-                    capture_dir=str(self.store.folder),
-                )
+                self.log.warning(NO_CLOUD, capture_dir=str(self.store.folder))
             task_status.started()
             if config.capture_disabled:
                 await trio.sleep_forever()
@@ -104,6 +109,14 @@ class BuiltinDataManager(DataManager):
             self._node.unhealthy(reason)
         else:
             self._node.healthy()
+
+    async def gate_changed(self, gate: Gate) -> None:
+        """Hear whether data may leave; when it begins to be so, all files are closed, so that they can be taken."""
+        before, self.gate = self.gate, gate
+        if gate != before:
+            self.log.info("captured data may leave" if gate.is_open else "captured data stays", reason=gate.reason)
+        if gate.is_open and not before.is_open:
+            await self.store.flush()
 
     async def sync(self, *, extra: Extra = None) -> None:
         """Close all files, so that what was captured so far can be taken; then PRECONDITION: there is no cloud."""
@@ -134,4 +147,5 @@ class BuiltinDataManager(DataManager):
 
     async def get_status(self) -> Mapping[str, Any]:
         """What is captured, what was recovered and deleted, and why nothing is synced."""
-        return {**self.store.status(), "sync": "this machine has no cloud: captured files stay"}
+        gate = {"open": self.gate.is_open, "reason": self.gate.reason}
+        return {**self.store.status(), "sync": NO_CLOUD, "sync_gate": gate}

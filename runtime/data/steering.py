@@ -1,0 +1,131 @@
+"""Sensors that steer the data manager: one that says what is captured, one that says whether data may leave.
+
+Each is a node that needs the data manager and the sensor. A sensor that fails, or does not answer in time, counts as
+one that says nothing: everything is captured as configured, and nothing leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, cast
+
+import trio
+
+from hal.ports.hardware import Hardware
+from nursery_graph import Node, Restart
+from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
+from runtime.components.sensor import Sensor
+from runtime.data.collector import EXTRA
+from runtime.data.control import PERIOD, Override, parse_overrides
+from runtime.data.gate import answered, failed, waiting
+from runtime.host import ResourceHost
+from runtime.machine import INTERNAL
+from schema.errors import ErrorKind, MachineError
+from schema.machine import MachineDocument
+
+CONTROL: Final = f"{INTERNAL}capture-control"
+GATE: Final = f"{INTERNAL}capture-sync"
+ANSWER_LIMIT: Final = 5.0  # seconds that such a sensor has to answer
+RESTART: Final = Restart(kind="permanent", intensity=1_000_000, max_delay=10.0)
+
+
+def steering_nodes(
+    document: MachineDocument,
+    config: DataManagerConfig,
+    service: str,
+    hardware: Hardware,
+    override: Callable[[tuple[Override, ...]], None],
+) -> list[Node]:
+    """The nodes that `config` of the data manager `service` asks for; `override` hears what is to be captured."""
+    nodes = []
+    if config.capture_control_sensor is not None and not config.capture_disabled:
+        control = config.capture_control_sensor
+        full = full_name(document, control.name)
+        run = partial(_control, full, control.key, service, hardware, override)
+        nodes.append(_node(CONTROL, run, service, full, control.key))
+    if config.selective_syncer_name and not config.sync_disabled:
+        full = full_name(document, config.selective_syncer_name)
+        run = partial(_gate, full, config.sync_interval, service, hardware)
+        nodes.append(_node(GATE, run, service, full, config.sync_interval))
+    return nodes
+
+
+def _node(name: str, run: Any, service: str, sensor: str, detail: object) -> Node:
+    return Node(name, run, requires=frozenset({service, sensor}), version=(sensor, detail), restart=RESTART)
+
+
+def full_name(document: MachineDocument, name: str) -> str:
+    """The full name meant by a simple or full one; a sensor's if nothing of that name is configured."""
+    found = (str(one.name) for one in document.resources if name in (one.name.short, str(one.name)))
+    return next(found, name if "/" in name else f"{Sensor.API}/{name}")
+
+
+async def ask(host: ResourceHost) -> Mapping[str, Any]:
+    """Readings of a sensor; MachineError if it does not answer in time, and whatever else its driver raises."""
+    with trio.move_on_after(ANSWER_LIMIT):
+        async with host.use() as resource:
+            if not isinstance(resource, Sensor):
+                raise MachineError(f"{host.name} has no readings", kind=ErrorKind.INVALID, remedy="name a sensor")
+            return await resource.get_readings(extra=dict(EXTRA))
+    raise MachineError(f"no answer within {ANSWER_LIMIT:g} s", kind=ErrorKind.TIMEOUT)
+
+
+async def _control(
+    sensor: str,
+    key: str,
+    service: str,
+    hardware: Hardware,
+    override: Callable[[tuple[Override, ...]], None],
+    deps: Mapping[str, Any],
+    /,
+    *,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    log = deps[service].resource.log
+    task_status.started()
+    before = ""
+    try:
+        async with hardware.ticks(PERIOD) as ticks:
+            async for _ in ticks:
+                trouble = ""
+                overrides: tuple[Override, ...] = ()
+                try:
+                    overrides = parse_overrides(await ask(deps[sensor]), key)
+                except Exception as error:  # a driver's own code, and what it returned
+                    trouble = str(error) or repr(error)
+                override(overrides)
+                if trouble and trouble != before:
+                    log.warning(
+                        "the sensor that controls capture fails: everything is captured as configured",
+                        sensor=sensor,
+                        error=trouble,
+                    )
+                before = trouble
+    finally:
+        override(())
+
+
+async def _gate(
+    sensor: str,
+    period: float,
+    service: str,
+    hardware: Hardware,
+    deps: Mapping[str, Any],
+    /,
+    *,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    manager = cast("BuiltinDataManager", deps[service].resource)
+    task_status.started()
+    try:
+        async with hardware.ticks(period) as ticks:
+            while True:
+                try:
+                    gate = answered(sensor, await ask(deps[sensor]))
+                except Exception as error:  # a driver's own code
+                    gate = failed(sensor, error)
+                await manager.gate_changed(gate)
+                await anext(aiter(ticks))
+    finally:
+        manager.gate = waiting(sensor)
