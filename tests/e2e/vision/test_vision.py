@@ -7,6 +7,7 @@ import io
 import stat
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ from tests.e2e.sdk.test_components import play, refused
 from tests.unit.vision import onnx_file
 from tests.unit.vision.drawn import BLUE, GREEN, RED, encoded, picture
 
-pytest.importorskip("numpy", reason="the extra ml (numpy) is not installed; the SDK's ML client needs it")
-pytest.importorskip("onnxruntime", reason="the extra ml (onnxruntime) is not installed")
+ML = all(find_spec(name) is not None for name in ("numpy", "onnxruntime"))
+needs_ml = pytest.mark.skipif(not ML, reason="the extra ml (onnxruntime, numpy) is not installed")
 
 REDS = {"detect_color": "#ff0000", "hue_tolerance_pct": 0.05, "segment_size_px": 50}
 MODULE = Path(__file__).parent / "model_module.py"
@@ -46,6 +47,20 @@ def component(
     return entry if frame is None else {**entry, "frame": frame}
 
 
+def models(folder: Path) -> list[dict[str, Any]]:
+    """Services on ONNX Runtime, and on a model of a module."""
+    labels = str(folder / "labels.txt")
+    return [
+        service("mlmodel", "colors", "onnx", model_path=str(folder / "colors.onnx"), label_path=labels),
+        service("mlmodel", "boxes", "onnx", model_path=str(folder / "boxes.onnx"), label_path=labels),
+        service("mlmodel", "brightest", "acme:demo:brightest"),
+        service("vision", "classifier", "mlmodel", mlmodel_name="colors", camera_name="scene"),
+        service("vision", "detector", "mlmodel", mlmodel_name="boxes"),
+        service("vision", "rows", "mlmodel", mlmodel_name="brightest"),
+        service("vision", "broken", "mlmodel", mlmodel_name="colors", output_layout="boxes"),
+    ]
+
+
 def document(folder: Path) -> dict[str, Any]:
     drawn = picture((200, 100), {(20, 30, 60, 50): RED, (120, 10, 130, 20): BLUE, (0, 80, 200, 90): (255, 255, 255)})
     (folder / "scene.png").write_bytes(encoded(drawn))
@@ -55,9 +70,8 @@ def document(folder: Path) -> dict[str, Any]:
     program = folder / "module"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {MODULE} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    labels = str(folder / "labels.txt")
     return {
-        "modules": [{"name": "demo", "executable_path": str(program)}],
+        "modules": [{"name": "demo", "executable_path": str(program)}] if ML else [],
         "components": [
             component("camera", "scene", "image_file", color_path=str(folder / "scene.png")),
             component(
@@ -75,16 +89,7 @@ def document(folder: Path) -> dict[str, Any]:
             component("arm", "arm", "fake", {"parent": "gantry"}),
             component("camera", "hand", "fake", {"parent": "arm", "translation": {"z": 50}}, width_px=64, height_px=48),
         ],
-        "services": [
-            service("mlmodel", "colors", "onnx", model_path=str(folder / "colors.onnx"), label_path=labels),
-            service("mlmodel", "boxes", "onnx", model_path=str(folder / "boxes.onnx"), label_path=labels),
-            service("mlmodel", "brightest", "acme:demo:brightest"),
-            service("vision", "reds", "color_detector", **REDS),
-            service("vision", "classifier", "mlmodel", mlmodel_name="colors", camera_name="scene"),
-            service("vision", "detector", "mlmodel", mlmodel_name="boxes"),
-            service("vision", "rows", "mlmodel", mlmodel_name="brightest"),
-            service("vision", "broken", "mlmodel", mlmodel_name="colors", output_layout="boxes"),
-        ],
+        "services": [service("vision", "reds", "color_detector", **REDS), *(models(folder) if ML else ())],
     }
 
 
@@ -131,6 +136,7 @@ def test_color_detector(seeing: str) -> None:
     play(seeing, script)
 
 
+@needs_ml
 def test_classifier_and_detector_on_onnx(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         classifier = VisionClient.from_robot(robot, "classifier")
@@ -149,6 +155,7 @@ def test_classifier_and_detector_on_onnx(seeing: str) -> None:
     play(seeing, script)
 
 
+@needs_ml
 def test_ml_model_client(seeing: str) -> None:
     import numpy
     from viam.services.mlmodel import MLModelClient
@@ -170,6 +177,7 @@ def test_ml_model_client(seeing: str) -> None:
     play(seeing, script)
 
 
+@needs_ml
 def test_a_model_of_a_module(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         (found,) = await (await there(robot, "rows")).get_detections_from_camera("scene")
@@ -179,6 +187,7 @@ def test_a_model_of_a_module(seeing: str) -> None:
     play(seeing, script)
 
 
+@needs_ml
 def test_a_service_that_cannot_understand_its_model_says_why(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         status = await robot.get_machine_status()
