@@ -1,0 +1,283 @@
+"""Logging as the specification says it (2.1, 2.3, 8), row by row, over the loggers that resources, modules and jobs have."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runtime.robot.logs import forward
+from runtime.robot.messages import LogEntry
+from schema.machine import MachineDocument, decode
+from schema.modules import Module
+from schema.names import ResourceName
+from telemetry import log, names
+from telemetry.log import Logs
+from telemetry.rules import module_level
+
+MOTOR = "rdk:component:motor/left"
+ARM = "rdk:component:arm/right"
+GIZMO = "acme:component:gizmo/one"
+MOTION = "rdk:service:motion/builtin"
+
+LOGGERS = {
+    "motor": names.of_resource(ResourceName.parse(MOTOR)),
+    "motor's part": f"{names.of_resource(MOTOR)}.driver",
+    "arm": names.of_resource(ARM),
+    "gizmo": names.of_resource(GIZMO),
+    "motion": names.of_resource(MOTION),
+    "module": names.of_module("weather"),
+    "module's output": names.of_module("weather") + names.STDOUT_SUFFIX,
+    "module's errors": names.of_module("weather") + names.STDERR_SUFFIX,
+    "other module": names.of_module("weather-2"),
+    "job": names.of_job("nightly"),
+    "config": names.CONFIG,
+    "root": names.ROOT,
+    "library": "some.library",
+}
+"""Loggers of this machine; what modules send has names of its own, see SENT."""
+
+SENT = {
+    "weather's own": ("weather", "weather"),
+    "weather's code": ("viam/module/module", "weather"),
+    "weather's sensor": ("rdk:component:sensor/outside", "weather"),
+}
+"""Messages by RobotService.Log: the logger's name as the sender writes it, and the module that sends."""
+
+ALL = {*LOGGERS, *SENT}
+OF_WEATHER = {"module", "module's output", "module's errors", *SENT}
+COMPONENTS = {"motor", "motor's part", "arm", "gizmo", "weather's sensor"}
+
+
+@pytest.fixture
+def logs() -> Iterator[Logs]:
+    before = logging.getLogger().level
+    pipeline = log.configure()
+    yield pipeline
+    pipeline.close()
+    logging.getLogger().setLevel(before)
+
+
+def document(**parts: Any) -> MachineDocument:
+    found = decode(json.dumps(parts).encode())
+    assert found.document is not None
+    assert found.problems == ()
+    return found.document
+
+
+def shown_at(logs: Logs, level: str) -> set[str]:
+    """Which of the loggers show a message of this level."""
+    since = logs.ring.last
+    for number, (what, name) in enumerate(LOGGERS.items()):
+        getattr(logging.getLogger(name), level)("%s", f"{what} {number} {level} {since}", extra={})
+    for what, (name, sender) in SENT.items():
+        forward([LogEntry(level=level, message=f"{what} 0 {level} {since}", logger_name=name)], sender=sender)
+    return {what for what in ALL if any(one.message.startswith(f"{what} ") for one in logs.ring.entries(since))}
+
+
+def rule(pattern: str, level: str = "debug") -> dict[str, Any]:
+    return {"log": [{"pattern": pattern, "level": level}]}
+
+
+motor = {"name": "left", "api": "rdk:component:motor", "model": "fake"}
+arm = {"name": "right", "api": "rdk:component:arm", "model": "fake"}
+weather = {"name": "weather", "executable_path": "/opt/weather"}
+sensor = {"name": "outside", "api": "rdk:component:sensor", "model": "a:b:c"}
+job = {"name": "nightly", "schedule": "1h", "resource": "left", "method": "Stop"}
+
+
+def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
+    return {**entry, "log_configuration": {"level": level}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "level", "shown"),
+    [
+        # 8: default log level `info`
+        ({}, "debug", set()),
+        ({}, "info", ALL),
+        # 2.1: `debug`: true enables debug-level logs; overrides all other log configuration
+        ({"debug": True}, "debug", ALL),
+        ({"debug": True, **rule("*", "error")}, "debug", ALL),
+        ({"debug": True, "components": [own(motor, "error")]}, "debug", ALL),
+        ({"debug": False}, "debug", set()),
+        # 2.3: a pattern matches one or more resources: the shape `<root>.components.<type>`
+        (rule("rdk.components.motor"), "debug", {"motor", "motor's part"}),
+        (rule("rdk.components.arm"), "debug", {"arm"}),
+        (rule("rdk.components.gizmo"), "debug", {"gizmo"}),  # of any namespace
+        (rule("rdk.components.motor.left"), "debug", {"motor", "motor's part"}),  # one of them
+        (rule("rdk.components.motor.right"), "debug", set()),
+        (rule("rdk.components.*"), "debug", COMPONENTS),
+        (rule("rdk.components"), "debug", set()),  # whole names only
+        (rule("rdk.components.(arm|motor)"), "debug", {"arm", "motor", "motor's part"}),  # a regular expression
+        (rule(r"rdk\.components\.[am].+"), "debug", {"arm", "motor", "motor's part"}),
+        (rule("rdk.components.sensor"), "debug", {"weather's sensor"}),  # of a module, too
+        # ... the shape `<root>.services.*`
+        (rule("rdk.services.*"), "debug", {"motion"}),
+        (rule("rdk.services.motion"), "debug", {"motion"}),
+        # ... or a module name
+        (rule("weather"), "debug", OF_WEATHER),
+        (rule("weather*"), "debug", OF_WEATHER | {"other module"}),
+        # and the names that lines carry
+        (rule("rdk.resource_manager.*:motor/*"), "debug", {"motor", "motor's part"}),
+        (rule(MOTOR), "debug", {"motor", "motor's part"}),
+        (rule("rdk.modmanager.weather.StdErr"), "debug", {"module's errors"}),
+        (rule("rdk.job_manager.*"), "debug", {"job"}),
+        (rule("rdk.config"), "debug", {"config"}),
+        (rule("rdk"), "debug", {"root"}),
+        (rule("some.library"), "debug", {"library"}),
+        (rule("*"), "debug", ALL),
+        # 2.3: level `debug`, `info`, `warn` or `error`
+        (rule("rdk.config", "warn"), "info", ALL - {"config"}),
+        (rule("rdk.config", "warn"), "warning", ALL),
+        (rule("rdk.config", "error"), "warning", ALL - {"config"}),
+        (rule("rdk.config", "error"), "error", ALL),
+        (rule("rdk.config", "info"), "info", ALL),
+        # 8: processed top to bottom; the last matching pattern wins
+        ({"log": rule("*", "error")["log"] + rule("rdk.components.*", "info")["log"]}, "info", COMPONENTS),
+        ({"log": rule("rdk.components.*", "info")["log"] + rule("*", "error")["log"]}, "info", set()),
+        (
+            {"log": [*rule("rdk.components.*")["log"], *rule("*.arm", "error")["log"], *rule("rdk.x")["log"]]},
+            "debug",
+            COMPONENTS - {"arm"},
+        ),
+        # 8: a resource-level `log_configuration` beats the `log` field
+        ({"components": [own(motor, "debug")]}, "debug", {"motor", "motor's part"}),
+        ({"components": [own(motor, "Debug")]}, "debug", {"motor", "motor's part"}),  # 2.1: one example writes it so
+        ({"components": [own(motor, "debug"), own(arm, "error")], **rule("*", "warn")}, "debug", {"motor", "motor's part"}),
+        ({"components": [own(motor, "error")], **rule("rdk.components.motor")}, "warning", ALL - {"motor", "motor's part"}),
+        (
+            {"services": [{"api": "rdk:service:motion", "log_configuration": {"level": "debug"}}], **rule("*", "error")},
+            "debug",
+            {"motion"},
+        ),
+        ({"jobs": [own(job, "debug")], "components": [motor]}, "debug", {"job"}),
+        # 2.1: for modular resources the level is set on the module entry with `log_level`
+        ({"modules": [{**weather, "log_level": "debug"}]}, "debug", {"module", *SENT}),
+        ({"modules": [{**weather, "log_level": "error"}], **rule("weather")}, "warning", ALL - {"module", *SENT}),
+        (
+            {"modules": [{**weather, "log_level": "error"}], "components": [own(sensor, "debug")]},
+            "debug",
+            {"weather's sensor"},
+        ),  # its resource's own beats it
+    ],
+)  # fmt: skip
+def test_which_messages_are_shown(logs: Logs, parts: dict[str, Any], level: str, shown: set[str]) -> None:
+    assert logs.apply(document(**parts)) == ()
+    assert shown_at(logs, level) == shown
+
+
+def test_the_option_debug_beats_everything_too(logs: Logs) -> None:
+    logs.apply(document(components=[own(motor, "error")], **rule("*", "error")), debug=True)
+    assert shown_at(logs, "debug") == ALL
+
+
+@pytest.mark.parametrize(
+    ("parts", "debug", "level"),
+    [
+        ({}, False, ""),
+        ({}, True, "debug"),
+        ({"debug": True}, False, "debug"),
+        ({"log": [{"pattern": "weather", "level": "debug"}]}, False, "debug"),
+        ({"log": [{"pattern": "rdk.modmanager.*", "level": "debug"}]}, False, "debug"),
+        ({"log": [{"pattern": "weather", "level": "error"}]}, False, ""),  # what it says is filtered here
+        ({"log": [{"pattern": "rdk.components.*", "level": "debug"}]}, False, ""),
+        ({"modules": [{**weather, "log_level": "warn"}]}, False, "warn"),
+        ({"modules": [{**weather, "log_level": "warn"}], "log": [{"pattern": "*", "level": "debug"}]}, False, "warn"),
+        ({"modules": [{**weather, "log_level": "warn"}]}, True, "debug"),
+    ],
+)
+def test_the_level_that_a_module_is_started_with(parts: dict[str, Any], debug: bool, level: str) -> None:
+    found = document(**{"modules": [weather], **parts})
+    module: Module = found.modules[0]
+    assert module_level(found, module, debug=debug) == level
+
+
+def test_a_wrong_level_of_a_module_is_a_warning_and_nothing_more(logs: Logs) -> None:
+    (warning,) = logs.apply(document(modules=[{**weather, "log_level": "loud"}]))
+    assert str(warning).startswith("modules.0.log_level: 'loud' is not a level")
+    assert shown_at(logs, "info") == ALL
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# 8: a log is noisy, and deduplicated, when output 3 times in the past 10 seconds.
+# S shown, N a notice in its place, . left out.
+@pytest.mark.parametrize(
+    ("times", "verdicts"),
+    [
+        ([0, 1, 2], "SSS"),
+        ([0, 1, 2, 3], "SSSN"),
+        ([0, 1, 2, 3, 4, 9.9], "SSSN.."),
+        ([0, 1, 2, 10], "SSSS"),  # the first is 10 seconds ago: two in the past 10 seconds
+        ([0, 1, 2, 9.99], "SSSN"),
+        ([0, 5, 9, 11, 13], "SSSSN"),
+        ([0, 4, 8, 12, 16, 20, 24], "SSSSSSS"),  # never three in ten seconds
+        ([0, 1, 2, 3, 10, 11, 12, 13], "SSSNSSSN"),
+    ],
+)
+@pytest.mark.parametrize("logger", ["rdk.config", names.of_resource(MOTOR), names.of_module("weather") + ".StdOut"])
+def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
+    clock = Clock()
+    before = logging.getLogger().level
+    logs = log.configure(clock=clock)
+    try:
+        seen = ""
+        for time in times:
+            clock.now = time
+            since = logs.ring.last
+            logging.getLogger(logger).info("again")
+            said = [one.message for one in logs.ring.entries(since) if not one.message.startswith("a suppressed")]
+            seen += "S" if said == ["again"] else "N" if said else "."
+        assert seen == verdicts
+    finally:
+        logs.close()
+        logging.getLogger().setLevel(before)
+
+
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        ("another logger", 6), ("another level", 6), ("another field", 6), ("a field that does not count", 3),
+        ("a debug message", 8), ("a module's errors", 8), ("a job", 8), ("activity", 8), ("switched off", 8),
+    ],
+)  # fmt: skip
+def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
+    """Eight messages, of two kinds if they differ in something that counts: three of each are shown."""
+    before = logging.getLogger().level
+    logs = log.configure(clock=Clock())
+    logs.apply(document(**rule("rdk.debugged"), disable_log_deduplication=what == "switched off"))
+    since = logs.ring.last
+    try:
+        for number in range(8):
+            odd = number % 2
+            if what == "another logger":
+                log.get_logger("rdk.b" if odd else "rdk.a").info("again")
+            elif what == "another level":
+                log.get_logger("rdk.a").log(logging.WARNING if odd else logging.INFO, "again")
+            elif what == "another field":
+                log.get_logger("rdk.a").info("again", odd=odd)
+            elif what == "a field that does not count":
+                log.get_logger("rdk.a").info("again", log_ts=number)
+            else:
+                name = {
+                    "a debug message": "rdk.debugged",
+                    "a module's errors": names.of_module("weather") + ".StdErr",
+                    "a job": names.of_job("nightly"),
+                    "activity": names.ACTIVITY,
+                    "switched off": "rdk.a",
+                }[what]
+                log.get_logger(name).log(logging.DEBUG if "debug" in what else logging.INFO, "again")
+        assert sum(one.message == "again" for one in logs.ring.entries(since)) == shown
+    finally:
+        logs.close()
+        logging.getLogger().setLevel(before)
