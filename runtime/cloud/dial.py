@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PUSH: Final = "/machine/v1/follow"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
-CLOSE_LIMIT: Final = 1.0  # seconds for saying goodbye
+CLOSE_LIMIT: Final = 0.1  # seconds for saying goodbye; whoever reads the answer may have been cancelled already
 MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; as large as a document in a file may be
 PART_SECRET: Final = "robot-secret"  # type of credentials, of the published protocol
 
