@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from nursery_graph import State, Transition
 from runtime.module.logs import BATCH, PAUSE, QUEUE, MachineSink, to_wire
 from runtime.module.program import levels
 from runtime.robot.messages import LogEntry
@@ -122,10 +123,18 @@ def test_an_entry_on_the_wire_is_what_machines_read() -> None:
 async def test_the_last_entries_are_sent_before_the_module_ends(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer) as running:
         await running.add(SENSOR, "air", "acme:demo:thermometer")
-        running.sink.write(entry(1, "the last word"))
+
+        def last_word(transition: Transition) -> None:
+            if transition.name.endswith("/air") and transition.after is State.UNCONFIGURED:
+                running.sink.write(entry(1, "the last word"))
+
+        running.module.graph.subscribe(last_word)
         running.module.stop("SIGTERM")
         await running.stopped.wait()
-        assert not running.sink._queue
+        fallback = KeptSink()
+        running.sink._fallback = fallback
+        running.sink.close()
+        assert not fallback.entries
 
 
 @pytest.mark.parametrize(

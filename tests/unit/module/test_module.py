@@ -32,8 +32,9 @@ async def readings(running: Running, name: str = "air") -> Any:
 
 async def test_it_says_what_it_offers_and_meets_its_machine_once(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer, Mean, Drive, introduced=False) as running:
+        running.module.parent.introduce("/first")
+        running.module.parent.introduce("/elsewhere")
         answer = await running.introduce()
-        await running.ask("ready", parent_address="/elsewhere", raw_parent_address="")
         await wait_all_tasks_blocked()
     assert answer["ready"] is True
     assert {
@@ -44,7 +45,7 @@ async def test_it_says_what_it_offers_and_meets_its_machine_once(autojump_clock:
         ("rdk:component:generic", "viam.component.generic.v1.GenericService", "acme:demo:mean"),
         ("rdk:component:motor", "viam.component.motor.v1.MotorService", "acme:demo:drive"),
     }
-    assert running.dialled == ["/parent"]
+    assert running.dialled == ["/first"]
 
 
 @pytest.mark.parametrize(
