@@ -56,40 +56,42 @@ class RemoteLife:
         policy = Restart(first_delay=interval, max_delay=max(MAX_DELAY, interval))
         failures = 0
         while True:
-            try:
-                await self._visit()
-            except MachineError as error:
-                if link.client is not None:
-                    failures = 0
-                    link.log.warning("disconnected", reason=error.message)
-                elif error.message != link.failure:
-                    link.log.warning("cannot be reached", address=link.way.address, reason=error.message)
-                link.closed(error.message)
-            finally:
-                link.client = None
+            if await self._visit():
+                failures = 0
             node.unhealthy(link.failure)
             self._tried.set()
             failures += 1
             await trio.sleep(back_off(policy, failures, self._jitter()))
 
-    async def _visit(self) -> None:
-        """One connection, from its first question to its end; MachineError says why it ended."""
+    async def _visit(self) -> bool:
+        """One connection, from its first question to its end; whether it came about."""
         link = self._link
         limits = Limits(handshake_timeout=ANSWER_LIMIT)
+        async with Channel(
+            link.way.address, credentials=link.credentials, limits=limits, connect=self._connector()
+        ) as channel:
+            try:
+                await self._talk(channel)
+            except MachineError as error:
+                # Before the channel closes: whoever calls meanwhile is told why, too.
+                return link.closed(error.message)
+            finally:
+                link.client = None
+        return True
+
+    async def _talk(self, channel: Channel) -> None:
+        """Raises the MachineError that ends the connection."""
+        link = self._link
+        client = RemoteClient(link.remote.name, channel, link.session)
+        starting = await answered(lambda: self._meet(client), ANSWER_LIMIT)
+        link.opened(client)
+        current_node().healthy()
+        self._tried.set()
         try:
-            async with Channel(
-                link.way.address, credentials=link.credentials, limits=limits, connect=self._connector()
-            ) as channel:
-                client = RemoteClient(link.remote.name, channel, link.session)
-                starting = await answered(lambda: self._meet(client), ANSWER_LIMIT)
-                link.opened(client)
-                current_node().healthy()
-                link.log.info("connected", address=link.way.address, resources=len(link.resources))
-                self._tried.set()
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch, channel)
-                    nursery.start_soon(self._beat, client)
-                    nursery.start_soon(self._look, client, starting)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch, channel)
+                nursery.start_soon(self._beat, client)
+                nursery.start_soon(self._look, client, starting)
         except BaseExceptionGroup as group:
             raise plain(group) from None
 

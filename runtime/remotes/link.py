@@ -65,15 +65,18 @@ class RemoteLink:
     def opened(self, client: RemoteClient) -> None:
         """It is connected, and was asked what it has."""
         self.client, self.failure = client, ""
+        self.log.info("connected", address=self.way.address, resources=len(self.resources))
         self._tell()
 
-    def closed(self, reason: str) -> None:
-        """It is not connected, any more or still."""
-        self.client = None
+    def closed(self, reason: str) -> bool:
+        """It is not connected, any more or still; whether it was. Said in the log once, not at every attempt."""
+        was, self.client = self.client is not None, None
         if reason != self.failure:
+            self.log.warning("disconnected" if was else "cannot be reached", address=self.way.address, reason=reason)
             self.failure = reason
             self._changed()
             self._tell()
+        return was
 
     async def learn(self, report: names.Report) -> None:
         """The remote has said what it has: take over what has changed."""

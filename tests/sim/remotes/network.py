@@ -1,0 +1,224 @@
+"""Machines in memory that have each other as remotes, over a network that can be cut, held and mended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+import trio
+from trio.testing import memory_stream_pair
+
+from rpc.call import ServerCore
+from rpc.http2_server import serve_http2
+from runtime.components.motor import Motor
+from runtime.components.sensor import Sensor
+from runtime.memory import MemoryMachine, open_machine
+from runtime.parts import Surroundings
+from runtime.registry import Registry
+from runtime.remotes.dial import Way
+from runtime.remotes.manager import Remotes
+from runtime.resource import Attributes, Extra, Started
+from schema.errors import MachineError
+from schema.names import Model
+
+MOTOR, SENSOR, ROBOT = "rdk:component:motor", "rdk:component:sensor", "viam.robot.v1.RobotService"
+
+
+class Options(Attributes):
+    speed: float = 0.0  # something that may change
+    needs: tuple[str, ...] = ()  # names of resources that it needs
+    slow: float = 0.0  # seconds until it is ready
+
+    def requires(self) -> tuple[str, ...]:
+        """As Attributes."""
+        return self.needs
+
+
+class Wheel(Motor):
+    """Turns while it has power; writes down what happens to it, and when, wherever it runs."""
+
+    Config = Options
+    events: ClassVar[list[tuple[float, str, str]]] = []  # time, event, name
+
+    def note(self, event: str) -> None:
+        self.events.append((trio.current_time(), event, self.name.short))
+
+    async def run(self, *, task_status: Started) -> None:
+        await trio.sleep(self.attributes.slow)
+        self.power = 0.0
+        self.note("start")
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.note("end")
+
+    async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
+        self.power = power_pct
+        self.note("power")
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        self.power = 0.0
+        self.note("stop")
+
+    async def is_moving(self) -> bool:
+        return self.power != 0
+
+    async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
+        await trio.sleep_forever()
+
+
+class Gauge(Sensor):
+    """Reads what it is configured with; `broken` names those that cannot start."""
+
+    Config = Options
+    broken: ClassVar[set[str]] = set()
+
+    async def run(self, *, task_status: Started) -> None:
+        if self.name.short in self.broken:
+            raise MachineError("no such bus")
+        await super().run(task_status=task_status)
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
+        return {"speed": self.attributes.speed, "needs": [str(name) for name in self.dependencies]}
+
+
+def registry() -> Registry:
+    found = Registry({})
+    for cls in (Wheel, Gauge):
+        found.add(cls.API, Model.parse("test"), cls)
+    return found
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": MOTOR, "model": "test", "attributes": attributes}
+
+
+def gauge(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": SENSOR, "model": "test", "attributes": attributes}
+
+
+def document(*components: dict[str, Any], remotes: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    """`remotes`: addresses by name."""
+    entries = [
+        {"name": name, "address": address, "insecure": True, **more} for name, address in (remotes or {}).items()
+    ]
+    return {"components": list(components), "remotes": entries}
+
+
+class Wire(trio.abc.Stream):
+    """One end of a connection. While it is held, nothing goes through and nobody is told."""
+
+    def __init__(self, inner: trio.abc.Stream) -> None:
+        self._inner = inner
+        self._open = trio.Event()
+        self._open.set()
+
+    def hold(self) -> None:
+        """Let nothing through from now on."""
+        self._open = trio.Event()
+
+    def release(self) -> None:
+        """Let everything through that has waited."""
+        self._open.set()
+
+    async def send_all(self, data: Any) -> None:
+        await self._open.wait()
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = await self._inner.receive_some(max_bytes)
+        await self._open.wait()
+        return bytes(data)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Network:
+    """Machines by address; make it with `open_network`."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.machines: dict[str, MemoryMachine] = {}
+        self.held: set[str] = set()  # addresses that take connections and never answer
+        self._nursery = nursery
+        self._wires: list[tuple[str, str, Wire]] = []  # from, to
+        self._ends: dict[str, trio.Event] = {}
+
+    async def start(self, address: str, document: Mapping[str, Any]) -> MemoryMachine:
+        """A machine at an address, with the first document being applied."""
+        memory: MemoryMachine = await self._nursery.start(self._live, address)
+        memory.write(document)
+        await trio.sleep(0.001)
+        return memory
+
+    async def _live(self, address: str, *, task_status: trio.TaskStatus[MemoryMachine]) -> None:
+        end = self._ends[address] = trio.Event()
+
+        async def dial(way: Way) -> trio.abc.Stream:
+            return self._dialled(address, way.target.host)
+
+        async with open_machine({}, registry=registry()) as memory:
+            await memory.machine.running.wait()
+            around = Surroundings(memory.machine, memory.serving.router, {}, memory.configuration._replan)
+            memory.machine.parts["remotes"] = Remotes(around, dial=dial)
+            self.machines[address] = memory
+            task_status.started(memory)
+            await end.wait()
+
+    def stop(self, address: str) -> None:
+        """Begin the orderly end of a machine."""
+        self.crash(address)
+        self._ends[address].set()
+
+    def crash(self, address: str) -> None:
+        """All connections of a machine are gone at once, and it takes no new ones: as after kill -9, seen by others."""
+        self.machines.pop(address)
+        self.cut(address)
+
+    def cut(self, address: str) -> None:
+        """End all connections from and to a machine."""
+        for one in [wire for wire in self._wires if address in wire[:2]]:
+            self._wires.remove(one)
+            self._nursery.start_soon(one[2].aclose)
+            one[2].release()
+
+    def hold(self, address: str) -> None:
+        """A machine hangs: its connections live, nothing comes back."""
+        self.held.add(address)
+        for _, to, wire in self._wires:
+            if to == address:
+                wire.hold()
+
+    def release(self, address: str) -> None:
+        """It goes on."""
+        self.held.discard(address)
+        for _, to, wire in self._wires:
+            if to == address:
+                wire.release()
+
+    def _dialled(self, here: str, there: str) -> trio.abc.Stream:
+        if there not in self.machines:
+            raise OSError("connection refused")
+        ours, theirs = memory_stream_pair()
+        wire = Wire(theirs)
+        if there in self.held:
+            wire.hold()
+        self._wires.append((here, there, wire))
+        self._nursery.start_soon(serve_http2, wire, ServerCore(self.machines[there].serving.router))
+        return ours
+
+
+@asynccontextmanager
+async def open_network() -> AsyncIterator[Network]:
+    """A network; all its machines are stopped at the end."""
+    async with trio.open_nursery() as nursery:
+        network = Network(nursery)
+        yield network
+        for address in [*network.machines]:
+            network.stop(address)
+        nursery.cancel_scope.cancel()
