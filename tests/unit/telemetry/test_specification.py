@@ -1,4 +1,4 @@
-"""Logging as the specification says it (2.1, 2.3, 8), row by row, over the loggers that resources, modules and jobs have."""
+"""Logging as the specification says it (2.1, 2.3, 8), row by row, over the loggers that a machine has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOTION = "rdk:service:motion/builtin"
 
 LOGGERS = {
     "motor": names.of_resource(ResourceName.parse(MOTOR)),
-    "motor's part": f"{names.of_resource(MOTOR)}.driver",
+    "motor/x": f"{names.of_resource(MOTOR)}.driver",
     "arm": names.of_resource(ARM),
     "gizmo": names.of_resource(GIZMO),
     "motion": names.of_resource(MOTION),
@@ -49,7 +49,8 @@ SENT = {
 
 ALL = {*LOGGERS, *SENT}
 OF_WEATHER = {"module", "module's output", "module's errors", *SENT}
-COMPONENTS = {"motor", "motor's part", "arm", "gizmo", "weather's sensor"}
+LEFT = {"motor", "motor/x"}
+COMPONENTS = {"motor", "motor/x", "arm", "gizmo", "weather's sensor"}
 
 
 @pytest.fixture
@@ -105,15 +106,15 @@ def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
         ({"debug": True, "components": [own(motor, "error")]}, "debug", ALL),
         ({"debug": False}, "debug", set()),
         # 2.3: a pattern matches one or more resources: the shape `<root>.components.<type>`
-        (rule("rdk.components.motor"), "debug", {"motor", "motor's part"}),
+        (rule("rdk.components.motor"), "debug", LEFT),
         (rule("rdk.components.arm"), "debug", {"arm"}),
         (rule("rdk.components.gizmo"), "debug", {"gizmo"}),  # of any namespace
-        (rule("rdk.components.motor.left"), "debug", {"motor", "motor's part"}),  # one of them
+        (rule("rdk.components.motor.left"), "debug", LEFT),  # one of them
         (rule("rdk.components.motor.right"), "debug", set()),
         (rule("rdk.components.*"), "debug", COMPONENTS),
         (rule("rdk.components"), "debug", set()),  # whole names only
-        (rule("rdk.components.(arm|motor)"), "debug", {"arm", "motor", "motor's part"}),  # a regular expression
-        (rule(r"rdk\.components\.[am].+"), "debug", {"arm", "motor", "motor's part"}),
+        (rule("rdk.components.(arm|motor)"), "debug", {"arm", "motor", "motor/x"}),  # a regular expression
+        (rule(r"rdk\.components\.[am].+"), "debug", {"arm", "motor", "motor/x"}),
         (rule("rdk.components.sensor"), "debug", {"weather's sensor"}),  # of a module, too
         # ... the shape `<root>.services.*`
         (rule("rdk.services.*"), "debug", {"motion"}),
@@ -122,8 +123,8 @@ def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
         (rule("weather"), "debug", OF_WEATHER),
         (rule("weather*"), "debug", OF_WEATHER | {"other module"}),
         # and the names that lines carry
-        (rule("rdk.resource_manager.*:motor/*"), "debug", {"motor", "motor's part"}),
-        (rule(MOTOR), "debug", {"motor", "motor's part"}),
+        (rule("rdk.resource_manager.*:motor/*"), "debug", LEFT),
+        (rule(MOTOR), "debug", LEFT),
         (rule("rdk.modmanager.weather.StdErr"), "debug", {"module's errors"}),
         (rule("rdk.job_manager.*"), "debug", {"job"}),
         (rule("rdk.config"), "debug", {"config"}),
@@ -145,12 +146,12 @@ def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
             COMPONENTS - {"arm"},
         ),
         # 8: a resource-level `log_configuration` beats the `log` field
-        ({"components": [own(motor, "debug")]}, "debug", {"motor", "motor's part"}),
-        ({"components": [own(motor, "Debug")]}, "debug", {"motor", "motor's part"}),  # 2.1: one example writes it so
-        ({"components": [own(motor, "debug"), own(arm, "error")], **rule("*", "warn")}, "debug", {"motor", "motor's part"}),
-        ({"components": [own(motor, "error")], **rule("rdk.components.motor")}, "warning", ALL - {"motor", "motor's part"}),
+        ({"components": [own(motor, "debug")]}, "debug", LEFT),
+        ({"components": [own(motor, "Debug")]}, "debug", LEFT),  # 2.1: one example writes it so
+        ({"components": [own(motor, "debug"), own(arm, "error")], **rule("*", "warn")}, "debug", LEFT),
+        ({"components": [own(motor, "error")], **rule("rdk.components.motor")}, "warning", ALL - LEFT),
         (
-            {"services": [{"api": "rdk:service:motion", "log_configuration": {"level": "debug"}}], **rule("*", "error")},
+            {"services": [own({"api": "rdk:service:motion"}, "debug")], **rule("*", "error")},
             "debug",
             {"motion"},
         ),
