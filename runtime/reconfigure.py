@@ -227,7 +227,8 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
     if needs is None:
         raise ConfigError(entry.path, f"the module {link.module.name} was not asked about its attributes yet")
     if needs.error:
-        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} refuses them: {needs.error}")
+        verb = "is asked again about them" if needs.silent else "refuses them"
+        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} {verb}: {needs.error}")
     attributes = ModuleAttributes(link=link, entry=entry)
     wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)
     return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node))

@@ -33,6 +33,7 @@ class Needs:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     error: str = ""
+    silent: bool = False  # it did not answer: it is to be asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +90,14 @@ class ModuleClient:
             await trio.sleep(READY_PAUSE)
 
     async def validate(self, entry: ResourceEntry) -> Needs:
-        """Ask about an entry. A module that does not answer in time, or cannot be asked, has no objection."""
+        """Ask about an entry. A module that has no such question has no objection."""
         with self._busy(), trio.move_on_after(VALIDATE_LIMIT):
             try:
                 answer = await self.calls.call(SERVICE, "", "validate_config", config=config_of(entry))
             except MachineError as error:
                 return Needs() if error.kind is ErrorKind.UNSUPPORTED else Needs(error=error.message)
             return Needs(_known(answer["dependencies"]), _known(answer["optional_dependencies"]))
-        return Needs(error=f"the module {self._name} did not answer within {VALIDATE_LIMIT:g} s")
+        return Needs(error=f"it did not answer within {VALIDATE_LIMIT:g} s", silent=True)
 
     async def add(self, entry: ResourceEntry, dependencies: Iterable[str]) -> None:
         """Have the resource built. MachineError as the module says."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from schema.names import API, Model
 if TYPE_CHECKING:
     from runtime.modules.foreign import ForeignApi
 
+ASK_AGAIN: Final = 2.0  # seconds after a question that was not answered
 PREFIX: Final = f"{INTERNAL}module/"
 
 
@@ -33,6 +35,7 @@ class ModuleLink:
         self.faults: Mapping[API, str] = MappingProxyType({})  # why nothing is known of some of them
         self.client: ModuleClient | None = None  # while it runs and is ready
         self.starting: ModuleClient | None = None  # while it runs
+        self.pid: int | None = None  # of its process, while it runs
         self.ended = False  # it ran and does not any more
         self.failure = ""  # why it ended last; empty since it was ready
         self.failures = 0  # how often it ended by itself, or did not start, since it was ready
@@ -45,6 +48,8 @@ class ModuleLink:
         """A document came into force: the module's own entry, and all resources of the machine."""
         self.module, self.path = module, path
         self._entries = tuple(entries)
+        versions = {entry.version for entry in self._entries}
+        self._needs = {version: needs for version, needs in self._needs.items() if version in versions}
         self._news.set()
 
     def needs(self, entry: ResourceEntry) -> Needs | None:
@@ -86,9 +91,11 @@ class ModuleLink:
         self._changed()
 
     async def follow(self) -> None:
-        """Ask about resources that come later, until cancelled."""
+        """Ask about resources that come later, and again about those it was silent on, until cancelled."""
         while True:
-            await self._news.wait()
+            silent = any(needs.silent for needs in self._needs.values())
+            with trio.move_on_after(ASK_AGAIN if silent else inf):
+                await self._news.wait()
             if await self._validate(self.connected()):
                 self._changed()
 
@@ -101,17 +108,19 @@ class ModuleLink:
 
     def closed(self) -> None:
         """The module does not run any more."""
-        self.client = self.starting = None
+        self.client = self.starting = self.pid = None
         self.ended = True
 
     async def _validate(self, client: ModuleClient) -> bool:
-        """Ask about entries that were not asked about, all at once; whether there were any."""
+        """Ask about entries that it has not answered for, all at once; whether there is anything new."""
         self._news = trio.Event()
         entries = [
             entry
             for entry in self._entries
-            if (entry.api, entry.model) in self.offers and entry.version not in self._needs
+            if (entry.api, entry.model) in self.offers
+            and (entry.version not in self._needs or self._needs[entry.version].silent)
         ]
+        before = dict(self._needs)
 
         async def ask(entry: ResourceEntry) -> None:
             self._needs[entry.version] = await client.validate(entry)
@@ -119,4 +128,4 @@ class ModuleLink:
         async with trio.open_nursery() as nursery:
             for entry in entries:
                 nursery.start_soon(ask, entry)
-        return bool(entries)
+        return self._needs != before
