@@ -86,7 +86,8 @@ class ModelVision(Seeing):
         info = _input(told, config)
         self._shape = _sized(shape_of(info), config.input_size_px)
         self._labels = await self.work(partial(_labels, told, config.label_path))
-        self._roles = roles_of(told.output_info, config.remap_output_names, len(self._labels), config.output_layout)
+        outputs = told.output_info or [TensorInfo(name) for name in config.remap_output_names]
+        self._roles = roles_of(outputs, config.remap_output_names, len(self._labels), config.output_layout)
         yolo = self._roles.layout not in ("", BOXES)
         self._scale = _scale(info, config, YOLO_SCALE if yolo else Scale())
         self._bgr = bool(info.extra.get("bgr")) if config.input_image_bgr is None else config.input_image_bgr
@@ -148,7 +149,12 @@ class ModelVision(Seeing):
 
 
 def _input(told: Metadata, config: ModelVisionConfig) -> TensorInfo:
-    """The input that takes the picture; PRECONDITION if that cannot be told."""
+    """The input that takes the picture; PRECONDITION if that cannot be told.
+
+    A model that tells nothing of its inputs is shown the picture as it is, as bytes.
+    """
+    if not told.input_info:
+        return TensorInfo(next(iter(config.remap_input_names), IMAGE), "", "uint8")
     names = {info.name: config.remap_input_names.get(info.name, info.name).lower() for info in told.input_info}
     named = [info for info in told.input_info if names[info.name] == IMAGE]
     found = named or list(told.input_info)

@@ -176,6 +176,15 @@ async def test_a_free_input_takes_the_picture_as_it_is_or_as_configured(bench: B
     assert list(shown(bench).shape) == [1, 32, 64, 3]
 
 
+async def test_a_model_that_tells_nothing_is_taken_at_the_configurations_word(bench: Bench) -> None:
+    names = {"a": "location", "b": "category", "c": "score"}
+    answers = {"a": floats([1, 1, 4], 0.25, 0.5, 0.5, 1.0), "b": floats([1, 1], 3), "c": floats([1, 1], 0.5)}
+    eye = await seeing(bench, (Metadata(), answers), remap_output_names=names)
+    (found,) = await eye.get_detections_from_camera("cam")
+    assert (found.x_min, found.y_min, found.class_name) == (50, 50, "3")
+    assert (list(shown(bench).shape), shown(bench).uint8_tensor is not None) == ([1, 100, 200, 3], True)
+
+
 async def failure(made: tuple[Metadata, dict[str, FlatTensor]], **attributes: Any) -> MachineError:
     """What a vision service says that cannot start with this model."""
     import trio
