@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import fuzz_frames, fuzz_hpack
+from tests.fuzz import fuzz_frames, fuzz_hpack, fuzz_mdns
 
-TARGETS = (fuzz_frames, fuzz_hpack)
+TARGETS = (fuzz_frames, fuzz_hpack, fuzz_mdns)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)

@@ -1,0 +1,47 @@
+"""Fuzz target: messages of multicast DNS. `python -m tests.fuzz.fuzz_mdns [CORPUS]` with atheris installed."""
+
+from __future__ import annotations
+
+import sys
+from ipaddress import IPv4Address
+
+from rpc.mdns import PTR, SRV, TXT, A, MdnsError, Message, Question, Record, Service, decode, encode
+
+_NAME = ("rover", "_rpc", "_tcp", "local")
+
+SEEDS = (
+    encode(Message((Question(_NAME[1:], PTR, unicast=True),), (Record(_NAME[1:], PTR, _NAME, 4500),))),
+    encode(
+        Message(
+            answers=(
+                Record(_NAME, SRV, Service(8080, ("rover", "local")), 120, flush=True),
+                Record(_NAME, TXT, (b"grpc", b"a=b"), 4500),
+                Record(("rover", "local"), A, IPv4Address("10.0.0.1"), 120),
+            ),
+            response=True,
+        )
+    ),
+)
+
+
+def one(data: bytes) -> None:
+    """What is read can be written and is then read as the same. Raises nothing for any input."""
+    try:
+        message = decode(data)
+        again = encode(message)
+    except MdnsError:
+        return
+    if len(again) <= 9000:
+        assert decode(again) == message
+
+
+def main() -> None:
+    import atheris
+
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
