@@ -248,6 +248,25 @@ def test_a_full_disk_leaves_only_whole_readings_and_nothing_is_written_twice(
     assert counters.bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("after", [1, 60])
+def test_a_write_that_fails_in_the_middle_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    some = Files(place(tmp_path), Counters())
+    some.write(records(0, 1))
+    (path,) = tmp_path.iterdir()
+    before = path.read_bytes()
+    monkeypatch.setattr(files.os, "write", Refusing(1, after, errno.ENOSPC).write)
+    todo = records(2, 3)
+    with pytest.raises(OSError, match="No space"):
+        some.write(todo)
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    some.write(todo)
+    some.finish()
+    assert all_numbers(tmp_path) == [0, 1, 2, 3]
+
+
 def test_what_a_failed_commit_leaves_is_not_called_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counters = Counters()
     some = Files(place(tmp_path), counters)

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from rpc.api import messages
 from runtime.data.encode import Record, Times, encoder
-from runtime.data.export import Export, csv_, jsonl
+from runtime.data.export import Export, _kinds, csv_, jsonl
 from runtime.data.files import CaptureFile
 from runtime.data.frames import framed
 from runtime.data.messages import Source
@@ -250,6 +250,19 @@ def test_wrong_usage_is_told(folder: Path, arguments: list[str], words: str) -> 
     done = run("export", folder, *arguments)
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_a_column_of_several_kinds_is_text(folder: Path) -> None:
+    file(folder, GAUGE, reading({"level": "empty", "only": True, "none": None}, 60), seconds=60)
+    kinds = _kinds(Export(folder, Selection()))
+    assert kinds["time_received"] == "time"
+    assert kinds["readings.temperature"] == "number"
+    assert kinds["readings.only"] == "bool"
+    assert kinds["readings.level"] == "text"
+    assert kinds["readings.list"] == "text"
+    assert "readings.none" not in kinds
+    file(folder, GAUGE, reading({"only": 5}, 70), seconds=70)
+    assert _kinds(Export(folder, Selection()))["readings.only"] == "text"
 
 
 def test_without_pyarrow_parquet_says_what_to_install(folder: Path, tmp_path: Path) -> None:
