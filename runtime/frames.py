@@ -91,6 +91,13 @@ class Frames:
             reaches(name, frozenset())
         return order
 
+    def frame_of(self, component: str) -> str:
+        """The frame of a component, which may have an id of its own; the name itself if no component is called so."""
+        if component in self._parts:
+            return component
+        owned = (part.name for part in self._parts.values() if part.resource.rpartition("/")[2] == component)
+        return next(owned, component) if component else component
+
     def moving(self, *names: str) -> list[Part]:
         """The parts whose joints must be known to see these frames from `world`; errors as `transform`."""
         found = {

@@ -43,7 +43,8 @@ class FrameRpcs:
         extra: Any = None,
     ) -> PoseInFrame:
         """Where a component is, seen from a frame (default `world`)."""
-        return await self.transform_pose(PoseInFrame(component_name), destination_frame, supplemental_transforms)
+        frame = self._frames(supplemental_transforms).frame_of(component_name)
+        return await self.transform_pose(PoseInFrame(frame), destination_frame, supplemental_transforms)
 
     async def transform_pose(
         self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()

@@ -117,6 +117,7 @@ def test_parts_of_a_document() -> None:
         ("a", "world", True, "rdk:component:arm/a"),
         ("eye", "a", False, "rdk:component:camera/c"),
     ]
+    assert [known.frame_of(name) for name in ("a", "c", "eye", "s", "")] == ["a", "eye", "eye", "s", ""]
     with pytest.raises(MachineError, match="remote 'lab'"):
         known.moving("lab:x")
     with pytest.raises(MachineError, match="give s a frame"):

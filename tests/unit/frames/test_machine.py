@@ -77,6 +77,15 @@ async def test_a_supplemental_frame_on_the_arm(autojump_clock: MockClock) -> Non
         assert place(seen) == pytest.approx([0, 0, 75], abs=1e-6)
 
 
+async def test_a_component_is_found_by_its_own_name_too(autojump_clock: MockClock) -> None:
+    lens = component("camera", "camera", "world", z=5.0)
+    lens["frame"]["id"] = "lens"
+    async with open_machine({"components": [lens]}) as memory:
+        await memory.machine.running.wait()
+        for name in ("camera", "lens"):
+            assert place(await robot(memory, "get_pose", component_name=name)) == [0, 0, 5]
+
+
 async def test_the_list_has_links_where_they_are_told(autojump_clock: MockClock) -> None:
     async with open_machine(CELL) as memory:
         await memory.machine.running.wait()
