@@ -10,7 +10,6 @@ from typing import Final
 from schema.errors import ConfigError
 from schema.log import parse_level
 from schema.machine import MachineDocument
-from schema.modules import Module
 from telemetry import names
 
 _REMEMBERED: Final = 4096  # logger names whose level is kept; beyond it all are forgotten and looked up again
@@ -91,19 +90,6 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
                 warnings.append(error)
     rules += [(_and_below(name), parse_level(word)) for name, word in _own(document)]
     return Rules(rules, debug=debug or document.debug), tuple(warnings)
-
-
-def module_level(document: MachineDocument, module: Module, *, debug: bool = False) -> str:
-    """The level that a module is started with, as a word; empty for its default.
-
-    `log_level` of its entry, or `debug` if that is what the machine or a pattern gives its logger.
-    """
-    if debug or document.debug:
-        return "debug"
-    if module.log_level:
-        return module.log_level
-    rules, _ = from_document(document)
-    return "debug" if rules.level(names.of_module(module.name)) <= logging.DEBUG else ""
 
 
 def _own(document: MachineDocument) -> Iterator[tuple[str, str]]:

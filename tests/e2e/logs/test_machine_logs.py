@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,9 +13,9 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.server.process import Server, server
+from tests.e2e.logs.support import PROGRAM, environment, logs, printed, say
+from tests.e2e.server.process import server
 
-PROGRAM = [sys.executable, "-c", "from runtime.operator.cli import main; main()", "logs"]
 DOCUMENT: Mapping[str, Any] = {
     "debug": True,
     "components": [
@@ -27,35 +24,6 @@ DOCUMENT: Mapping[str, Any] = {
         {"name": "warm", "api": "rdk:component:sensor", "model": "fake"},
     ],
 }
-
-
-def environment(address: str, **more: str) -> dict[str, str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
-    return {**clean, "MACHINE_ADDRESS": address, **more}
-
-
-async def logs(one: Server, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
-    with trio.fail_after(40):
-        return await trio.run_process(
-            [*PROGRAM, *words],
-            capture_stdout=True,
-            capture_stderr=True,
-            check=False,
-            env=environment(one.address, **more),
-        )
-
-
-async def printed(one: Server, *words: str) -> list[dict[str, Any]]:
-    done = await logs(one, "--json", *words)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-async def say(one: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
-    """Have the server log something."""
-    async with one.client() as client:
-        entry = {"logger_name": logger, "level": level, "message": text, "fields": [fields] if fields else []}
-        await client.call("viam.robot.v1.RobotService", "", "log", logs=[entry])
 
 
 class Following:

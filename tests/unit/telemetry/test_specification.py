@@ -12,11 +12,9 @@ import pytest
 from runtime.robot.logs import forward
 from runtime.robot.messages import LogEntry
 from schema.machine import MachineDocument, decode
-from schema.modules import Module
 from schema.names import ResourceName
 from telemetry import log, names
 from telemetry.log import Logs
-from telemetry.rules import module_level
 
 MOTOR = "rdk:component:motor/left"
 ARM = "rdk:component:arm/right"
@@ -174,27 +172,6 @@ def test_which_messages_are_shown(logs: Logs, parts: dict[str, Any], level: str,
 def test_the_option_debug_beats_everything_too(logs: Logs) -> None:
     logs.apply(document(components=[own(motor, "error")], **rule("*", "error")), debug=True)
     assert shown_at(logs, "debug") == ALL
-
-
-@pytest.mark.parametrize(
-    ("parts", "debug", "level"),
-    [
-        ({}, False, ""),
-        ({}, True, "debug"),
-        ({"debug": True}, False, "debug"),
-        ({"log": [{"pattern": "weather", "level": "debug"}]}, False, "debug"),
-        ({"log": [{"pattern": "rdk.modmanager.*", "level": "debug"}]}, False, "debug"),
-        ({"log": [{"pattern": "weather", "level": "error"}]}, False, ""),  # what it says is filtered here
-        ({"log": [{"pattern": "rdk.components.*", "level": "debug"}]}, False, ""),
-        ({"modules": [{**weather, "log_level": "warn"}]}, False, "warn"),
-        ({"modules": [{**weather, "log_level": "warn"}], "log": [{"pattern": "*", "level": "debug"}]}, False, "warn"),
-        ({"modules": [{**weather, "log_level": "warn"}]}, True, "debug"),
-    ],
-)
-def test_the_level_that_a_module_is_started_with(parts: dict[str, Any], debug: bool, level: str) -> None:
-    found = document(**{"modules": [weather], **parts})
-    module: Module = found.modules[0]
-    assert module_level(found, module, debug=debug) == level
 
 
 def test_a_wrong_level_of_a_module_is_a_warning_and_nothing_more(logs: Logs) -> None:

@@ -1,0 +1,44 @@
+"""What the tests of logs share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import trio
+
+from tests.e2e.server.process import Server
+
+PROGRAM = [sys.executable, "-c", "from runtime.operator.cli import main; main()", "logs"]
+
+
+def environment(address: str, **more: str) -> dict[str, str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
+    return {**clean, "MACHINE_ADDRESS": address, **more}
+
+
+async def logs(one: Server, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    with trio.fail_after(40):
+        return await trio.run_process(
+            [*PROGRAM, *words],
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+            env=environment(one.address, **more),
+        )
+
+
+async def printed(one: Server, *words: str) -> list[dict[str, Any]]:
+    done = await logs(one, "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+async def say(one: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
+    """Have the server log something."""
+    async with one.client() as client:
+        entry = {"logger_name": logger, "level": level, "message": text, "fields": [fields] if fields else []}
+        await client.call("viam.robot.v1.RobotService", "", "log", logs=[entry])
