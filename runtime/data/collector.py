@@ -83,11 +83,15 @@ class Collector:
         async with self._hardware.ticks(1 / self._capture.frequency) as ticks:
             async for passed in ticks:
                 writer.counters.missed += passed - 1
-                await self._once(encode, writer)
+                try:
+                    await self._once(encode, writer)
+                finally:
+                    writer.counters.waiting_for = ""
 
     async def _once(self, encode: Encode, writer: Writer) -> None:
         counters, clock = writer.counters, self._store.clock
         requested = clock()
+        counters.waiting_for = "resource"
         try:
             with trio.move_on_after(CALL_LIMIT) as limit:
                 async with self._host.use() as resource:
@@ -111,6 +115,7 @@ class Collector:
             self._failed(writer, repr(error))
             return
         self._worked()
+        counters.waiting_for = "disk"
         for record in records:
             await writer.backlog.put(record)
             counters.captured += 1

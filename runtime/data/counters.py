@@ -21,6 +21,7 @@ class Counters:
     files: int = 0  # closed
     bytes: int = 0  # written, of readings and headers
     last_error: str = ""
+    waiting_for: str = ""  # at this moment: resource, disk or nothing
 
     def as_mapping(self) -> Mapping[str, Any]:
         """For status."""

@@ -45,7 +45,7 @@ class Store:
         self.log = log
         self.tags = tags
         self.clock = clock
-        self.health = Health(folder, log, report)
+        self.health = Health(folder, log, self._told)
         self.recovered = Recovered()
         self.deleted_files = 0
         self.deleted_bytes = 0
@@ -54,6 +54,13 @@ class Store:
         self._writers: dict[str, Writer] = {}
         self._counters: dict[str, Counters] = {}
         self._warned = False
+        self._report = report
+        self._look = trio.Event()  # do not wait for the next look at the disk
+
+    def _told(self, reason: str) -> None:
+        """The disk refuses or works again: in either case its use is worth a look."""
+        self._look.set()
+        self._report(reason)
 
     async def prepare(self) -> None:
         """Make the folder and close what a killed process has left; MachineError if it cannot be written to."""
@@ -94,7 +101,9 @@ class Store:
                 self.log.error("the disk could not be looked at", error=str(error))
             else:
                 self._note(deleted, limits)
-            await trio.sleep(LOOK_INTERVAL)
+            with trio.move_on_after(LOOK_INTERVAL):
+                await self._look.wait()
+            self._look = trio.Event()
 
     def _note(self, deleted: Deleted, limits: Limits) -> None:
         self.disk_used = deleted.usage.ratio

@@ -146,7 +146,9 @@ async def test_a_driver_may_have_nothing_to_store(autojump_clock: MockClock, tmp
 async def test_a_hung_resource_is_given_up(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with machine(tmp_path, sensor(1)) as memory:
         Counting.slow = {3: 1e9}
-        await trio.sleep(700)
+        await trio.sleep(100)
+        assert methods(await status(memory))["s Readings"]["waiting_for"] == "resource"
+        await trio.sleep(600)
         state = methods(await status(memory))["s Readings"]
         assert state["failed"] == 1
         assert "600 s" in state["last_error"]
@@ -278,6 +280,7 @@ async def test_a_full_disk_stops_capture_and_loses_nothing_that_was_taken(
         taken = len(Counting.given)
         await trio.sleep(20)
         assert len(Counting.given) == taken, "it waits instead of filling memory"
+        assert methods(await status(memory))["s Readings"]["waiting_for"] == "disk"
         monkeypatch.undo()
         await trio.sleep(2)
         assert methods(await status(memory))["s Readings"]["missed"] > 700
@@ -350,6 +353,23 @@ async def test_old_files_go_when_the_disk_is_full(
         assert gone["bytes"] > 100 * gone["files"]
     (told,) = [one for one in caplog.entries if "nearly full" in one["event"]]
     assert told["files"] == gone["files"]
+
+
+async def test_a_disk_that_refuses_is_looked_at_at_once(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = {"maximum_capture_file_size_bytes": 400, "disk_usage_deletion_threshold": 0.0}
+    async with machine(tmp_path, sensor(10), capture_dir_deletion_threshold=0.0, **attributes) as memory:
+        await trio.sleep(10)
+        assert (await status(memory))["deleted"]["files"] == 0
+
+        def full(fd: int, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(files.os, "write", full)
+        await trio.sleep(2)
+        assert (await status(memory))["deleted"]["files"] > 0
+        monkeypatch.undo()
 
 
 # ---- the cloud that is not there
