@@ -92,5 +92,5 @@ def ping(data: bytes, *, ack: bool) -> bytes:
 
 
 def goaway(last: int, code: int, debug: str = "") -> bytes:
-    """End a connection: streams after `last` were not looked at."""
-    return frame(GOAWAY, 0, 0, _pack_int(last) + _pack_int(code) + debug.encode("ascii", "replace"))
+    """End a connection: streams after `last` were not looked at; below 0 there were none."""
+    return frame(GOAWAY, 0, 0, _pack_int(max(last, 0)) + _pack_int(code) + debug.encode("ascii", "replace"))

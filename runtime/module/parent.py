@@ -25,6 +25,7 @@ from schema.names import ResourceName
 NODE: Final = "internal/parent"
 NAME_KEY: Final = "modname"  # metadata of every call: which module calls
 ASK_LIMIT: Final = 300.0  # seconds from the start until the machine must have asked; reference: 5 min for a start
+AGAIN: Final = 1.0  # seconds between two connections to a machine that hangs up at once
 FLUSH_LIMIT: Final = 1.5  # seconds for the last entries of the log; reference value
 
 Dial: TypeAlias = "Callable[[str], AbstractAsyncContextManager[tuple[Any, Callable[[], Awaitable[None]]]]]"
@@ -41,10 +42,12 @@ async def dial(address: str) -> AsyncIterator[tuple[Channel, Callable[[], Awaita
 async def _gone(channel: Channel) -> None:
     """Return when a lost connection cannot be made again: the machine has ended."""
     while True:
+        begin = trio.current_time()
         try:
             await channel.lost()
         except GRPCError:
             return
+        await trio.sleep_until(begin + AGAIN)
 
 
 class Parent:
