@@ -106,6 +106,11 @@ class Outbox:
         return self._cursor.number or 0
 
     @property
+    def appended(self) -> int:
+        """The number of the last record that was offered, taken or not."""
+        return self._next - 1
+
+    @property
     def size(self) -> int:
         """Bytes of all segments."""
         return sum(self._segments.values())

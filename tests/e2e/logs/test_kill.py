@@ -1,0 +1,50 @@
+"""kill -9 while an outbox and a cached configuration are written: what was appended and what was saved is there."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.e2e.logs import victim
+from tests.e2e.logs.victim import check, judge
+
+KILLS = 25
+
+
+@pytest.mark.slow
+async def test_nothing_that_was_said_to_be_kept_is_lost(tmp_path: Path) -> None:
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    progress = []
+    for _ in range(KILLS):
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", victim.__name__, str(tmp_path)], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        said = b""
+        wanted = chance.randrange(1, 4000)  # bytes of what it says: anywhere in its work
+        with trio.fail_after(30):
+            while len(said) < wanted:
+                data = await process.stdout.receive_some()
+                assert data, "it ended by itself"
+                said += data
+            process.send_signal(signal.SIGKILL)
+            async for data in process.stdout:
+                said += data
+            assert await process.wait() == -signal.SIGKILL
+        found = await check(tmp_path)
+        judge(found, said.decode(), power=False)
+        progress.append((found["last"], found["cached"][0] if found["cached"] else 0))
+    print(progress)
+    assert progress[-1][0] > progress[0][0]
+    assert progress[-1][1] > progress[0][1]
+    leftovers = {one.name for one in tmp_path.iterdir()}  # noqa: ASYNC240
+    assert leftovers <= {"outbox", "cached_cloud_config_part.json", "cached_cloud_config_part.json.part"}

@@ -1,0 +1,128 @@
+"""Writes to an outbox and to a cached configuration as fast as it can until it is killed, and tells what it has done.
+
+`python -m tests.e2e.logs.victim FOLDER` prints a line after each step: `appended N` (the kernel has it), `durable N`
+(the disk has it), `acknowledged N`, `cached N`. With `check` as a second argument it prints what is there as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from hal.worker import BusWorker
+from runtime.cached import load, path_of, save
+from telemetry.outbox import Gap, Outbox
+
+T = TypeVar("T")
+SENSORS = 20
+
+
+def data_of(number: int) -> bytes:
+    """What record `number` holds: of many lengths, and different each time."""
+    return (f"{number}:" + "x" * (number * 37 % 900)).encode()
+
+
+def document_of(number: int) -> bytes:
+    """The configuration saved as the `number`th: its number stands all over it."""
+    return json.dumps({"components": [{"name": f"s{index}-of-{number}"} for index in range(SENSORS)]}).encode()
+
+
+def tell(what: str, number: int) -> None:
+    """One line, in one write: it is out or not."""
+    os.write(1, f"{what} {number}\n".encode())
+
+
+async def write(folder: Path) -> None:
+    """Until killed."""
+    worker = BusWorker("disk")
+    async with worker.opened(), trio.open_nursery() as nursery:
+        nursery.start_soon(fill, Outbox(folder / "outbox", worker.run, segment_bytes=16 * 1024))
+        nursery.start_soon(cache, path_of(folder, "part"), worker.run)
+
+
+async def fill(outbox: Outbox) -> None:
+    """Append in bursts, bring to the disk, acknowledge a part."""
+    random.seed()
+    await outbox.sync()
+    while True:
+        for _ in range(random.randrange(1, 60)):
+            number = outbox.append(data_of(outbox.appended + 1))
+            await trio.lowlevel.checkpoint()
+        tell("appended", number)
+        tell("durable", await outbox.sync())
+        batch = await outbox.read(random.randrange(1, 50))
+        if batch.last:
+            outbox.acknowledge(batch.last)
+            tell("acknowledged", batch.last)
+
+
+async def cache(path: Path, run: Any) -> None:
+    """Save one configuration after the other."""
+    cached = load(path)
+    number = numbers_of(bytes(cached.document)).pop() if cached is not None else 0
+    while True:
+        number += 1
+        await save(path, document_of(number), run)
+        tell("cached", number)
+
+
+def numbers_of(document: bytes) -> set[int]:
+    """Which saves a document is of: one, if it is whole."""
+    return {int(entry["name"].rpartition("-")[2]) for entry in json.loads(document)["components"]}
+
+
+async def check(folder: Path) -> dict[str, Any]:
+    """What is there: numbers of records, whether each holds what it should, gaps; numbers in the configuration."""
+
+    async def here(function: Callable[[], T]) -> T:
+        return function()
+
+    outbox = Outbox(folder / "outbox", here)
+    acknowledged = outbox.acknowledged
+    await outbox.sync()
+    items = (await outbox.read(10_000_000)).items
+    outbox.close()
+    records = [item for item in items if not isinstance(item, Gap)]
+    cached = load(path_of(folder, "part"))
+    return {
+        "acknowledged": acknowledged,
+        "first": records[0].number if records else None,
+        "last": records[-1].number if records else acknowledged,
+        "gaps": [tuple(item) for item in items if isinstance(item, Gap)],
+        "wrong": [record.number for record in records if record.data != data_of(record.number)],
+        "cached": sorted(numbers_of(bytes(cached.document))) if cached is not None else None,
+        "whole": cached is not None and len(json.loads(bytes(cached.document))["components"]) == SENSORS,
+    }
+
+
+def judge(found: dict[str, Any], said: str, *, power: bool) -> None:
+    """Raise AssertionError unless everything is there that was said to be; after a power cut, to be on the disk."""
+    last: dict[str, int] = {}
+    for line in said.splitlines():
+        what, _, number = line.partition(" ")
+        if number.isdecimal():
+            last[what] = int(number)
+    assert found["wrong"] == [], found
+    assert found["gaps"] == [], found
+    assert found["acknowledged"] <= last.get("acknowledged", 0) + 60, (found, last)  # the last word may be on its way
+    assert found["last"] >= last.get("durable" if power else "appended", 0), (found, last)
+    assert found["first"] in (None, found["acknowledged"] + 1), (found, last)
+    assert len(found["cached"] or [0]) == 1, found
+    assert (found["cached"] or [0])[0] >= last.get("cached", 0), (found, last)
+    assert found["cached"] is None or found["whole"], found
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    if sys.argv[2:] == ["check"]:
+        print(json.dumps(trio.run(check, place)))
+    else:
+        trio.run(partial(write, place))
