@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from runtime.operator.access import add_commands
+from runtime.operator.cloud import cloud
+from runtime.operator.cloud_config import config
+from runtime.operator.cloud_keys import keys
 from runtime.operator.connection import Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
@@ -274,6 +277,9 @@ main.add_command(hal)
 main.add_command(ftdc)
 main.add_command(data)
 main.add_command(module)
+main.add_command(cloud)
+cloud.add_command(config)
+cloud.add_command(keys)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,215 @@
+"""`machine cloud`: machines, configurations, logs and keys of a cloud, from the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from runtime.operator import cloud_login
+from runtime.operator.cloud_login import Login
+from runtime.operator.connection import Connection, run
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+    from runtime.operator.cloud_show import Part
+
+APP: Final = "viam.app.v1.AppService"
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group("cloud")
+def cloud() -> None:
+    """Machines, configurations, logs and keys of a machine-cloud.
+
+    Sign in once: `machine cloud login https://cloud.example --key-id ID`. MACHINE_CLOUD, MACHINE_CLOUD_KEY_ID and
+    MACHINE_CLOUD_KEY are used instead where they are set.
+    """
+
+
+def ask(work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False) -> None:
+    """Do something with the cloud that the user has signed in to."""
+    found = login or cloud_login.load(os.environ)
+    run(Connection(found.address, api_key_id=found.key_id, api_key=found.key, json=as_json), work)
+
+
+async def find(client: ApiClient, wanted: str) -> Part:
+    """The part that a name or id means."""
+    from runtime.operator.cloud_show import chosen
+
+    try:
+        return chosen(await fleet_of(client), wanted)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def fleet_of(client: ApiClient) -> list[Part]:
+    """Every part that the key sees."""
+    from runtime.operator.cloud_show import parts_of
+
+    found: list[Part] = []
+    for organization in await client.call(APP, "", "list_organizations"):
+        found += parts_of(await client.call(APP, "", "list_machine_summaries", organization_id=organization["id"]))
+    return found
+
+
+async def current(client: ApiClient, part: Part) -> dict[str, Any]:
+    """The reply of GetRobotPart."""
+    found: dict[str, Any] = await client.call(APP, "", "get_robot_part", id=part.id)
+    return found
+
+
+# ---- signing in
+
+
+@cloud.command()
+@click.argument("address")
+@click.option("--key-id", required=True, metavar="ID", help="Id of the API key.")
+@click.option("--key", envvar=cloud_login.KEY, prompt=True, hide_input=True, help="The key; asked for if not given.")
+def login(address: str, key_id: str, key: str) -> None:
+    """Sign in to the cloud at ADDRESS, such as http://localhost:8090."""
+    given = Login(address, key_id, key)
+
+    async def work(client: ApiClient) -> None:
+        names = [one["name"] for one in await client.call(APP, "", "list_organizations")]
+        path = cloud_login.save(given, os.environ)
+        click.echo(f"signed in to {', '.join(names) or 'a cloud without an organization of yours'}; kept in {path}")
+
+    ask(work, given)
+
+
+@cloud.command()
+def logout() -> None:
+    """Forget the key. It stays valid: `machine cloud keys delete` voids it."""
+    click.echo("signed out" if cloud_login.forget(os.environ) else "was not signed in")
+
+
+# ---- machines
+
+
+@cloud.command()
+@_JSON
+def machines(as_json: bool) -> None:
+    """All machines: state, when they were heard of last, where they are reached."""
+
+    async def work(client: ApiClient) -> None:
+        from dataclasses import asdict
+        from datetime import UTC, datetime
+
+        from runtime.operator.cloud_show import fleet
+        from runtime.operator.tables import one_line
+
+        found = await fleet_of(client)
+        if as_json:
+            click.echo(one_line([asdict(one) for one in found]))
+        elif not found:
+            click.echo("no machines yet: `machine cloud new NAME` makes one")
+        else:
+            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            click.echo("\n".join(fleet(found, datetime.now(UTC), colour=colour)))
+
+    ask(work, as_json=as_json)
+
+
+@cloud.command()
+@click.argument("name")
+@click.option("--location", default="", help="Id or name of the location; not needed if there is one only.")
+@click.option("--output", type=_FILE, help="Write the machine's credentials to this new file, else to the terminal.")
+def new(name: str, location: str, output: Path | None) -> None:
+    """Make a machine and the credentials with which its machine-server joins: `machine-server -config FILE`."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _location(client, location)
+        robot = await client.call(APP, "", "new_robot", name=name, location=place)
+        part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+        address = cloud_login.load(os.environ).address
+        url = address if "://" in address else f"http://{address}"
+        text = json.dumps({"cloud": {"id": part["id"], "secret": part["secret"], "app_address": url}}, indent=2)
+        if output is None:
+            click.echo(text)
+            return
+        _write_new(output, text + "\n")
+        click.echo(f"{name} is made; start it with: machine-server -config {output}")
+
+    if output is not None and output.exists():
+        raise click.UsageError(f"{output} exists: name a new file")
+    ask(work)
+
+
+async def _location(client: ApiClient, wanted: str) -> str:
+    found = [
+        place
+        for organization in await client.call(APP, "", "list_organizations")
+        for place in await client.call(APP, "", "list_locations", organization_id=organization["id"])
+    ]
+    meant = [one for one in found if not wanted or wanted in (one["id"], one["name"])]
+    if len(meant) != 1:
+        listed = ", ".join(f"{one['name']} ({one['id']})" for one in found)
+        raise click.ClickException(f"name one location with --location: {listed or 'there is none'}")
+    return str(meant[0]["id"])
+
+
+def _write_new(path: Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+@cloud.command()
+@click.argument("machine")
+def restart(machine: str) -> None:
+    """Have MACHINE's machine-server stop in order, so that whatever supervises it starts it again."""
+
+    async def work(client: ApiClient) -> None:
+        part = await find(client, machine)
+        await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
+        click.echo(f"{part.machine} is asked to restart")
+
+    ask(work)
+
+
+@cloud.command()
+@click.argument("machine")
+@click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="So many, the newest.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--errors", is_flag=True, help="Errors only.")
+@click.option("--filter", "text", default="", help="Only messages with this text.")
+def logs(machine: str, count: int, follow: bool, errors: bool, text: str) -> None:
+    """What MACHINE has logged, also while it was offline, of the last 30 days."""
+
+    async def work(client: ApiClient) -> None:
+        part = await find(client, machine)
+        wanted = {"id": part.id, "errors_only": errors, "filter": text or None}
+        for entry in reversed(await _newest(client, wanted, count)):
+            click.echo(_line(entry))
+        if follow:
+            async for batch in client.stream(APP, "", "tail_robot_part_logs", **wanted):
+                for entry in batch:
+                    click.echo(_line(entry))
+
+    ask(work)
+
+
+async def _newest(client: ApiClient, wanted: Mapping[str, Any], count: int) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    token: str | None = None
+    while token != "" and len(found) < count:
+        limit = min(count - len(found), 1000)
+        page = await client.call(APP, "", "get_robot_part_logs", **wanted, limit=limit, page_token=token)
+        found += page["logs"]
+        token = page["next_page_token"]
+    return found
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    from runtime.operator.tables import clean, one_line
+
+    fields = {one.get("Key", ""): one.get("Value") for one in entry["fields"]}
+    moment = entry["time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    words = [moment, entry["level"].upper(), entry["logger_name"], entry["message"]]
+    return clean("  ".join(words)) + (f"  {one_line(fields)}" if fields else "")

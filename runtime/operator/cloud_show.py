@@ -1,0 +1,106 @@
+"""What the cloud says, as a person reads it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from runtime.operator.tables import clean, since, table
+from schema.diff import difference
+from schema.machine import decode
+from schema.report import did_you_mean
+
+WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part in the fleet."""
+
+    location: str
+    machine: str
+    name: str
+    id: str
+    main: bool
+    state: str
+    seen: datetime | None
+    address: str
+
+
+def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """All parts of the reply of ListMachineSummaries."""
+    return [
+        Part(
+            place["location_name"],
+            machine["machine_name"],
+            part["part_name"],
+            part["part_id"],
+            part["is_main_part"],
+            WORDS.get(part["online_state"], "unknown"),
+            part.get("last_access"),
+            part.get("dns_name") or "",
+        )
+        for place in summaries
+        for machine in place["machine_summaries"]
+        for part in machine["part_summaries"]
+    ]
+
+
+def chosen(parts: Sequence[Part], wanted: str) -> Part:
+    """The part that a machine's or part's name, or an id, means. ValueError with near names, or all that are meant."""
+    found = [one for one in parts if one.id == wanted]
+    found = found or [one for one in parts if one.main and wanted in (one.machine, f"{one.location}/{one.machine}")]
+    found = found or [one for one in parts if one.name == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        meant = ", ".join(f"{one.location}/{one.machine} ({one.id})" for one in found)
+        raise ValueError(f"{wanted!r} may be {meant}: give the id")
+    near = did_you_mean(wanted, [one.machine for one in parts])
+    raise ValueError(f"there is no machine {wanted!r}" + (f": {near}" if near else ""))
+
+
+def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:
+    """The table of `machine cloud machines`."""
+    rows = [
+        [
+            one.machine,
+            "" if one.main else one.name,
+            one.state,
+            since(one.seen, now),
+            one.address,
+            one.location,
+            one.id,
+        ]
+        for one in parts
+    ]
+    return table(["MACHINE", "PART", "STATE", "SEEN", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
+
+
+def history(entries: Sequence[Mapping[str, Any]], current: Mapping[str, Any]) -> Iterator[str]:
+    """Each save with what it changed, the newest first. Secrets are masked."""
+    after = current
+    for number, entry in enumerate(entries, 1):
+        before = entry["old"]["robot_config"]
+        author = entry["edited_by"]
+        yield f"{number}  {entry['when'].astimezone():%Y-%m-%d %H:%M:%S}  by {clean(author['value'])}"
+        yield from (f"     {clean(line)}" for line in changes(before, after))
+        after = before
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """What differs between two configurations, a line each; secrets are masked."""
+    if before == after:
+        return ()
+    old, new = (decode(json.dumps(one).encode()).document for one in (before, after))
+    if old is None or new is None:
+        return ("(one of the two cannot be used as a whole: get both and compare)",)
+    return difference(old, new).lines or ("(in entries with mistakes, or in what machines do not read)",)
+
+
+def document_text(text: str) -> str:
+    """A configuration, indented."""
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False)

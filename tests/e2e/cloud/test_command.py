@@ -1,0 +1,159 @@
+"""`machine cloud`, against a real cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from tests.e2e.cloud.process import CloudProcess, cloud
+
+SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
+
+
+class Terminal:
+    """A user with a home of his own."""
+
+    def __init__(self, running: CloudProcess, home: Path) -> None:
+        self.running = running
+        self.home = home
+
+    async def __call__(self, *words: str, given: str = "", status: int = 0, **environment: str) -> str:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
+        done = await trio.run_process(
+            [sys.executable, "-m", "runtime.operator.cli", "cloud", *words],
+            stdin=given.encode(),
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+            check=False,
+            env={**kept, "XDG_CONFIG_HOME": str(self.home), **environment},
+        )
+        text = done.stdout.decode()
+        assert done.returncode == status, text
+        return text
+
+
+@pytest.fixture
+async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
+    async with cloud(tmp_path / "cloud") as running:
+        user = Terminal(running, tmp_path / "home")
+        said = await user(
+            "login", f"http://{running.address}", "--key-id", running.key[0], MACHINE_CLOUD_KEY=running.key[1]
+        )
+        assert "signed in to Home" in said
+        yield user
+
+
+async def test_signing_in_and_out(terminal: Terminal) -> None:
+    file = terminal.home / "machine" / "cloud.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    wrong = await terminal(
+        "login", f"http://{terminal.running.address}", "--key-id", terminal.running.key[0], "--key", "no", status=1
+    )
+    assert "wrong" in wrong
+    assert json.loads(file.read_text())["key"] == terminal.running.key[1]  # the good one is kept
+    assert "signed out" in await terminal("logout")
+    assert "not signed in" in await terminal("machines", status=2)
+    half = await terminal("machines", status=2, MACHINE_CLOUD="http://localhost:1")
+    assert "MACHINE_CLOUD_KEY_ID, MACHINE_CLOUD_KEY is not set" in half
+
+
+async def test_a_machine_is_made_configured_and_taken_back(terminal: Terminal, tmp_path: Path) -> None:
+    assert "no machines yet" in await terminal("machines")
+    file = tmp_path / "rover.json"
+    assert "machine-server -config" in await terminal("new", "rover", "--output", str(file))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert set(json.loads(file.read_text())["cloud"]) == {"id", "secret", "app_address"}
+    assert "exists" in await terminal("new", "other", "--output", str(file), status=2)
+    assert "awaiting setup" in await terminal("machines")
+    listed = json.loads(await terminal("machines", "--json"))
+    assert [(one["machine"], one["state"]) for one in listed] == [("rover", "awaiting setup")]
+
+    document = json.dumps({"components": [SENSOR]})
+    assert "nobody is there to be asked" in await terminal("config", "set", "rover", "-", given=document, status=2)
+    assert json.loads(await terminal("config", "get", "rover")) == {}
+    said = await terminal("config", "set", "rover", "-", "--yes", given=document)
+    assert "+ components.a" in said
+    assert "saved" in said
+    assert json.loads(await terminal("config", "get", "rover")) == {"components": [SENSOR]}
+    assert "nothing changed" in await terminal("config", "set", "rover", "-", "--yes", given=document)
+
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"components": [{**SENSOR, "name": "b"}]}))
+    difference = await terminal("config", "diff", "rover", str(other))
+    assert "+ components.b" in difference
+    assert "- components.a" in difference
+    await terminal("config", "set", "rover", str(other), "--yes")
+    told = await terminal("config", "history", "rover")
+    assert told.splitlines()[0].startswith("1  ")
+    assert terminal.running.key[0] in told
+    assert "+ components.b" in told
+    await terminal("config", "revert", "rover", "--yes")
+    assert json.loads(await terminal("config", "get", "rover")) == {"components": [SENSOR]}
+    await terminal("config", "revert", "rover", "3", "--yes")
+    assert json.loads(await terminal("config", "get", "rover")) == {}
+    assert "times only" in await terminal("config", "revert", "rover", "9", "--yes", status=1)
+
+
+async def test_mistakes_are_told_with_their_place(terminal: Terminal) -> None:
+    await terminal("new", "rover")
+    assert "not JSON" in await terminal("config", "set", "rover", "-", "--yes", given="{", status=1)
+    said = await terminal("config", "set", "rover", "-", "--yes", given='{"components": [{"name": "x y"}]}')
+    assert "components.0" in said
+    assert "there is no machine 'rovr'" in await terminal("config", "get", "rovr", status=1)
+    assert "rover" in await terminal("config", "get", "rovr", status=1)
+
+
+async def test_edit_opens_an_editor_and_saves_what_it_leaves(terminal: Terminal, tmp_path: Path) -> None:
+    await terminal("new", "rover")
+    nothing = await terminal("config", "edit", "rover", EDITOR="true")
+    assert "nothing changed" in nothing
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\nprintf '%s' '{json.dumps({'components': [SENSOR]})}' > \"$1\"\n")
+    editor.chmod(0o755)
+    said = await terminal("config", "edit", "rover", EDITOR=str(editor), status=2)
+    assert "+ components.a" in said
+    assert "nobody is there" in said
+
+
+async def test_logs_of_a_machine(terminal: Terminal) -> None:
+    made = json.loads(await terminal("new", "rover"))["cloud"]
+    credentials = ApiKey(made["id"], made["secret"], type="robot-secret")
+    entry: dict[str, Any] = {"level": "info", "logger_name": "rdk", "time": None}
+    async with Channel(terminal.running.address, credentials=credentials) as channel:
+        entries = [{**entry, "message": f"m{number}"} for number in range(30)]
+        entries.append({**entry, "message": "it broke", "level": "error", "fields": [{"Key": "why", "Value": "heat"}]})
+        await ApiClient(channel).call("viam.app.v1.RobotService", "", "log", id=made["id"], logs=entries)
+    lines = (await terminal("logs", "rover", "-n", "3")).splitlines()
+    assert [line.split("  ")[3] for line in lines] == ["m28", "m29", "it broke"]
+    assert lines[-1].endswith('{"why":"heat"}')
+    assert (await terminal("logs", "rover", "--errors")).count("\n") == 1
+    assert (await terminal("logs", "rover", "--filter", "m2")).count("\n") == 11
+
+
+async def test_keys(terminal: Terminal) -> None:
+    made = await terminal("keys", "create", "guard")
+    key_id, key = (line.split()[-1] for line in made.splitlines()[:2])
+    listed = await terminal("keys")
+    assert "guard" in listed
+    assert "organization_operator" in listed
+    assert key not in listed
+    as_guard = {"MACHINE_CLOUD": terminal.running.address, "MACHINE_CLOUD_KEY_ID": key_id, "MACHINE_CLOUD_KEY": key}
+    assert "no machines yet" in await terminal("machines", **as_guard)
+    assert "role of an owner" in await terminal("keys", status=1, **as_guard)
+    await terminal("keys", "rotate", key_id)
+    assert "wrong" in await terminal("machines", status=1, **as_guard)
+    assert "deleted" in await terminal("keys", "delete", key_id)
+    assert "guard" not in await terminal("keys")
+    assert "--at" in await terminal("keys", "create", "x", "--kind", "robot", status=2)
