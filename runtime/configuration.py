@@ -194,7 +194,7 @@ class Configuration:
             machine.registry,
             modules=machine.modules,
             others=remotes.wanted() if remotes is not None else (),
-            absent=remotes.absent if remotes is not None else None,
+            remotes=remotes,
             trusted=not machine.options.untrusted_env,
         )
         for warning in wanted.warnings:

@@ -37,6 +37,22 @@ class Offers(Protocol):
         ...
 
 
+class Elsewhere(Protocol):
+    """What other machines have; Remotes."""
+
+    def absent(self, text: str) -> str:
+        """Why a resource called `text`, which is not there, may be one of theirs nevertheless; else empty."""
+        ...
+
+    def starting(self) -> list[str]:
+        """Nodes of those that may tell soon: they were not reached yet, and did not fail."""
+        ...
+
+
+class NotConfigured(ConfigError):
+    """A name that means no resource."""
+
+
 class Classes(Protocol):
     """Where classes are found; a Registry."""
 
@@ -95,7 +111,7 @@ class Directory:
         else:
             candidates = self._short.get(text) or self._far.get(text, [])
         if not candidates:
-            raise ConfigError(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
+            raise NotConfigured(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
         if len(candidates) > 1:
             raise ConfigError(
                 path, f"{text!r} may be {' or '.join(sorted(candidates))}", value=text, remedy="write the full name"
@@ -134,18 +150,19 @@ def plan(
     *,
     modules: Offers | None = None,
     others: Iterable[Wanted] = (),
-    absent: Callable[[str], str] | None = None,
+    remotes: Elsewhere | None = None,
     trusted: bool = True,
 ) -> Plan:
     """What should exist, whatever exists now. Never raises for a bad entry. Built-in models come before modules' own.
 
-    `others` are resources without entries, such as those of remotes; entries may depend on them, and `absent` is as for
-    Directory. Unless the environment is `trusted`, models that run programs of the configuration are refused.
+    `others` are resources without entries, such as those of remotes; entries may depend on them, and `remotes`
+    explain names that are missing. Unless the environment is `trusted`, models that run programs of the configuration
+    are refused.
     """
     entries = document.resources
     wanted = {**{str(one.name): one for one in others}, **_broken(document)}
     names = [*(entry.name for entry in entries), *(one.name for one in wanted.values())]
-    directory = Directory(names, absent)
+    directory = Directory(names, remotes.absent if remotes is not None else None)
     warnings: list[ConfigError] = []
     for entry in entries:
         try:
@@ -156,7 +173,11 @@ def plan(
                 wanted[str(entry.name)] = _want_of_module(entry, link, directory)
         except MachineError as error:
             fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, modules)
-            soon = modules.starting() if modules is not None and not isinstance(error, ConfigError) else ()
+            soon: Sequence[str] = ()
+            if isinstance(error, NotConfigured):
+                soon = remotes.starting() if remotes is not None else ()
+            elif modules is not None and not isinstance(error, ConfigError):
+                soon = modules.starting()
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault, soon)
         except Exception as error:  # a driver's own code: its Config, its requires and uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")

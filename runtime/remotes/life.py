@@ -51,14 +51,12 @@ class RemoteLife:
             task_status.started(self._link)
 
     async def _stay(self) -> None:
-        link, node = self._link, current_node()
-        interval = max(0.001, link.remote.reconnect_interval)
+        interval = max(0.001, self._link.remote.reconnect_interval)
         policy = Restart(first_delay=interval, max_delay=max(MAX_DELAY, interval))
         failures = 0
         while True:
             if await self._visit():
                 failures = 0
-            node.unhealthy(link.failure)
             self._tried.set()
             failures += 1
             await trio.sleep(back_off(policy, failures, self._jitter()))
@@ -74,7 +72,9 @@ class RemoteLife:
                 await self._talk(channel)
             except MachineError as error:
                 # Before the channel closes: whoever calls meanwhile is told why, too.
-                return link.closed(error.message)
+                was = link.closed(error.message)
+                current_node().unhealthy(link.failure)
+                return was
             finally:
                 link.client = None
         return True

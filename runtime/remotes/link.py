@@ -19,6 +19,7 @@ from schema.names import ResourceName
 from schema.remotes import Remote
 
 PREFIX: Final = f"{INTERNAL}remote/"
+NOT_YET: Final = "not connected yet"
 
 
 class RemoteLink:
@@ -36,7 +37,7 @@ class RemoteLink:
         self.machines: Mapping[str, str] = {}  # who is behind each chain of its remotes, as it says
         self.client: RemoteClient | None = None  # while it is connected
         self.session = RemoteSession()
-        self.failure = "not connected yet"  # why it is not connected; empty while it is
+        self.failure = NOT_YET  # why it is not connected; empty while it is
         self.news = trio.Event()  # set, and replaced, when anything here has changed
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger(f"rdk.remote.{remote.name}")
         self._this_machine = this_machine

@@ -18,7 +18,7 @@ from runtime.proxy import proxy_of
 from runtime.reconfigure import Wanted
 from runtime.remotes.dial import Dial, credentials_of, dial, way_to
 from runtime.remotes.life import RemoteLife
-from runtime.remotes.link import PREFIX, RemoteLink
+from runtime.remotes.link import NOT_YET, PREFIX, RemoteLink
 from runtime.remotes.names import behind
 from runtime.remotes.resource import RemoteAttributes, RemoteResource
 from schema.errors import MachineError
@@ -103,6 +103,10 @@ class Remotes:
             return f"the remote {first} has none of that name" if first in self.links else ""
         listed = ", ".join(f"{name} ({reason})" for name, reason in waiting.items())
         return f"a remote may have it and is not connected: {listed}" if waiting else ""
+
+    def starting(self) -> list[str]:
+        """Nodes of remotes that were not tried yet."""
+        return [link.node for link in self.links.values() if link.failure == NOT_YET]
 
     # ---- for machines that have this one as their remote
 
