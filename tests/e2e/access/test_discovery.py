@@ -1,0 +1,52 @@
+"""The discovery service `hardware` through the official SDK, and `machine hal`: two views of one thing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from viam.robot.client import RobotClient
+from viam.services.discovery import DiscoveryClient
+from viam.utils import struct_to_dict
+
+from tests.e2e.harness import Server
+from tests.e2e.sdk.test_components import play
+
+MACHINE = str(Path(sys.executable).with_name("machine"))
+
+
+def hal(*words: str) -> object:
+    done = subprocess.run([MACHINE, "hal", *words, "--no-scan"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.replace(": null", ": 0").replace(":null", ":0"))  # as the SDK reads null
+
+
+def test_the_service_says_what_the_command_says(tmp_path: Path) -> None:
+    entry = {"api": "rdk:service:discovery", "name": "found", "model": "hardware", "attributes": {"scan": False}}
+
+    async def script(robot: RobotClient) -> None:
+        service = DiscoveryClient.from_robot(robot, "found")
+        inventory = await service.do_command({"command": "inventory"})
+        shown = hal("--json")
+        assert isinstance(shown, dict)
+        assert "board" in inventory
+        for key in inventory.keys() & shown.keys() - {"problems"}:
+            assert inventory[key] == shown[key], key
+        assert len(inventory.keys() & shown.keys()) >= 8
+        entries = [
+            {"name": one.name, "api": one.api, "model": one.model, "attributes": struct_to_dict(one.attributes)}
+            for one in await service.discover_resources()
+        ]
+        configured = hal("--config")
+        assert isinstance(configured, dict)
+        expected = [
+            {key: one.get(key, {}) for key in ("name", "api", "model", "attributes")}
+            for one in configured["components"]
+        ]
+        firsts = {one["name"]: one for one in reversed(entries)}
+        assert all(firsts[one["name"]] == one for one in expected)
+
+    with Server({"services": [entry]}, tmp_path) as server:
+        play(server.wait_running().address, script)
