@@ -9,11 +9,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+SMALL: Final = 10
 STAMP: Final = "%Y-%m-%dT%H-%M-%SZ"
 
 
 class FileRing:
-    """Files `<prefix><time><suffix>` in `folder`, which is made: at most `keep` of about `limit` bytes."""
+    """Files `<prefix><time><suffix>` in `folder`, which is made: at most `keep` of about `limit` bytes.
+
+    Smaller ones, as a program leaves that is started over and over, are kept until they are SMALL times as many or
+    take as much: what happened before such a time is what people look for.
+    """
 
     def __init__(self, folder: Path, prefix: str, suffix: str, *, limit: int, keep: int) -> None:
         self.folder = folder
@@ -48,10 +53,7 @@ class FileRing:
             except FileExistsError:
                 now += timedelta(seconds=1)
         self._path, self._size = path, 0
-        for old in self._files()[: -self._keep]:
-            if old != path:  # a clock that was set back
-                with contextlib.suppress(OSError):
-                    old.unlink()
+        self._prune()
         return path
 
     def write(self, data: bytes) -> None:
@@ -88,5 +90,14 @@ class FileRing:
             with contextlib.suppress(OSError):
                 self._path.unlink()
 
-    def _files(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{self._prefix}*{self._suffix}"))
+    def _prune(self) -> None:
+        """Delete what is too much, oldest first; never the file in use, whatever a clock that was set back named it."""
+        files = [(path, path.stat().st_size) for path in self.folder.glob(f"{self._prefix}*{self._suffix}")]
+        count, total = len(files), sum(size for _, size in files)
+        for path, size in sorted(files):
+            if count <= self._keep or (count <= SMALL * self._keep and total < self._keep * self._limit):
+                return
+            if path != self._path:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                    count, total = count - 1, total - size

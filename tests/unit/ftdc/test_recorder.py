@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from runtime.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, Diary, folder_of
-from runtime.ftdc.ring import FileRing
+from runtime.ftdc.ring import SMALL, FileRing
 from telemetry.ftdc import read
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
@@ -51,12 +51,28 @@ def test_files_that_stay_empty_push_no_others_out(tmp_path: Path) -> None:
     for hour in range(3, 10):  # a disk that lets files be made, but not be written
         files.open(NOON + timedelta(hours=hour))
     files.close()
-    assert [name[15:28] for name in names(tmp_path)] == ["2026-01-02T13", "2026-01-02T14"]
+    assert [name[15:28] for name in names(tmp_path)] == ["2026-01-02T12", "2026-01-02T13", "2026-01-02T14"]
+
+
+def test_small_files_of_many_starts_push_no_large_one_out_until_they_are_too_many(tmp_path: Path) -> None:
+    files = ring(tmp_path, limit=100, keep=2)
+    files.open(NOON)
+    files.write(bytes(90))
+    for minute in range(1, SMALL * 2):
+        files.open(NOON + timedelta(minutes=minute))
+        files.write(b"x")
+    assert len(names(tmp_path)) == SMALL * 2
+    assert "12-00" in names(tmp_path)[0]
+    files.open(NOON + timedelta(hours=1))
+    files.write(b"x")
+    files.close()
+    assert len(names(tmp_path)) == SMALL * 2
+    assert "12-01" in names(tmp_path)[0]
 
 
 def test_the_oldest_are_deleted_and_other_files_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("kept")
-    files = ring(tmp_path, keep=3)
+    files = ring(tmp_path, limit=1, keep=3)
     for hour in range(5):
         files.open(NOON + timedelta(hours=hour))
         files.write(b"x")
@@ -66,7 +82,7 @@ def test_the_oldest_are_deleted_and_other_files_stay(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_was_set_back_deletes_no_file_in_use(tmp_path: Path) -> None:
-    files = ring(tmp_path, keep=2)
+    files = ring(tmp_path, limit=1, keep=2)
     for hour in (3, 2, 1, 0):
         current = files.open(NOON + timedelta(hours=hour))
         files.write(b"x")
