@@ -202,6 +202,22 @@ async def test_the_archive_runs_on_a_machine_with_libraries_and_data_of_its_own(
             assert await running.stop() == 0
 
 
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "module"
+
+
+async def test_the_example_runs_as_its_page_says(tmp_path: Path) -> None:
+    block = re.search(r"```json\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.S)
+    assert block is not None
+    text = block[1].replace("PATH/OF/THIS/FOLDER", str(EXAMPLE)).replace("NAME OF A SENSOR", "source")
+    document = json.loads(text)
+    document["components"].append(
+        {"name": "source", "api": SENSOR, "model": "fake", "attributes": {"readings": {"x": 4}}}
+    )
+    async with server(tmp_path, document, running=True) as running, running.client() as client:
+        await until_ready(client, "mean", "source")
+        await readings(client, {"x": 4})
+
+
 # ---- what a server may ask of its program
 
 

@@ -99,6 +99,11 @@ class Mean(Generic):
         return dict(await self.dependency(Sensor, self.attributes.sensor).get_readings())
 
 
+@model("acme:demo:follower")
+class Follower(Generic):
+    """Depends on whatever it is told."""
+
+
 @model("acme:demo:drive")
 class Drive(Motor):
     """Moves until it is stopped."""

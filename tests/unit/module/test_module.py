@@ -13,9 +13,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from runtime.components.sensor import Sensor
-from runtime.module.parent import ASK_LIMIT
+from runtime.module.parent import ASK_LIMIT, AnyResource
 from schema.errors import ErrorKind, MachineError
-from tests.unit.module.drivers import Drive, Mean, Pins, Thermometer, history
+from tests.unit.module.drivers import Drive, Follower, Mean, Pins, Thermometer, history
 from tests.unit.module.harness import GENERIC, MOTOR, PLAIN, SENSOR, Running, config, open_module
 
 BOARD = "rdk:component:board"
@@ -121,6 +121,20 @@ async def test_resources_of_the_machine_are_dependencies_of_their_type(autojump_
         assert isinstance(driver.dependency(Sensor, "plain"), Sensor)
         with pytest.raises(MachineError, match="no sensor named 'other' among its dependencies"):
             driver.dependency(Sensor, "other")
+
+
+async def test_a_resource_of_an_api_without_a_class_is_called_by_method_names(autojump_clock: MockClock) -> None:
+    async with open_module(Follower) as running:
+        await running.add(GENERIC, "follower", "acme:demo:follower", ["rdk:service:navigation/away"])
+        driver = running.module.resources.find(f"{GENERIC}/follower").resource
+        away = driver.dependency(AnyResource, "away")
+        for call in (away.call("get_paths"), away.do_command({"a": 1})):
+            with pytest.raises(MachineError) as caught:  # the machine in memory has none: it was asked
+                await call
+            assert caught.value.kind is ErrorKind.UNSUPPORTED
+        with pytest.raises(MachineError, match="has no method 'get_path'") as caught:
+            await away.call("get_path")
+        assert caught.value.kind is ErrorKind.INVALID
 
 
 async def test_a_resource_of_the_machine_that_fails_says_so_as_a_client_reads_it(autojump_clock: MockClock) -> None:

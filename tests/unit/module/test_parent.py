@@ -36,6 +36,7 @@ class Machine:
                 await trio.sleep_forever()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])
 async def test_a_machine_that_has_ended_is_noticed_and_one_that_comes_back_in_time_is_not(
     tmp_path: Path, tcp: bool
