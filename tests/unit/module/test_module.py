@@ -128,12 +128,12 @@ async def test_a_resource_of_an_api_without_a_class_is_called_by_method_names(au
         await running.add(GENERIC, "follower", "acme:demo:follower", ["rdk:service:navigation/away"])
         driver = running.module.resources.find(f"{GENERIC}/follower").resource
         away = driver.dependency(AnyResource, "away")
-        for call in (away.call("get_paths"), away.do_command({"a": 1})):
+        for call in (away.call("get_position"), away.do_command({"a": 1})):
             with pytest.raises(MachineError) as caught:  # the machine in memory has none: it was asked
                 await call
             assert caught.value.kind is ErrorKind.UNSUPPORTED
-        with pytest.raises(MachineError, match="has no method 'get_path'") as caught:
-            await away.call("get_path")
+        with pytest.raises(MachineError, match="has no method 'get_positions'") as caught:
+            await away.call("get_positions")
         assert caught.value.kind is ErrorKind.INVALID
 
 
