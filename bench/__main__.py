@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
+    "logs": "log lines with rules and deduplication against the standard library's logging",
     "hal": "I2C, GPIO and serial lines against the raw libraries",
     "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
     "fairness": "one client's calls beside another that has 1,000 in flight, against alone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -59,6 +60,7 @@ _SHORTEST: Final = 6  # characters of a value that is looked for in texts: a sho
 _MOST: Final = 1000  # values looked for in texts
 
 
+@functools.lru_cache(4096)
 def is_secret(key: str) -> bool:
     """True if a value under `key` must not be shown: `secret`, `api_key`, `wifiPassword`, `MY_TOKEN`, ..."""
     if key.lower() in _HARMLESS_KEYS:

@@ -70,11 +70,14 @@ class Deduplicator:
         """Keys that are no longer noisy, with how many of each were suppressed; each is returned once."""
         if now < self._deadline and len(self._memories) <= MAX_KEYS:
             return []
-        ended = [(key, memory) for key, memory in self._suppressing.items() if memory.noisy_until() <= now]
+        due = self._suppressing.items() if now >= self._deadline else ()
+        ended = [(key, memory) for key, memory in due if memory.noisy_until() <= now]
         while len(self._memories) > MAX_KEYS:
             key, memory = self._memories.popitem(last=False)
             if memory.suppressed and memory.noisy_until() > now:
                 ended.append((key, memory))
+        if not ended:
+            return []
         counts = [self._end(key, memory) for key, memory in ended]
         self._deadline = min((memory.noisy_until() for memory in self._suppressing.values()), default=math.inf)
         return counts

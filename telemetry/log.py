@@ -6,6 +6,7 @@ root logger. Messages from foreign threads are handed to Trio's thread first, so
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import time
@@ -237,7 +238,9 @@ def _comparable(fields: Mapping[str, Any]) -> str:
 
 
 def _caller(record: logging.LogRecord) -> str:
-    if not record.pathname:
-        return ""
-    path = PurePath(record.pathname)
-    return f"{'/'.join(path.parts[-2:])}:{record.lineno}"
+    return f"{_short(record.pathname)}:{record.lineno}" if record.pathname else ""
+
+
+@functools.lru_cache(1024)
+def _short(path: str) -> str:
+    return "/".join(PurePath(path).parts[-2:])

@@ -1,0 +1,42 @@
+"""The power goes while log messages are queued and a configuration is cached: what was on the disk is there."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+import trio
+
+from tests.e2e.logs.victim import judge
+from tests.hil.image.contents import SOURCE
+from tests.hil.rig.guest import Guest
+
+FOLDER = "/var/lib/machine/logs"
+CUTS = 2
+
+
+@pytest.fixture
+def time_limit() -> float:
+    return 270.0
+
+
+@pytest.mark.slow
+async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    await guest.run(f"rm -rf {FOLDER}; mkdir -p {FOLDER}; sync")
+    for _ in range(CUTS):
+        victim = await guest.start(["python3", "-m", "tests.e2e.logs.victim", FOLDER], cwd=SOURCE)
+        await victim.wait_output("durable")
+        await victim.wait_output("cached")
+        await trio.sleep(chance.uniform(0.5, 5.0))  # anywhere in its work
+        await guest.power_cut()
+        said = victim.stdout
+        await guest.boot()
+        checked = await guest.run(["python3", "-m", "tests.e2e.logs.victim", FOLDER, "check"], cwd=SOURCE)
+        found = json.loads(checked.stdout)
+        print(found, said[-200:])
+        judge(found, said, power=True)
