@@ -103,6 +103,7 @@ class Channel:
         self._shown: Sequence[tuple[str, str]] | None = None  # what the credentials gave last and no server has refused
         self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._nursery: trio.Nursery | None = None
+        self._closed = False  # it was open: a call that comes late finds nothing, which is no mistake of its caller
         self._connection: ClientConnection | None = None
         self._fixed = hpack.encode(
             [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", self.target.authority)]
@@ -121,7 +122,7 @@ class Channel:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        manager, self._manager, self._nursery = self._manager, None, None
+        manager, self._manager, self._nursery, self._closed = self._manager, None, None, True
         assert manager is not None
         # Not told of the error, so that it leaves as it is and not inside a group.
         await manager.__aexit__(None, None, None)
@@ -191,6 +192,8 @@ class Channel:
             if connection is not None and connection.usable:
                 return connection
             if self._nursery is None:
+                if self._closed:
+                    raise GRPCError(Status.UNAVAILABLE, f"the channel to {self._name} was closed")
                 raise RuntimeError("the channel is not open: use it with `async with`")
             if failures == self._failures:  # else the attempt this call has waited for was its own, too
                 self._failure = "no answer"
@@ -213,9 +216,15 @@ class Channel:
         return self.target.path or self.target.authority
 
     async def _open(self, nursery: trio.Nursery) -> ClientConnection:
-        connection = ClientConnection(await self._dial(), self.limits, self.statistics)
+        stream = await self._dial()
+        if self._nursery is not nursery:  # closed meanwhile
+            await trio.aclose_forcefully(stream)
+            raise GRPCError(Status.UNAVAILABLE, f"the channel to {self._name} was closed")
+        connection = ClientConnection(stream, self.limits, self.statistics)
         await nursery.start(connection.run, name=f"HTTP/2 connection to {self._name}")
         self.statistics.connections += 1
+        if self._nursery is not nursery:
+            connection.close()
         return connection
 
     async def _dial(self) -> trio.abc.Stream:

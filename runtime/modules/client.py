@@ -107,8 +107,7 @@ class ModuleClient:
 
     async def remove(self, entry: ResourceEntry) -> None:
         """Have the resource closed."""
-        with self._busy():
-            await self.calls.call(SERVICE, "", "remove_resource", name=str(entry.name))
+        await self.calls.call(SERVICE, "", "remove_resource", name=str(entry.name))
 
     @contextmanager
     def _busy(self) -> Iterator[None]:

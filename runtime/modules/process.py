@@ -150,7 +150,10 @@ class LocalProcesses:
                 stderr=subprocess.PIPE,
             ) as group:
                 limits.keep(group.pid, kept)
-                yield _LocalProcess(group, address)
+                try:
+                    yield _LocalProcess(group, address)
+                finally:
+                    group.signal(signal.SIGCONT)  # else a stopped one would not hear SIGTERM
         finally:
             if not is_tcp(address):
                 _remove(address)

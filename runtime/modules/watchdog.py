@@ -19,8 +19,8 @@ LOOK_EVERY: Final = 1.0  # seconds between two looks at what it uses; the kernel
 async def watch_answers(client: ModuleClient, module: Module, build_limit: float) -> None:
     """Ask a cheap call again and again; MachineError once none was answered for the module's `watchdog`.
 
-    While the module builds, validates or closes resources it has `build_limit` more: a constructor may keep a whole
-    process busy.
+    While the module builds or validates resources it has `build_limit` more: a constructor may keep a whole process
+    busy.
     """
     limit = module.watchdog
     if not limit:
