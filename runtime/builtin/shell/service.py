@@ -49,7 +49,7 @@ class BuiltinShell(ShellService):
         environment = {**os.environ, "TERM": request.term, **config.env}
         request = replace(request, directory=directory)
         if request.command:
-            self.log.info("runs a command for a client", command=request.command)
+            self.log.info("runs a command for a client")  # not the command: it may hold secrets
             return terminal.on_pipes([program, "-c", request.command], request, environment, data_in)
         self.log.info("opens a shell for a client", program=program)
         return terminal.on_terminal([program, "-i"], request, environment, data_in)
