@@ -99,9 +99,16 @@ class Resource:
         await trio.sleep_forever()
 
     def dependency(self, base: type[ResourceT], name: str) -> ResourceT:
-        """The dependency called `name` (simple or full), checked to be a `base`; raises MachineError otherwise."""
-        for full, resource in self.dependencies.items():
-            if name in (full.short, str(full)) and isinstance(resource, base):
+        """The dependency called `name` (simple or full), checked to be a `base`; raises MachineError otherwise.
+
+        `left` is also `pi:left` of the remote `pi` unless there is a `left`.
+        """
+        found = {full: resource for full, resource in self.dependencies.items() if isinstance(resource, base)}
+        for full, resource in found.items():
+            if name in (full.short, str(full)):
+                return resource
+        for full, resource in found.items():
+            if name in (full.name, f"{full.api}/{full.name}"):
                 return resource
         raise MachineError(
             f"{self.name}: no {base.API.subtype} named {name!r} among its dependencies",

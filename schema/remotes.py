@@ -36,23 +36,23 @@ class Remote(Section, frozen=True, kw_only=True):
     name: str
     """Unique among remotes; its resources are called `<name>:<resource>`."""
     address: str
-    """Host name with optional port."""
+    """`host` (port 8080) or `host:port`, by TLS if it speaks that; `https://host`, `http://host:port`, `unix:/path`."""
     prefix: str = ""
-    """Put before the names of its resources."""
+    """Put before the names of its resources: `<name>:<prefix><resource>`."""
     secret: str = ""
-    """Older form of auth."""
+    """Older form of auth: a location secret."""
     auth: RemoteAuth | None = None
     """Who this machine is to the remote."""
     insecure: bool = False
-    """Connect without TLS."""
+    """Connect in plain text, with a key too."""
     frame: dict[str, Any] | None = None
-    """Where its world stands in this one's; same form as a resource's frame."""
+    """Where its world stands in this one's; same form as a resource's frame. Not used yet."""
     managed_by: str = ""
     """Who manages the remote."""
     connection_check_interval: Duration = 10.0
-    """Time between two looks whether it is still there."""
+    """Time between two looks at what it has."""
     reconnect_interval: Duration = 1.0
-    """Time between two attempts to connect."""
+    """Time until the first attempt to connect again; the pause grows to 10 s."""
     service_configs: tuple[dict[str, Any], ...] = ()
     """What services should do with its resources."""
 

@@ -68,6 +68,8 @@ class Remotes:
                 self.links[remote.name] = RemoteLink(
                     remote, way_to(remote, path), credentials_of(remote, path), self._machine.instance, self._changed
                 )
+                if remote.frame is not None:
+                    self.links[remote.name].log.warning("its frame is not used: frames of remotes are not followed yet")
         except MachineError as fault:
             self._faults[remote.name] = fault
             return Node(name, partial(_fail, fault), version=(version, str(fault)), restart=NO_RESTART)

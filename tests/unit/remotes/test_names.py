@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.components.motor import Motor
+from runtime.components.sensor import Sensor
 from runtime.reconfigure import Directory, aliases_of
 from runtime.remotes.names import MAX_DEPTH, Report, behind, is_wanted, name_here, wanted
-from schema.errors import ConfigError
+from schema.errors import ConfigError, MachineError
 from schema.names import ResourceName
 
 MOTOR, SENSOR = "rdk:component:motor", "rdk:component:sensor"
@@ -122,6 +124,27 @@ def test_a_missing_name_is_explained_by_who_may_have_it() -> None:
         directory.resolve("pi:lefd", "x")
     with pytest.raises(ConfigError, match="left"):
         directory.resolve("lefd", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("left", f"{MOTOR}/left"),
+        ("pi:left", f"{MOTOR}/pi:left"),
+        ("right", f"{MOTOR}/pi:right"),
+        (f"{MOTOR}/right", f"{MOTOR}/pi:right"),
+        ("air", None),
+    ],
+)
+def test_a_driver_finds_what_its_entry_names(text: str, meant: str | None) -> None:
+    driver: Motor = object.__new__(Motor)
+    driver.name = name(f"{MOTOR}/driver")
+    driver.dependencies = {one: object.__new__(Motor if one.api == Motor.API else Sensor) for one in map(name, NAMES)}
+    if meant is None:
+        with pytest.raises(MachineError, match="no motor named 'air'"):
+            driver.dependency(Motor, text)
+    else:
+        assert driver.dependency(Motor, text) is driver.dependencies[name(meant)]
 
 
 @given(st.lists(st.sampled_from(NAMES), unique=True))
