@@ -92,6 +92,7 @@ class Dispatch:
             resource=resource,
             session=session.id if session else "",
             opid=request.metadata.get(OPERATION_KEY),
+            arguments=request.arguments,
             seconds=STREAM_LIMIT if request.streaming else UNARY_LIMIT,
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -18,9 +19,17 @@ OPERATION_KEY: Final = "opid"  # metadata key of the wire, in requests and repli
 class Operation:
     """One call, or several nested ones that carry the same id; it lasts until the outermost ends."""
 
-    __slots__ = ("_done", "cancelled", "id", "method", "resource", "scopes", "session", "started")
+    __slots__ = ("_done", "arguments", "cancelled", "id", "method", "resource", "scopes", "session", "started")
 
-    def __init__(self, id: str, method: str, resource: str, session: str) -> None:  # noqa: A002 - the wire calls it id
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the wire calls it id
+        method: str,
+        resource: str,
+        session: str,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.arguments = arguments or {}
         self.id = id
         self.method = method
         self.resource = resource
@@ -91,14 +100,21 @@ class Operations:
         self._running: dict[str, Operation] = {}
 
     def enter(
-        self, method: str, *, resource: str = "", session: str = "", opid: str | None = None, seconds: float
+        self,
+        method: str,
+        *,
+        resource: str = "",
+        session: str = "",
+        opid: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        seconds: float,
     ) -> Entry:
         """Begin a call; use the result in `with`. An `opid` that is running joins that operation.
 
         Raises MachineError (INVALID) if `opid` is not a UUID.
         """
         if opid is None:
-            return Entry(self, Operation(str(uuid.uuid4()), method, resource, session), seconds)
+            return Entry(self, Operation(str(uuid.uuid4()), method, resource, session, arguments), seconds)
         try:
             opid = str(uuid.UUID(opid))
         except ValueError:
@@ -107,7 +123,8 @@ class Operations:
                 kind=ErrorKind.INVALID,
                 remedy="send a UUID, or none",
             ) from None
-        return Entry(self, self._running.get(opid) or Operation(opid, method, resource, session), seconds)
+        operation = self._running.get(opid) or Operation(opid, method, resource, session, arguments)
+        return Entry(self, operation, seconds)
 
     def add(self, operation: Operation, scope: trio.CancelScope) -> None:
         """Count `scope` as a call of `operation`; for Entry."""

@@ -102,6 +102,7 @@ class _Binding:
                 stream.metadata,
                 stream.identity,
                 stream.peer,
+                arguments=keywords,
                 call=stream,
             )
             async with call(info) as found:
@@ -130,7 +131,8 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            await self.send_all(stream, self.info(stream, name_of(request)), read(request))
+            keywords = read(request)
+            await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
 
@@ -144,7 +146,7 @@ class _Binding:
             if request is None:
                 raise missing(self.method.path)
             keywords = read(request) | items_of(stream, request)
-            info = self.info(stream, name_of(request))
+            info = self.info(stream, name_of(request), keywords)
             async with self.target.call(info) as found:
                 await stream.send_initial_metadata(metadata=info.reply_metadata)
                 function = getattr(found, self.method.name, None)
@@ -169,7 +171,7 @@ class _Binding:
             if request is None:
                 raise missing(self.method.path)
             keywords = read(request) | items_of(stream, request)
-            await self.send_all(stream, self.info(stream, name_of(request)), keywords)
+            await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
 
@@ -195,7 +197,7 @@ class _Binding:
                 except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
 
-    def info(self, stream: Any, name: str) -> CallInfo:
+    def info(self, stream: Any, name: str, keywords: dict[str, Any]) -> CallInfo:
         """What the target is told of a streaming call."""
         method = self.method
         return CallInfo(
@@ -208,6 +210,7 @@ class _Binding:
             stream.metadata,
             stream.identity,
             stream.peer,
+            arguments=keywords,
             call=stream,
         )
 

@@ -24,6 +24,7 @@ class CallInfo:
     identity: Any = None  # rpc.carrier.Identity, if the caller has one
     peer: Any = None  # rpc.carrier.Peer
     reply_metadata: dict[str, str] = field(default_factory=dict)  # sent as initial metadata
+    arguments: Mapping[str, Any] | None = None  # of the method; a stream of requests among them
     call: Any = None  # rpc.server_call.ServerCall, for observers: its bytes, its status, and when it has ended
 
 

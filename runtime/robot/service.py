@@ -15,6 +15,7 @@ from runtime.maintenance import FACTS_KEY, facts_of
 from runtime.operations import Operation
 from runtime.remotes.names import MACHINES_KEY
 from runtime.robot import messages as m
+from runtime.robot.arguments import shown_arguments
 from runtime.robot.frames import FrameRpcs
 from runtime.robot.logs import forward
 from runtime.status import MachineState
@@ -133,7 +134,7 @@ class RobotService(FrameRpcs):
     async def get_operations(self) -> list[m.Operation]:
         """Every call in progress but this one."""
         return [
-            m.Operation(id=one.id, method=one.method, started=one.started, session_id=one.session or None)
+            m.Operation(one.id, one.method, one.started, shown_arguments(one.arguments), one.session or None)
             for one in self._machine.operations.running(besides=self._operation)
         ]
 
