@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
+    "modules": "calls to resources of modules, against in the server and a proxy on grpcio.aio",
     "logs": "log lines with rules and deduplication against the standard library's logging",
     "hal": "I2C, GPIO and serial lines against the raw libraries",
     "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -117,13 +118,14 @@ async def make_trouble(server: Server, random: Random) -> None:
         await trio.sleep(random.uniform(0.3, 1.5))
         name = random.choice(("killed", "killed", "stopped", "slow", "leaking"))
         for process in (one for one in children(server) if module_of(one) == name):
-            if name == "stopped":
-                process.send_signal(signal.SIGSTOP)
-                if random.random() < 0.5:
-                    await trio.sleep(random.uniform(0.1, 1.0))
-                    process.send_signal(signal.SIGCONT)
-            else:
-                process.kill()
+            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+                if name == "stopped":
+                    process.send_signal(signal.SIGSTOP)
+                    if random.random() < 0.5:
+                        await trio.sleep(random.uniform(0.1, 1.0))
+                        process.send_signal(signal.SIGCONT)
+                else:
+                    process.kill()
 
 
 async def test_other_resources_answer_every_call_and_nothing_is_orphaned(tmp_path: Path) -> None:
