@@ -1,7 +1,7 @@
 """Messages one after the other in a file: each after its length as a varint. Pure.
 
-That is how the published format delimits them (protobuf's `writeDelimitedTo`). A length of zero is damage here: no
-message of a capture file is empty, and a disk that lost power leaves zeros.
+That is how the published format delimits them (protobuf's `writeDelimitedTo`). A length of zero is none here: no
+message of a capture file is empty, and ext4 leaves zeros where an append was lost with the power.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ def frames(data: bytes) -> Iterator[tuple[int, bytes]]:
     while at < len(data):
         length, begin = _varint(data, at)
         if length == 0:
+            rest = len(data) - at
+            if data.count(0, at) == rest:
+                raise Damaged(at, f"{rest} zeros: the disk had room for what was not written any more", cut=True)
             raise Damaged(at, "an empty message")
         if begin + length > len(data):
             raise Damaged(at, f"{begin + length - len(data)} bytes of a message are missing", cut=True)

@@ -88,7 +88,13 @@ def as_far_as_possible(data: bytes) -> tuple[list[bytes], Damaged | None]:
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"\0", "an empty message"), (b"\xff" * 10 + b"\1", "no length"), (b"\x80", "cut off"), (b"\2a", "1 bytes")],
+    [
+        (b"\0\1a", "an empty message"),
+        (b"\1a\0\0", "2 zeros"),
+        (b"\xff" * 10 + b"\1", "no length"),
+        (b"\x80", "cut off"),
+        (b"\2a", "1 bytes"),
+    ],
 )
 def test_damage_says_where_and_why(data: bytes, reason: str) -> None:
     with pytest.raises(Damaged, match=reason):
@@ -323,8 +329,20 @@ def test_a_cut_file_keeps_exactly_its_whole_readings(
 
 
 def test_zeros_after_a_power_cut_are_no_readings(tmp_path: Path) -> None:
-    """A file system may have grown a file before it wrote the data."""
+    """Seen on ext4: an append was lost with the power, the length that the file had with it was not."""
     (tmp_path / "a.prog").write_bytes(SOURCE.header() + reading(0) + bytes(100))
+    assert read(tmp_path / "a.prog").cut
+    assert recover(tmp_path) == Recovered(files=1, readings=1, cut_bytes=100)
+    assert all_numbers(tmp_path) == [0]
+
+
+def test_a_file_of_nothing_but_zeros_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.prog").write_bytes(bytes(4096))
+    assert recover(tmp_path) == Recovered(empty=1)
+
+
+def test_damage_before_the_end_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "a.prog").write_bytes(SOURCE.header() + reading(0) + bytes(100) + reading(1))
     found = recover(tmp_path)
     assert (found.files, found.readings, found.damaged) == (1, 1, 1)
     assert all_numbers(tmp_path) == [0]
