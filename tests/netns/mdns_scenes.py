@@ -319,6 +319,19 @@ def test_machine_discover(tmp_path: Path) -> None:
             assert status.returncode == 0
 
 
+def test_ipv6_alone(tmp_path: Path) -> None:
+    with lan() as other:
+        for prefix, address in (([], "fd77::1/64"), (other.run_there(), "fd77::2/64")):
+            ip("-4", "address", "flush", "dev", CABLE, prefix=prefix)
+            ip("-6", "address", "add", address, "dev", CABLE, "nodad", prefix=prefix)
+        with served(tmp_path, "[::]:0") as server:
+            end = time.monotonic() + LIMIT
+            while "announced by multicast DNS" not in server.log() and time.monotonic() < end:
+                time.sleep(0.1)
+            found = discover(other.run_there())
+            assert [(one["name"], one["port"], one["addresses"]) for one in found] == [(NAME, server.port, ["fd77::1"])]
+
+
 def program() -> Path:
     return Path(sys.executable).with_name("machine")
 
