@@ -8,12 +8,12 @@ import pytest
 
 from runtime.components.motor import Motor
 from runtime.components.sensor import Sensor
-from runtime.reconfigure import Plan, plan
+from runtime.reconfigure import Plan, Wanted, plan
 from runtime.registry import Registry, UnknownModel
 from runtime.resource import Attributes
 from schema.errors import ErrorKind, MachineError
 from schema.machine import ResourceEntry, decode
-from schema.names import API, Model
+from schema.names import API, Model, ResourceName
 
 
 class Needs(Attributes):
@@ -112,6 +112,9 @@ class Starting:
 
     def not_ready(self) -> list[str]:
         return ["mod (starting)"]
+
+    def starting(self) -> list[str]:
+        return ["internal/module/mod"]
 
 
 def test_modules_are_blamed_for_an_unknown_model_only_if_there_are_any() -> None:
@@ -220,3 +223,34 @@ def test_an_untrusted_environment_refuses_models_that_run_programs() -> None:
     assert "-untrusted-env" in str(refused[f"{SENSOR}/uptime"].fault)
     assert refused[f"{SENSOR}/pc"].fault is None
     assert plan(document, Registry()).wanted[f"{SENSOR}/uptime"].fault is None
+
+
+class Away:
+    """One remote that was not reached yet."""
+
+    def absent(self, text: str) -> str:
+        return "the remote pi is not connected" if text.startswith("pi:") else ""
+
+    def starting(self) -> list[str]:
+        return ["internal/remote/pi"]
+
+
+def test_a_missing_name_waits_for_remotes_that_may_have_it() -> None:
+    entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": ["pi:left"]}]
+    document = decode(json.dumps({"components": entries}).encode()).document
+    assert document is not None
+    wanted = plan(document, registry(), remotes=Away()).wanted[f"{MOTOR}/m"]
+    assert wanted.requires == {"internal/remote/pi"}
+    assert "the remote pi is not connected" in str(wanted.fault)
+    assert plan(document, registry()).wanted[f"{MOTOR}/m"].requires == frozenset()
+
+
+def test_a_resource_of_a_remote_may_be_needed_by_any_of_its_names() -> None:
+    left = Wanted(ResourceName.parse(f"{MOTOR}/pi:left"), "remotes.0", "remote", 1)
+    for text in ("left", "pi:left", f"{MOTOR}/left", f"{MOTOR}/pi:left"):
+        entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": [text]}]
+        document = decode(json.dumps({"components": entries}).encode()).document
+        assert document is not None
+        result = plan(document, registry(), others=[left])
+        assert result.wanted[f"{MOTOR}/m"].requires == {f"{MOTOR}/pi:left"}
+        assert result.aliases == {f"{MOTOR}/left": (f"{MOTOR}/pi:left",)}
