@@ -11,8 +11,9 @@ import trio
 
 from rpc.mdns import PORT, MdnsError, Message, Record, decode, encode
 from runtime.mdns.interfaces import Address
+from runtime.mdns.names import Names
 from runtime.mdns.places import Place
-from runtime.mdns.records import Names, Zone
+from runtime.mdns.records import Zone
 from runtime.mdns.replies import Replies, is_shared
 
 # RFC 6762 8.1 and 8.2

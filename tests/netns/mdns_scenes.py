@@ -319,6 +319,24 @@ def test_machine_discover(tmp_path: Path) -> None:
             assert status.returncode == 0
 
 
+def test_a_port_that_is_taken_is_a_warning(tmp_path: Path) -> None:
+    with lan() as other:
+        alone = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        alone.bind(("0.0.0.0", PORT))
+        with other.there():
+            listener = Listener(CABLE)
+        with served(tmp_path) as server:
+            server.wait_running()
+            end = time.monotonic() + LIMIT
+            while f"not announced on {CABLE}" not in server.log() and time.monotonic() < end:
+                time.sleep(0.1)
+            assert "Address already in use" in server.log()
+            assert server.command("status").returncode == 0
+            alone.close()
+            ip("address", "add", "10.77.0.9/24", "dev", CABLE)  # the network has changed: it is tried again
+            listener.until(lambda m: says(m, "A", HERE))
+
+
 def test_ipv6_alone(tmp_path: Path) -> None:
     with lan() as other:
         for prefix, address in (([], "fd77::1/64"), (other.run_there(), "fd77::2/64")):

@@ -33,8 +33,9 @@ from rpc.mdns import (
 )
 from runtime.mdns.announcer import PENDING, Announcer
 from runtime.mdns.interfaces import Interface
+from runtime.mdns.names import Names, names_of
 from runtime.mdns.places import Place
-from runtime.mdns.records import ENUMERATION, SERVICE, TEXTS, Names, Zone, names_of
+from runtime.mdns.records import ENUMERATION, SERVICE, TEXTS, Zone
 from runtime.mdns.replies import Replies
 
 HERE = IPv4Address("10.0.0.1")
