@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import stat
@@ -37,7 +38,9 @@ async def test_lines_go_to_the_file_and_to_a_new_one_when_it_is_taken_away(tmp_p
         assert "\tthird\n" in read(file)
         assert one.log() == ""  # nothing on standard output
         assert await one.stop() == 0
-    assert "stopped" in read(file)
+    events = [line.split("\t") for line in read(file).splitlines() if "\trdk.activity\t" in line]
+    assert events[-1][4] == "server shutdown"
+    assert json.loads(events[-1][5])["reason"] == "received SIGTERM"
     assert all(LINE.fullmatch(line) for line in read(file).splitlines())
     async with server(tmp_path, {}, "-log-file", str(file), "-disable-mdns", running=True):
         pass

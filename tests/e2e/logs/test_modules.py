@@ -41,6 +41,7 @@ async def test_patterns_and_levels_reach_a_module(tmp_path: Path) -> None:
     async with machine(tmp_path, document, "-disable-mdns") as (running, client):
         await until_ready(client, "t")
         await ask(running, client, {READINGS, PRINTED})
+        assert '\tmodule start\t{"activity":"module","event":"start","module":"demo","duration":' in running.log()
         line = next(line for line in running.log().splitlines() if READINGS in line)
         assert line.split("\t")[1:3] == ["INFO", "rdk.modmanager.demo.rdk:component:sensor/t"]
         assert re.fullmatch(r"sdk_module\.py:\d+", line.split("\t")[3])

@@ -173,6 +173,24 @@ async def test_finished_segments_go_and_what_was_acknowledged_is_no_gap(tmp_path
         assert texts((await outbox.read()).items) == ["d", "e"]
 
 
+async def test_a_segment_stays_until_the_cursor_behind_it_is_on_the_disk(tmp_path: Path) -> None:
+    """Acknowledged while the disk is at work: that cursor may not be there after a power cut."""
+
+    async def meanwhile(function: Callable[[], T]) -> T:
+        result = function()
+        outbox.acknowledge(2)
+        return result
+
+    outbox = Outbox(tmp_path, meanwhile, segment_bytes=2 * (OVERHEAD + 1))
+    for word in (b"a", b"b", b"c"):
+        outbox.append(word)
+    await outbox.sync()
+    assert len(segments(tmp_path)) == 2
+    await outbox.sync()
+    assert len(segments(tmp_path)) == 1
+    outbox.close()
+
+
 async def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
     size = OVERHEAD + 1
     with opened(tmp_path, segment_bytes=2 * size) as outbox:
