@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -54,6 +55,9 @@ def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bo
 
 def _run_pytest(folder: Path, verdict: Verdict, *, quiet: bool) -> None:
     verdict.looked.append("its own tests")
+    if any(importlib.util.find_spec(name) is None for name in ("pytest", "pytest_trio")):
+        verdict.problems.append('its own tests need pytest: pip install "machine-runtime[rig]", or give --no-pytest')
+        return
     output = subprocess.DEVNULL if quiet else None
     done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=folder, stdout=output, stderr=output, check=False)
     if done.returncode not in (0, NO_TESTS):
