@@ -50,14 +50,22 @@ class Recorder:
 
     def __init__(self, around: Surroundings) -> None:
         self._machine = around.machine
-        self._home = home(around.environment)
+        self._environment = around.environment
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """One, which nothing depends on."""
-        folder = folder_of(self._home, document.cloud.id if document.cloud is not None else "")
-        return [Node(NODE, partial(self._live, folder), version=str(folder), restart=Restart(intensity=1_000_000))]
+        part = document.cloud.id if document.cloud is not None else ""
+        return [Node(NODE, partial(self._live, part), version=part, restart=Restart(intensity=1_000_000))]
 
-    async def _live(self, folder: Path, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _live(self, part: str, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        try:
+            folder = folder_of(home(self._environment), part)
+        except RuntimeError:  # a user without a home
+            structlog.get_logger(f"{ROOT}.ftdc").warning(
+                "diagnostic data is not kept", reason="this user has no home folder", remedy="set MACHINE_HOME"
+            )
+            task_status.started()
+            await trio.sleep_forever()
         worker = BusWorker("ftdc")
         async with worker.opened():
             ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=KEEP)

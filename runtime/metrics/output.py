@@ -37,7 +37,7 @@ class Telemetry:
 
     def __init__(self, around: Surroundings) -> None:
         self._machine = around.machine
-        self._home = home(around.environment)
+        self._environment = around.environment
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """One while anybody wants spans or metrics."""
@@ -62,7 +62,9 @@ class Telemetry:
         with ExitStack() as stack:
             disk = None
             if tracing.enabled and tracing.disk:
-                ring = FileRing(self._home / FOLDER / part, "machine-server-", ".jsonl", limit=LIMIT, keep=KEEP)
+                ring = FileRing(
+                    home(self._environment) / FOLDER / part, "machine-server-", ".jsonl", limit=LIMIT, keep=KEEP
+                )
                 disk = Disk(ring, resource)
                 stack.callback(disk.close)
             collector = _collector(tracing, resource, wanted=printed)

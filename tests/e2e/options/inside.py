@@ -1,6 +1,6 @@
-"""Runs in a network namespace of its own: a server on all interfaces, asked by loopback and by another address.
+"""Runs in namespaces of its own: a server asked by loopback and by another address, or with a very small disk.
 
-python -m tests.e2e.options.inside debug|credentials FOLDER prints one JSON object.
+python -m tests.e2e.options.inside debug|credentials|disk FOLDER prints one JSON object.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
+from telemetry.ftdc import read
 from tests.e2e.harness import Server
+from tests.e2e.options.support import until_logged
 
 OTHER = "192.0.2.1"  # RFC 5737: for documentation, not routed
 KEY = "0123456789abcdef0123456789abcdef"
@@ -56,6 +59,29 @@ def asked(address: str) -> str:
     return "let in" if subprocess.run(command, capture_output=True, timeout=30).returncode == 0 else "refused"
 
 
+def disk(folder: Path) -> dict[str, Any]:
+    """What comes of a disk that is full after the first samples."""
+    home = folder / "home"
+    home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", home], check=True)
+    motor = {"name": "m", "api": "rdk:component:motor", "model": "fake"}
+    with Server({"components": [motor]}, folder, "-disable-mdns") as server:
+        server.wait_running()
+        for command in (("status",), ("call", "m", "get_position")):
+            server.command(*command)  # more to count: the next sample has a schema of its own
+        until_logged(server, "diagnostic data is not kept")
+        moving = server.command("call", "m", "is_moving").returncode
+        code = server.stop()
+    return {
+        "call": moving,
+        "exit": code,
+        "said": server.log().count("diagnostic data is not kept"),
+        "reason": "No space left on device" in server.log(),
+        "whole": [read(path.read_bytes()).problem for path in home.rglob("*.ftdc")],
+    }
+
+
 if __name__ == "__main__":
     subprocess.run(["ip", "address", "add", f"{OTHER}/24", "dev", "lo"], check=True)
-    print(json.dumps({"debug": debug, "credentials": credentials}[sys.argv[1]](Path(sys.argv[2]))))
+    scene = {"debug": debug, "credentials": credentials, "disk": disk}[sys.argv[1]]
+    print(json.dumps(scene(Path(sys.argv[2]))))

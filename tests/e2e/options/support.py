@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.e2e.harness import Server
+import pytest
+
+from tests.e2e.harness import Server, in_namespace, namespace_refusal
 
 T = TypeVar("T")
 LIMIT_S = 30.0
+ROOT = Path(__file__).parents[3]
 
 
 def motor(name: str, **attributes: Any) -> dict[str, Any]:
@@ -40,3 +47,18 @@ def until(look: Callable[[], T], what: str) -> T:
 def until_logged(server: Server, words: str) -> str:
     """The log once it has `words`."""
     return until(lambda: server.log() if words in server.log() else "", f"{words!r} is not in the log:\n{server.log()}")
+
+
+def inside(what: str, folder: Path) -> Any:
+    """Run `tests.e2e.options.inside` in namespaces where this computer has another address too, and may mount."""
+    if refusal := namespace_refusal():
+        pytest.skip(f"no network namespace: {refusal}")
+    done = subprocess.run(
+        in_namespace(["unshare", "--mount", sys.executable, "-m", "tests.e2e.options.inside", what, str(folder)]),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

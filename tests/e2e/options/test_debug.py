@@ -9,14 +9,11 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Server, in_namespace, namespace_refusal
-from tests.e2e.options.support import get, motor, until
-
-ROOT = Path(__file__).parents[3]
+from tests.e2e.harness import Server
+from tests.e2e.options.support import get, inside, motor, until
 
 
 @pytest.fixture(scope="module")
@@ -125,21 +122,6 @@ def test_without_the_option_there_is_nothing_until_the_document_asks(tmp_path: P
         assert (status, b"-webprofile" in body) == (404, True)
         server.write({"enable_web_profile": True, "network": {"bind_address": "localhost:0"}})
         until(lambda: get(server, "/debug/")[0] == 200, "the document is not followed")
-
-
-def inside(what: str, folder: Path) -> Any:
-    """Run `tests.e2e.options.inside` in a network namespace where this computer has another address too."""
-    if refusal := namespace_refusal():
-        pytest.skip(f"no network namespace: {refusal}")
-    done = subprocess.run(
-        in_namespace([sys.executable, "-m", "tests.e2e.options.inside", what, str(folder)]),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_only_callers_on_this_computer(tmp_path: Path) -> None:

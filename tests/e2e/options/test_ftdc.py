@@ -18,7 +18,7 @@ import pytest
 from telemetry.ftdc import read
 from tests.e2e.harness import Server
 from tests.e2e.modules.support import program
-from tests.e2e.options.support import motor, until, until_logged
+from tests.e2e.options.support import inside, motor, until, until_logged
 
 FOLDER = Path("home/diagnostics.data/local-config")
 
@@ -134,3 +134,9 @@ def test_processes_of_modules_are_recorded(tmp_path: Path) -> None:
     series = read(files(tmp_path)[0].read_bytes()).series
     assert series["proc.modules.demo.RssMB"].values[-1] > 10
     assert series["proc.modules.demo.UserCPUSecs"].values[-1] > 0
+
+
+def test_a_full_disk_is_said_once_stops_nothing_and_leaves_whole_files(tmp_path: Path) -> None:
+    found = inside("disk", tmp_path)
+    assert (found["call"], found["exit"], found["said"], found["reason"]) == (0, 0, 1, True)
+    assert found["whole"] == [""]

@@ -6,15 +6,18 @@ import errno
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import structlog.testing
 import trio
 import trio.testing
 
-from runtime.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, Diary, folder_of
+from runtime.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, Diary, Recorder, folder_of
 from runtime.ftdc.ring import SMALL, FileRing
+from runtime.parts import Surroundings
+from schema.machine import MachineDocument
 from telemetry.ftdc import read
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
@@ -274,3 +277,19 @@ async def test_a_disk_that_fails_at_syncing_is_said_too(tmp_path: Path, autojump
             nursery.cancel_scope.cancel()
     entries: list[Any] = [entry["event"] for entry in logs]
     assert entries == ["diagnostic data is not kept"]
+
+
+async def test_a_user_without_a_home_is_told_to_name_one(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    around = cast("Surroundings", SimpleNamespace(machine=None, environment={}))
+    (node,) = Recorder(around).nodes(MachineDocument())
+    with structlog.testing.capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda *, task_status: node.run({}, task_status=task_status))
+            nursery.cancel_scope.cancel()
+    assert [entry["remedy"] for entry in logs] == ["set MACHINE_HOME"]
