@@ -244,6 +244,7 @@ class Machine:
                     if node
                     else "",
                     since=_wall(node.since) if node else self.started,
+                    node=link.node,
                     consecutive_failures=link.failures,
                     models=tuple(sorted({str(model) for _, model in link.offers})),
                 )

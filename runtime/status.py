@@ -115,6 +115,7 @@ class ModuleStatus:
     state: str  # pending, starting, ready, unhealthy, closing: the words of the wire
     reason: str  # why it is not ready; empty when it is
     since: datetime  # when it entered this state
+    node: str  # the part of the server that runs it
     consecutive_failures: int  # since it was ready last
     models: tuple[str, ...]  # what it offers, or offered last; in order
 

@@ -49,6 +49,7 @@ class MemoryCall:
         self, handler: Handler | None, path: str, reply_type: Any, metadata: MultiDict[Any], identity: Identity | None
     ) -> None:
         self.initial_metadata: MultiDict[Any] | None = None
+        self.trailing_metadata: MultiDict[Any] | None = None  # none is ever sent
         self._handler = handler
         self._path = path
         self._reply_type = reply_type
@@ -168,6 +169,15 @@ class MemoryStream:
             return None
         self.received += len(data)
         return self._call._handler.request_type.FromString(data)
+
+    def __aiter__(self) -> MemoryStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.recv_message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
 
     async def send_initial_metadata(self, *, metadata: Any = None) -> None:
         """Send initial metadata, once."""

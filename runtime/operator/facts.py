@@ -11,8 +11,9 @@ from typing import Any, Final
 from runtime.maintenance import FACTS_KEY
 
 RESOURCE_STATES: Final = ("unspecified", "unconfigured", "configuring", "ready", "removing", "unhealthy")
+MODULE_STATES: Final = ("unspecified", "pending", "starting", "ready", "unhealthy", "closing")
 MACHINE_STATES: Final = ("unspecified", "initializing", "running")
-"""By the numbers of the wire: viam.robot.v1.ResourceStatus.State and GetMachineStatusResponse.State."""
+"""By the numbers of the wire: State of viam.robot.v1.ResourceStatus, ModuleStatus and GetMachineStatusResponse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,17 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """One module as a client sees it."""
+
+    name: str
+    state: str
+    since: datetime | None
+    failures: int = 0  # one after the other
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The machine at a glance."""
 
@@ -45,6 +57,7 @@ class Machine:
     revision: str
     updated: datetime | None
     resources: tuple[Resource, ...]
+    modules: tuple[Module, ...] = ()
 
 
 def machine_of(reply: Mapping[str, Any]) -> Machine:
@@ -65,6 +78,16 @@ def machine_of(reply: Mapping[str, Any]) -> Machine:
         config.get("revision", ""),
         config.get("last_updated"),
         tuple(sorted(found, key=lambda one: one.full)),
+        tuple(
+            Module(
+                one.get("module_name", ""),
+                _state(one.get("state"), MODULE_STATES),
+                one.get("last_updated"),
+                one.get("consecutive_failures", 0),
+                one.get("error", ""),
+            )
+            for one in reply.get("modules", ())
+        ),
     )
 
 

@@ -35,6 +35,9 @@ async def status(client: ApiClient, connection: Connection) -> None:
     if rows:
         click.echo("")
         lines(HEAD, rows, connection)
+    if machine.modules:
+        click.echo("")
+        lines(MODULES, [module_row(one, now) for one in machine.modules], connection)
 
 
 async def resources(client: ApiClient, connection: Connection) -> None:
@@ -50,11 +53,17 @@ async def resources(client: ApiClient, connection: Connection) -> None:
 
 
 HEAD = ("NAME", "API", "STATE", "SINCE", "REASON")
+MODULES = ("MODULE", "STATE", "SINCE", "FAILURES", "REASON")
 
 
 def row(one: facts.Resource, now: datetime) -> tuple[str, ...]:
     """One resource as a row under HEAD."""
     return one.name, one.api, one.state, tables.since(one.since, now), one.reason
+
+
+def module_row(one: facts.Module, now: datetime) -> tuple[str, ...]:
+    """One module as a row under MODULES."""
+    return one.name, one.state, tables.since(one.since, now), str(one.failures), one.reason
 
 
 def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connection) -> None:
@@ -79,5 +88,15 @@ def machine_json(machine: facts.Machine) -> dict[str, Any]:
                 "reason": one.reason,
             }
             for one in machine.resources
+        ],
+        "modules": [
+            {
+                "name": one.name,
+                "state": one.state,
+                "since": one.since,
+                "failures": one.failures,
+                "reason": one.reason,
+            }
+            for one in machine.modules
         ],
     }

@@ -105,6 +105,18 @@ def internal(status: MachineStatus) -> tuple[Node, ...]:
     return tuple(_node(one) for one in status.internal)
 
 
+def modules(status: MachineStatus) -> tuple[Node, ...]:
+    """Every configured module, as the part of the server that runs it."""
+    nodes = {node.name: node for node in internal(status)}
+    return tuple(nodes[one.node] for one in status.modules if one.node in nodes)
+
+
+def parts(status: MachineStatus) -> tuple[Node, ...]:
+    """Every other part of the server itself."""
+    shown = {one.node for one in status.modules}
+    return tuple(node for node in internal(status) if node.name not in shown)
+
+
 def overview(status: MachineStatus) -> list[Piece]:
     """The live parts of the overview."""
     facts = (
@@ -118,7 +130,11 @@ def overview(status: MachineStatus) -> list[Piece]:
         Piece("problems", "problems", (status.config,), status.config),
         Piece("counts", "counts", (configured,), counted),
     ]
-    for table, nodes in (("resources", configured), ("internal", internal(status))):
+    for table, nodes in (
+        ("resources", configured),
+        ("modules", modules(status)),
+        ("internal", parts(status)),
+    ):
         pieces.append(Piece(table, "table", (nodes, table), tuple(node.name for node in nodes)))
         pieces += [Piece(words.dom_id(node.name), "row", (node,), node, inside=table) for node in nodes]
     picture = drawing(status)
