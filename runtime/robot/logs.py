@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -25,6 +25,9 @@ _ALSO: Final = {"trace": "debug", "notice": "info", **dict.fromkeys(("critical",
 """Levels of the SDKs' own logging libraries that the machine does not have."""
 
 _CALLER = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+)\t")  # the Python SDK writes it before the message
+_BOOL, _STRING = 4, 15
+"""Types of a field's value, as the logging library of Go modules numbers them (zapcore.FieldType)."""
+
 _NO_STACK: Final = "exc_info: None, exc_text: None, stack_info: None"  # the Python SDK's word for none
 
 
@@ -97,9 +100,16 @@ def _pairs(field: object) -> Iterable[tuple[str, object]]:
     if not isinstance(field, dict):
         return ()
     if isinstance(key := field.get("Key"), str):
-        value = next((field[kind] for kind in ("String", "Integer", "Interface") if field.get(kind)), "")
-        return ((key, value),)
+        return ((key, _value(field)),)
     return field.items()
+
+
+def _value(field: Mapping[str, Any]) -> object:
+    """All kinds of value are written, those that it has not as nothing: 0 and "" are told apart by its type."""
+    if field.get("Type") == _BOOL:
+        return bool(field.get("Integer"))
+    nothing = field.get("Integer", "") if field.get("Type") != _STRING else ""
+    return next((field[kind] for kind in ("String", "Integer", "Interface") if field.get(kind)), nothing)
 
 
 def _level(word: str) -> int:
