@@ -173,20 +173,18 @@ async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw,
     metadata = [(key, value) for key, value in stream.metadata.items() if key not in _OURS]
     call = channel.request(method.path, method.cardinality, Raw, Raw, metadata=metadata, deadline=stream.deadline)
     try:
-        async with call, trio.open_nursery() as nursery:
+        async with call:
             if method.descriptor.client_streaming:
                 await call.send_request()
-                nursery.start_soon(_send_all, call, first, stream)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_send_all, call, first, stream)
+                    await _return_all(call, stream, ours)
+                    nursery.cancel_scope.cancel()
             else:
                 await call.send_message(first, end=True)
-            await call.recv_initial_metadata()
-            await stream.send_initial_metadata(metadata=[*(call.initial_metadata or {}).items(), *ours.items()])
-            while (reply := await call.recv_message()) is not None:
-                await stream.send_message(reply)
-            await call.recv_trailing_metadata()
-            nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        error = _leaf(group)
+                await _return_all(call, stream, ours)
+    except (GRPCError, BaseExceptionGroup) as raised:
+        error = _leaf(raised)
         if not isinstance(error, GRPCError) or not call.trailing_metadata:
             raise error from None
         await stream.send_trailing_metadata(
@@ -198,6 +196,14 @@ async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw,
         return
     if call.trailing_metadata:
         await stream.send_trailing_metadata(metadata=call.trailing_metadata)
+
+
+async def _return_all(call: Any, stream: Any, ours: Mapping[str, str]) -> None:
+    await call.recv_initial_metadata()
+    await stream.send_initial_metadata(metadata=[*(call.initial_metadata or {}).items(), *ours.items()])
+    while (reply := await call.recv_message()) is not None:
+        await stream.send_message(reply)
+    await call.recv_trailing_metadata()
 
 
 async def _send_all(call: Any, first: Raw, stream: Any) -> None:
