@@ -11,6 +11,7 @@ import click
 
 from runtime.operator import facts, tables
 from runtime.operator.connection import ROBOT, Connection
+from schema.names import INTERNAL_NAMESPACE
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -46,19 +47,26 @@ async def call(client: ApiClient, connection: Connection, name: str, method: str
         click.echo(tables.value_lines(result))
 
 
+def _last(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
 async def resolve(client: ApiClient, name: str) -> facts.Resource:
     """The configured resource of this simple or full name; raises MachineError."""
     from schema.errors import ErrorKind, MachineError
     from schema.report import did_you_mean
 
     machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
-    meant = [one for one in machine.resources if name in (one.full, one.name)]
+    resources = [one for one in machine.resources if not one.api.startswith(f"{INTERNAL_NAMESPACE}:")]
+    meant = [one for one in resources if name in (one.full, one.name)]
+    if not meant:  # the last part of the name of a remote's resource
+        meant = [one for one in resources if name in (_last(one.name), f"{one.api}/{_last(one.name)}")]
     if len(meant) == 1:
         return meant[0]
     if meant:
         listed = " or ".join(one.full for one in meant)
         raise MachineError(f"{name!r} may be {listed}", kind=ErrorKind.INVALID, remedy="give the full name")
-    known = [one.full if "/" in name else one.name for one in machine.resources]
+    known = [one.full if "/" in name else one.name for one in resources]
     raise MachineError(
         f"no resource {name!r} is configured",
         kind=ErrorKind.NOT_FOUND,

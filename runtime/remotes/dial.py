@@ -6,6 +6,7 @@ speaks it. A key goes out in plain text only to this very computer or where `ins
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -114,7 +115,20 @@ async def dial(way: Way) -> trio.abc.Stream:
 async def _open(target: Target) -> trio.SocketStream:
     if target.path:
         return await trio.open_unix_socket(target.path)
-    return await trio.open_tcp_stream(target.host, target.port)
+    try:
+        return await trio.open_tcp_stream(target.host, target.port)
+    except OSError as error:
+        raise OSError(_why(error)) from error
+
+
+def _why(error: BaseException) -> str:
+    """What the system says; Trio's own words only count the addresses that it has tried."""
+    cause: BaseException = error.__cause__ or error
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, OSError) and (cause.errno or 0) > 0:  # those of name resolution are negative
+        return os.strerror(cause.errno or 0)
+    return (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
 
 
 async def _secured(target: Target) -> trio.abc.Stream:

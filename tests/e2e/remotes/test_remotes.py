@@ -236,7 +236,7 @@ async def test_a_remote_that_is_not_there_is_said_everywhere(tmp_path: Path) -> 
     document = {"components": [OWN, needy], "remotes": [remote("127.0.0.1:1")]}
     async with running(tmp_path / "parent", document) as parent, parent.client() as client:
         found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
-        assert "cannot connect to 127.0.0.1:1" in found["pi"][1]
+        assert found["pi"][1] == "cannot connect to 127.0.0.1:1: Connection refused"
         assert "the remote pi is not connected: cannot connect to 127.0.0.1:1" in found["needy"][1]
         assert ready("own")(found)
         machine = str(Path(sys.executable).with_name("machine"))
@@ -269,13 +269,17 @@ asyncio.run(main())
 """
 
 
-async def test_the_official_sdk_uses_resources_of_the_remote(tmp_path: Path) -> None:
+async def test_the_official_sdk_and_the_command_line_use_resources_of_the_remote(tmp_path: Path) -> None:
     async with (
         running(tmp_path / "pi", {"components": [LEFT, AIR]}) as pi,
         running(tmp_path / "parent", {"components": [OWN], "remotes": [remote(pi.address)]}) as parent,
     ):
         with trio.fail_after(60):
             done = await trio.run_process([sys.executable, "-c", SCRIPT, parent.address], capture_stdout=True)
+            machine = [str(Path(sys.executable).with_name("machine")), "call", "--address", parent.address]
+            for name in ("pi:air", "air", f"{SENSOR}/air"):
+                said = await trio.run_process([*machine, name, "get_readings"], capture_stdout=True)
+                assert '"a": 1.0' in said.stdout.decode()
     assert done.stdout.decode().splitlines() == [
         "['own', 'pi:air', 'pi:left']",
         "[('a', 1.0), ('b', 2.0), ('c', 3.0)]",
