@@ -185,11 +185,7 @@ async def test_a_key_does_not_travel_in_plain_text(monkeypatch: pytest.MonkeyPat
     assert isinstance(await reached(listener, "127.0.0.1", auth=KEY, insecure=True), trio.SocketStream)
 
 
-@pytest.mark.parametrize(
-    ("address", "words"), [("127.0.0.1:1", "Connection refused"), ("no-such-host.invalid:1", "ame")]
-)
-async def test_nobody_there(address: str, words: str) -> None:
+async def test_nobody_there() -> None:
     with pytest.raises(OSError) as caught:
-        await dial(Way(way_to(remote(address), "remotes.0").target, "plain", secret=False))
-    assert words in str(caught.value)
-    assert "attempts" not in str(caught.value)
+        await dial(Way(way_to(remote("127.0.0.1:1"), "remotes.0").target, "plain", secret=False))
+    assert str(caught.value) == "Connection refused"
