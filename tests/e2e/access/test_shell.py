@@ -46,9 +46,21 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield found.wait_running()
 
 
+LONG = f"sleep 1000{os.getpid()}"
+"""A program that is known wherever it hangs: what a shell leaves behind is nobody's child any more."""
+
+
 def children(server: Server) -> list[psutil.Process]:
+    """What the server runs, and every LONG."""
     assert server.process is not None
-    return psutil.Process(server.process.pid).children(recursive=True)
+    found = []
+    with suppress(psutil.NoSuchProcess):
+        found = psutil.Process(server.process.pid).children(recursive=True)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cmdline() == LONG.split() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def gone(server: Server) -> bool:
@@ -93,7 +105,7 @@ def test_a_terminal(server: Server) -> None:
         until(b"far")
         os.write(master, b"echo ready=$((1+1))\r")
         until(b"ready=2")
-        os.write(master, b"echo size=$(stty size)=$((6*7)); sleep 1000\r")
+        os.write(master, b"echo size=$(stty size)=$((6*7)); " + LONG.encode() + b"\r")
         until(b"=42")
         os.write(master, b"\x03")  # to the program there, not to the command here
         os.write(master, b"echo still=$((6*8))\r")
@@ -109,10 +121,10 @@ def test_a_terminal(server: Server) -> None:
 
 def test_what_a_vanished_client_has_started_is_gone(server: Server) -> None:
     process = subprocess.Popen(
-        [MACHINE, "shell", "--address", server.address, "nohup sleep 1000 & sleep 1000"], stdin=subprocess.PIPE
+        [MACHINE, "shell", "--address", server.address, f"nohup {LONG} & {LONG}"], stdin=subprocess.PIPE
     )
     end = time.monotonic() + LIMIT
-    while len(children(server)) < 2 and time.monotonic() < end:
+    while len(children(server)) < 5 and time.monotonic() < end:
         time.sleep(0.05)
     assert children(server)
     process.kill()
@@ -124,7 +136,7 @@ def test_what_a_vanished_client_has_started_is_gone(server: Server) -> None:
 
 def test_a_server_that_stops_takes_its_shells_along(server: Server) -> None:
     process = subprocess.Popen(
-        [MACHINE, "shell", "--address", server.address, "sleep 1000"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        [MACHINE, "shell", "--address", server.address, LONG], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
     end = time.monotonic() + LIMIT
     while not children(server) and time.monotonic() < end:
@@ -225,7 +237,7 @@ async def climb(stub: ShellServiceStub) -> None:
 
 def test_operations_are_listed_and_cancelled(server: Server) -> None:
     process = subprocess.Popen(
-        [MACHINE, "shell", "--address", server.address, "sleep 1000"],
+        [MACHINE, "shell", "--address", server.address, LONG],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     end = time.monotonic() + LIMIT
@@ -244,7 +256,7 @@ def test_operations_are_listed_and_cancelled(server: Server) -> None:
 
 def test_ctrl_c_ends_a_command(server: Server) -> None:
     process = subprocess.Popen(
-        [MACHINE, "shell", "--address", server.address, "sleep 1000"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        [MACHINE, "shell", "--address", server.address, LONG], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
     end = time.monotonic() + LIMIT
     while not children(server) and time.monotonic() < end:

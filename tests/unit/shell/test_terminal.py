@@ -64,12 +64,16 @@ def out(replies: Sequence[Mapping[str, Any]], key: str = "data_out") -> str:
     return "".join(one[key] for one in replies)
 
 
+LONG = f"sleep 1000{os.getpid()}"
+"""A program that is known wherever it hangs: what a shell leaves behind is nobody's child any more."""
+
+
 def sleeping() -> int:
-    """How many of this process's descendants are `sleep`."""
+    """How many of LONG run."""
     count = 0
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            count += child.name() == "sleep"
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            count += process.cmdline() == LONG.split() and process.status() != psutil.STATUS_ZOMBIE
     return count
 
 
@@ -88,7 +92,7 @@ async def test_a_shell_on_a_terminal(tmp_path: Path) -> None:
 async def test_the_terminal_controls_the_shell(tmp_path: Path) -> None:
     """Ctrl-C reaches the program in the foreground and no other: there is job control."""
     async with shell(tmp_path) as client:
-        typed = Typed("sleep 1000\n")
+        typed = Typed(f"{LONG}\n")
         async with aclosing(client.stream(SHELL, "builtin", "shell", data_in=typed.receive)) as replies:
             await until(replies, "sleep")
             while not sleeping():  # noqa: ASYNC110 - a process starts, which is no event here
@@ -152,11 +156,11 @@ async def test_characters_that_come_in_pieces(tmp_path: Path) -> None:
         assert out(await run(client, {"command": command}, Typed().end())) == "ä\N{REPLACEMENT CHARACTER}"
 
 
-@pytest.mark.parametrize("extra", [None, {"command": "sleep 1000 & sleep 1000"}])
+@pytest.mark.parametrize("extra", [None, {"command": f"{LONG} & nohup {LONG}"}])
 async def test_nothing_outlives_its_call(tmp_path: Path, extra: Mapping[str, Any] | None) -> None:
     before, children = os.listdir("/proc/self/fd"), set(psutil.Process().children(recursive=True))
     async with shell(tmp_path) as client:
-        typed = Typed() if extra else Typed("sleep 1000 & nohup sleep 1000 & (trap '' HUP TERM; sleep 1000)\n")
+        typed = Typed() if extra else Typed(f"{LONG} & nohup {LONG} & (trap '' HUP TERM; {LONG})\n")
         async with aclosing(client.stream(SHELL, "builtin", "shell", data_in=typed.receive, extra=extra)) as replies:
             wanted = 2 if extra else 3
             async with trio.open_nursery() as nursery:
@@ -169,14 +173,15 @@ async def test_nothing_outlives_its_call(tmp_path: Path, extra: Mapping[str, Any
                 while sleeping() < wanted:  # noqa: ASYNC110
                     await trio.sleep(0.01)
                 nursery.cancel_scope.cancel()
+    assert not sleeping()
     assert not set(psutil.Process().children(recursive=True)) - children
     assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 async def test_jobs_that_were_left_running_end_with_the_shell(tmp_path: Path) -> None:
     async with shell(tmp_path) as client:
-        await run(client, None, Typed("nohup sleep 1000 >/dev/null & exit\n"))
-        await run(client, {"command": "nohup sleep 1000 &"}, Typed())
+        await run(client, None, Typed(f"nohup {LONG} >/dev/null & exit\n"))
+        await run(client, {"command": f"nohup {LONG} &"}, Typed())
     assert not sleeping()
 
 

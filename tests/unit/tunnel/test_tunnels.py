@@ -44,7 +44,8 @@ async def never() -> AsyncIterator[bytes]:
 
 
 async def collect(relay: AsyncIterator[bytes]) -> bytes:
-    return b"".join([chunk async for chunk in relay])
+    with trio.fail_after(10):
+        return b"".join([chunk async for chunk in relay])
 
 
 async def silent(stream: trio.SocketStream) -> None:
