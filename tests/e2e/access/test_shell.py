@@ -107,6 +107,9 @@ def test_a_terminal(server: Server) -> None:
         until(b"ready=2")
         os.write(master, b"echo size=$(stty size)=$((6*7)); " + LONG.encode() + b"\r")
         until(b"=42")
+        end = time.monotonic() + LIMIT
+        while not any(one.name() == "sleep" for one in children(server)) and time.monotonic() < end:
+            time.sleep(0.05)
         os.write(master, b"\x03")  # to the program there, not to the command here
         os.write(master, b"echo still=$((6*8))\r")
         until(b"still=48")
