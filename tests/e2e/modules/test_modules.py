@@ -14,8 +14,8 @@ import trio
 
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.modules.support import GENERIC, MOTOR, ROBOT, SENSOR, component, program, until_ready
-from tests.e2e.server.process import Server, server
+from tests.e2e.modules.support import GENERIC, MOTOR, ROBOT, SENSOR, component, program, server, until_ready
+from tests.e2e.server.process import Server
 
 
 def document(folder: Path, *components: dict[str, Any], env: dict[str, str] | None = None) -> dict[str, Any]:
