@@ -153,9 +153,7 @@ class Configuration:
             machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
             machine.note_config(pending=decision.reason)
         self._serving.follow(document)
-        machine.graph.apply(
-            [*self._internal(document), *owned_nodes(self._surroundings, machine.document), *self._resources]
-        )
+        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
@@ -171,9 +169,7 @@ class Configuration:
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.reconfiguring = True
-        machine.graph.apply(
-            [*self._internal(document), *owned_nodes(self._surroundings, machine.document), *self._resources]
-        )
+        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -89,7 +90,7 @@ def _describe(method: Method, base: type | None) -> MethodInfo:
                 name=name,
                 type=f"stream of {type_text(field)}" if streamed else type_text(field),
                 required=parameter is not None and default is inspect.Parameter.empty,
-                default=None if default is inspect.Parameter.empty else default,
+                default=_plain(default),
                 schema=schema_of(field),
             )
         )
@@ -175,3 +176,10 @@ def _schema_of_one(field: FieldDescriptor, depth: int) -> dict[str, Any]:
     if depth == 0:
         return {"type": "object"}
     return {"type": "object", "properties": {inner.name: schema_of(inner, depth - 1) for inner in message.fields}}
+
+
+def _plain(default: object) -> object:
+    """A parameter's default as JSON writes it: an enum is its name."""
+    if default is inspect.Parameter.empty:
+        return None
+    return default.name if isinstance(default, Enum) else default

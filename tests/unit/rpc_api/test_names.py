@@ -8,6 +8,8 @@ from rpc.api.names import enum_prefix, python_name
 from rpc.api.scalars import short_names
 from rpc.api.table import SERVICES, STREAMED
 
+PUBLISHED = [entry for entry in SERVICES.values() if entry.module]  # others may have been added in this process
+
 
 @pytest.mark.parametrize(
     ("rpc", "expected"),
@@ -32,7 +34,7 @@ def test_python_name(rpc, expected):
 
 
 def test_names_are_unique_and_keep_every_letter():
-    for entry in SERVICES.values():
+    for entry in PUBLISHED:
         rpcs = [method.name for method in messages.service(entry.service, entry.module).methods]
         names = [python_name(rpc) for rpc in rpcs]
         assert len(set(names)) == len(names)
@@ -40,12 +42,12 @@ def test_names_are_unique_and_keep_every_letter():
 
 
 def test_every_service_of_the_table_exists():
-    for entry in SERVICES.values():
+    for entry in PUBLISHED:
         assert messages.service(entry.service, entry.module).full_name == entry.service
 
 
 def test_every_streamed_rpc_exists_with_its_fields():
-    known = {method.path[1:].replace("/", "."): method for e in SERVICES.values() for method in methods_of(e).values()}
+    known = {method.path[1:].replace("/", "."): method for e in PUBLISHED for method in methods_of(e).values()}
     for full, streamed in STREAMED.items():
         method = known[full]
         assert method.client_streaming
