@@ -6,6 +6,7 @@ python tools/gen_command_reference.py --check  # exit 1 if it is not current
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def _all(prefix: str, group: click.Group) -> Iterator[tuple[str, click.Command]]
 
 
 def _section(name: str, command: click.Command) -> str:
+    command = copy.copy(command)
+    vars(command)["_help_option"] = None  # click keeps that of an earlier context, which may have had other names
     context = click.Context(
         command,
         info_name=f"machine {name}",

@@ -170,8 +170,11 @@ trio.run(main)
                 )
             )
             assert process.stdout is not None
+            said = b""
             with trio.fail_after(20):
-                assert await process.stdout.receive_some() == b"moving\n"
+                while said != b"moving\n":
+                    said += await process.stdout.receive_some()
+                    assert b"moving\n".startswith(said)
             assert await client.call(MOTOR, "m", "is_moving")
             process.kill()
             with trio.fail_after(10):
