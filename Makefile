@@ -14,9 +14,11 @@ run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
 	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi || echo "Going on without the hardware rig; its tests say why they are skipped."
-	@$(PY) -m pytest tests --ignore tests/hil
-	@$(PY) -m pytest examples/thermostat -q
-	@$(PY) -m tests.hil
+	@failed=; \
+	$(PY) -m pytest tests --ignore tests/hil || failed="$$failed tests"; \
+	$(PY) -m pytest examples/thermostat -q || failed="$$failed examples/thermostat"; \
+	$(PY) -m tests.hil || failed="$$failed tests/hil"; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 test-unit: $(VENV)/.test ## The tests that need no process and no socket: seconds
 	@$(PY) -m pytest tests/unit -q
