@@ -5,6 +5,7 @@ python -m tests.e2e.options.inside debug|credentials|disk FOLDER prints one JSON
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 from telemetry.ftdc import read
 from tests.e2e.harness import Server
-from tests.e2e.options.support import until_logged
+from tests.e2e.options.support import until
 
 OTHER = "192.0.2.1"  # RFC 5737: for documentation, not routed
 KEY = "0123456789abcdef0123456789abcdef"
@@ -67,9 +68,13 @@ def disk(folder: Path) -> dict[str, Any]:
     motor = {"name": "m", "api": "rdk:component:motor", "model": "fake"}
     with Server({"components": [motor]}, folder, "-disable-mdns") as server:
         server.wait_running()
-        for command in (("status",), ("call", "m", "get_position")):
-            server.command(*command)  # more to count: the next sample has a schema of its own
-        until_logged(server, "diagnostic data is not kept")
+        methods = itertools.cycle(("get_position", "is_powered", "get_properties", "stop", "set_power", "go_to"))
+
+        def full() -> bool:
+            server.command("call", "m", next(methods))  # more to count: the next sample has a schema of its own
+            return "diagnostic data is not kept" in server.log()
+
+        until(full, "the disk was not full")
         moving = server.command("call", "m", "is_moving").returncode
         code = server.stop()
     return {
