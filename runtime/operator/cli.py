@@ -13,7 +13,7 @@ from runtime.operator.access import add_commands
 from runtime.operator.cloud import cloud
 from runtime.operator.cloud_config import config
 from runtime.operator.cloud_keys import keys
-from runtime.operator.connection import Connection, run
+from runtime.operator.connection import EXIT_INTERRUPTED, Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
 from runtime.operator.hal import hal
@@ -34,6 +34,17 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """As defined."""
         return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C ends every command quietly, also where Trio raises it in a nursery's task and it comes in a group."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+        except BaseExceptionGroup as group:
+            if group.subgroup(KeyboardInterrupt) is None:
+                raise
+            raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -56,7 +56,7 @@ class Unreachable(click.ClickException):
 
 
 def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
-    """Connect, run the command to its end, and turn what goes wrong into click's exceptions. Ctrl-C ends it quietly."""
+    """Connect, run the command to its end, and turn what goes wrong into click's exceptions."""
     import trio
 
     from schema.errors import MachineError
@@ -71,8 +71,6 @@ def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]])
         raise failure(error, connection) from None
     except BrokenPipeError:  # the reader of our output has what it wanted, as with `| head`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter fails to flush at exit
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
 
 
 @asynccontextmanager

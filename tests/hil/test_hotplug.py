@@ -75,12 +75,11 @@ async def test_a_gpio_chip_is_announced(guest: Guest, plant: Plant) -> None:
     with trio.fail_after(LIMIT):
         await process.wait_output("ready")
         bank = await plant.gpio()
-        await process.wait_output('"action": "add", "subsystem": "gpio"')
+        # the kernel's class for user space announces the same chip without a node, before or after
+        await process.wait_output(f'"action": "add", "subsystem": "gpio", "node": "{bank.chip}"')
         await bank.drop()
-        await process.wait_output('"action": "remove", "subsystem": "gpio"')
-    events = [json.loads(line) for line in process.stdout.splitlines()][1:]
-    for action in ("add", "remove"):
-        assert [event for event in events if event["action"] == action and event["node"] == bank.chip], events
+        await process.wait_output(f'"action": "remove", "subsystem": "gpio", "node": "{bank.chip}"')
+    await process.stop()
 
 
 async def test_gpiozeros_devices_run_on_real_lines(guest: Guest, plant: Plant) -> None:
