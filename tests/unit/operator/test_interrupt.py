@@ -1,0 +1,37 @@
+"""Ctrl-C ends every command with the exit code that shells expect, wherever Trio happens to raise it."""
+
+from __future__ import annotations
+
+import click
+import pytest
+import trio
+from click.testing import CliRunner
+
+from runtime.operator.cli import Commands
+from runtime.operator.connection import EXIT_INTERRUPTED
+
+
+def ended(body: BaseException | None, *, nested: bool) -> int:
+    """The exit code of a command whose task raises this, in itself or in a nursery's child."""
+
+    async def task() -> None:
+        if body is not None:
+            raise body
+
+    async def main() -> None:
+        if not nested:
+            return await task()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(task)
+            nursery.start_soon(trio.sleep_forever if body is not None else task)
+
+    group = Commands()
+    group.add_command(click.command("do")(lambda: trio.run(main)))
+    return CliRunner().invoke(group, ["do"]).exit_code
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_ctrl_c_is_130(nested: bool) -> None:
+    assert ended(KeyboardInterrupt(), nested=nested) == EXIT_INTERRUPTED == 130
+    assert ended(None, nested=nested) == 0
+    assert ended(ValueError("a defect"), nested=nested) == 1
