@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 import structlog
 import trio
 
-from cloud import logs
 from cloud.authentication import CloudAuthenticator, open_signer
+from cloud.blobs import FolderBlobs
 from cloud.first import FirstKey, first_start
+from cloud.housekeeping import CHORES
+from cloud.links import Links, open_secret
 from cloud.options import EXIT_FAILED, EXIT_OK, Options
 from cloud.services.base import Cloud
 from cloud.store.events import Events
+from cloud.store.sql import Sql
 from cloud.store.sqlite import SqliteStore
 from cloud.target import CloudRouter
 from cloud.times import now
@@ -45,12 +49,19 @@ class App:
         self.failure = ""  # why it could not start
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud")
 
+    @property
+    def url(self) -> str:
+        """Where clients reach this cloud, as links name it."""
+        scheme = "http" if self.options.tls_cert is None else "https"
+        return self.options.url or f"{scheme}://{self.addresses[0] if self.addresses else self.options.address}"
+
     def nodes(self) -> list[Node]:
         """Everything that lives, each with what it needs."""
         return [
             Node("database", self._database, restart=FOREVER),
-            Node("keys", self._keys, requires={"database"}, restart=FOREVER),
-            Node("port", self._port, requires={"keys"}, restart=FOREVER),
+            Node("files", self._files, restart=FOREVER),
+            Node("cloud", self._cloud, requires={"database", "files"}, restart=FOREVER),
+            Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database"}, restart=FOREVER),
         ]
 
@@ -63,15 +74,21 @@ class App:
             task_status.started(store)
             await trio.sleep_forever()
 
-    async def _keys(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
+    async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[FolderBlobs]) -> None:
+        async with FolderBlobs(self.options.files).opened() as blobs:
+            task_status.started(blobs)
+            await trio.sleep_forever()
+
+    async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
         store: SqliteStore = deps["database"]
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
+        links = Links(await store.write(open_secret), lambda: self.url)
         async with trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
-            task_status.started(Cloud(store, self.events, authenticator))
+            task_status.started(Cloud(store, self.events, authenticator, deps["files"], links))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
-        cloud: Cloud = deps["keys"]
+        cloud: Cloud = deps["cloud"]
         listeners = await open_listeners(self.options.address)
         core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize)
         addresses = tuple(names_of(listeners))
@@ -96,10 +113,15 @@ class App:
         store: SqliteStore = deps["database"]
         task_status.started()
         while True:
-            expired = await store.write(lambda sql: logs.expire(sql, now()))
-            if expired:
-                self.log.info("log entries expired", entries=expired)
+            for what, chore in CHORES:
+                expired = await store.write(partial(_do, chore))
+                if expired:
+                    self.log.info("expired", what=what, count=expired)
             await trio.sleep(HOUSEKEEPING)
+
+
+def _do(chore: Callable[[Sql, datetime], int], sql: Sql) -> int:
+    return chore(sql, now())
 
 
 async def run(app: App) -> int:

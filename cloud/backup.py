@@ -72,9 +72,10 @@ def restore(file: Path, database: Path) -> Path | None:
     if database.exists():
         _alone(database)
         number = 1
-        while (aside := database.with_name(f"{database.name}.before-restore-{number}")).exists():
+        while (kept := database.with_name(f"{database.name}.before-restore-{number}")).exists():
             number += 1
-        database.replace(aside)
+        database.replace(kept)
+        aside = kept
     new.replace(database)
     _sync(database.parent)
     return aside

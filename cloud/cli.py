@@ -31,6 +31,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--organization", default="Home", show_default=True, help="Name of the one that the first start makes.")
 @click.option("--tls-cert", type=_EXISTING, help="Certificate (PEM); with --tls-key.")
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
+@click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
 @click.pass_context
 def command(context: click.Context, /, data: Path, **given: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
@@ -50,6 +51,7 @@ def command(context: click.Context, /, data: Path, **given: Any) -> None:
         organization=given["organization"],
         tls_cert=given["tls_cert"],
         tls_key=given["tls_key"],
+        url=given["url"].rstrip("/"),
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

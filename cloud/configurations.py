@@ -10,7 +10,7 @@ from typing import Any
 
 from cloud.author import Author
 from cloud.machines import part
-from cloud.store.sql import Sql, inserted
+from cloud.store.sql import Sql, Value, inserted
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
@@ -34,6 +34,11 @@ def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
     return row["document"], json.loads(row["document"])
 
 
+def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:
+    """The document in force with its fragments merged in: what the machine runs and what triggers are read from."""
+    return current(sql, subject)[1]
+
+
 def save(
     sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime, known: datetime | None = None
 ) -> int:
@@ -54,7 +59,7 @@ def save(
     revision = found.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    row = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
+    row: dict[str, Value] = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
     inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
     sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
     sql.notify("part", subject)

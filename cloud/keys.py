@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from cloud.names import checked_name, new_id, new_secret
-from cloud.store.sql import Sql, inserted
+from cloud.store.sql import Sql, Value, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
 from rpc.auth import digest_of
@@ -46,7 +46,7 @@ def create_key(sql: Sql, owner: str, name: str, grants: Iterable[Grant], now: da
         raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
     subject, key = new_id(), new_secret()
     name = checked_name(name, "a key") if name.strip() else f"key {subject[:8]}"
-    row = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
+    row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
     inserted(sql, "keys", {**row, "digest": digest_of(key)})
     for grant in granted:
         add_grant(sql, subject, grant)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.names import checked_name, new_id, new_secret, slug
-from cloud.store.sql import Conflict, Sql, inserted
+from cloud.store.sql import Conflict, Sql, Value, inserted
 from cloud.tenants import location, missing
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -131,12 +131,12 @@ def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     machine(sql, owner)
     first = sql.row("SELECT id FROM parts WHERE machine_id = ?", owner) is None
     subject, name, moment = new_id(), checked_name(name, "a part"), stored(now)
-    row = {"id": subject, "machine_id": owner, "name": name, "main": int(first), "created": moment}
+    row: dict[str, Value] = {"id": subject, "machine_id": owner, "name": name, "main": int(first), "created": moment}
     try:
         inserted(sql, "parts", {**row, "revision": 1, "saved": moment})
     except Conflict:
         raise _taken("part", name) from None
-    configuration = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
+    configuration: dict[str, Value] = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
     inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
     create_secret(sql, subject, now)
     return subject

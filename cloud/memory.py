@@ -1,15 +1,19 @@
-"""A cloud without process, port and file, for tests and experiments. Its database is SQLite in memory, in a thread."""
+"""A cloud without process and port, for tests and experiments: SQLite in memory, files in a temporary folder."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import trio
 
 from cloud.authentication import CloudAuthenticator, open_signer
+from cloud.blobs import FolderBlobs
 from cloud.first import FirstKey, create_owner
+from cloud.links import Links, open_secret
 from cloud.services.base import Cloud
 from cloud.store.events import Events
 from cloud.store.sqlite import SqliteStore
@@ -22,6 +26,7 @@ from rpc.carrier import Identity
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
+URL = "http://cloud.test"
 
 
 class MemoryCloud:
@@ -45,9 +50,14 @@ class MemoryCloud:
 async def open_cloud(clock: Clock = now) -> AsyncIterator[MemoryCloud]:
     """A cloud that lives as long as the context."""
     events = Events()
-    async with SqliteStore(":memory:", events).opened() as store, trio.open_nursery() as nursery:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(SqliteStore(":memory:", events).opened())
+        folder = stack.enter_context(TemporaryDirectory(prefix="machine-cloud-"))
+        blobs = await stack.enter_async_context(FolderBlobs(Path(folder)).opened())
+        nursery = await stack.enter_async_context(trio.open_nursery())
         first = await store.write(lambda sql: create_owner(sql, "Test", clock()))
         authenticator = CloudAuthenticator(await open_signer(store), store, events)
         await nursery.start(authenticator.run)
-        yield MemoryCloud(Cloud(store, events, authenticator, clock), first)
+        links = Links(await store.write(open_secret), lambda: URL)
+        yield MemoryCloud(Cloud(store, events, authenticator, blobs, links, clock), first)
         nursery.cancel_scope.cancel()

@@ -20,6 +20,7 @@ class Options:
     organization: str = "Home"  # name of the one that the first start makes
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
     debug: bool = False
 
@@ -27,3 +28,8 @@ class Options:
     def database(self) -> Path:
         """The database's file."""
         return self.data / "cloud.db"
+
+    @property
+    def files(self) -> Path:
+        """The folder of captured files and packages."""
+        return self.data / "files"

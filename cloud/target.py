@@ -9,8 +9,13 @@ from typing import Any, Final
 from grpclib.const import Handler
 
 from cloud.author import Author
+from cloud.services.agent import AgentDeviceService
 from cloud.services.app import AppService
 from cloud.services.base import Cloud, Service
+from cloud.services.data import DataService
+from cloud.services.datasets import DatasetService
+from cloud.services.datasync import DataSyncService
+from cloud.services.packages import PackageService
 from cloud.services.robot import RobotService
 from rpc.api.router import ApiRouter
 from rpc.api.target import CallInfo
@@ -20,6 +25,11 @@ from schema.errors import ErrorKind, MachineError
 SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.v1.AppService": AppService,
     "viam.app.v1.RobotService": RobotService,
+    "viam.app.agent.v1.AgentDeviceService": AgentDeviceService,
+    "viam.app.data.v1.DataService": DataService,
+    "viam.app.dataset.v1.DatasetService": DatasetService,
+    "viam.app.datasync.v1.DataSyncService": DataSyncService,
+    "viam.app.packages.v1.PackageService": PackageService,
 }
 
 

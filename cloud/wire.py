@@ -104,7 +104,7 @@ def _remote(one: Remote) -> dict[str, Any]:
         "insecure": one.insecure,
         "secret": one.secret,
         "managed_by": one.managed_by,
-        "frame": _frame(one.frame),
+        "frame": _frame(one.place),
         "auth": {
             "entity": auth.entity,
             "credentials": {"type": auth.credentials.type, "payload": auth.credentials.payload},

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from cloud.access import Of, Place, Role, require
 from cloud.authentication import CloudAuthenticator
 from cloud.author import Author
+from cloud.blobs import Blobs
+from cloud.links import Links
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
@@ -27,6 +29,8 @@ class Cloud:
     store: Store
     events: Events
     authenticator: CloudAuthenticator
+    blobs: Blobs
+    links: Links
     clock: Clock = now
 
 
@@ -37,6 +41,20 @@ class Rule:
     role: Role = Role.NOBODY
     of: Of | None = None
     field: str = ""
+
+
+SELF: Final = Rule()
+"""Whoever is signed in: the method shows only what the caller may see, or asks `require` itself."""
+
+
+def owner(of: Of, field: str) -> Rule:
+    """Owners only."""
+    return Rule(Role.OWNER, of, field)
+
+
+def operator(of: Of, field: str) -> Rule:
+    """Operators and owners."""
+    return Rule(Role.OPERATOR, of, field)
 
 
 class Service:

@@ -37,7 +37,7 @@ class Keys(Service):
             owners = {self.require(sql, Role.OWNER, OF[one.kind], one.subject).organization for one in grants}
             if len(owners) > 1:
                 raise MachineError("a key belongs to one organization", kind=ErrorKind.INVALID)
-            return keys.create_key(sql, *owners, name, grants, self.now())
+            return keys.create_key(sql, owners.pop(), name, grants, self.now())
 
         return await self._made(await self.write(work) if authorizations else _nothing())
 

@@ -99,6 +99,12 @@ _SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.val
         Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
         Entry("viam.app.v1.AppService", "app.v1.app_pb2"),
         Entry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
+        Entry("viam.app.agent.v1.AgentDeviceService", "app.agent.v1.agent_pb2"),
+        Entry("viam.app.data.v1.DataService", "app.data.v1.data_pb2"),
+        Entry("viam.app.dataset.v1.DatasetService", "app.dataset.v1.dataset_pb2"),
+        Entry("viam.app.datasync.v1.DataSyncService", "app.datasync.v1.data_sync_pb2"),
+        Entry("viam.app.mltraining.v1.MLTrainingService", "app.mltraining.v1.ml_training_pb2"),
+        Entry("viam.app.packages.v1.PackageService", "app.packages.v1.packages_pb2"),
         Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
         Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
     )

@@ -24,6 +24,7 @@ def ended(body: BaseException | None, *, nested: bool) -> int:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(task)
             nursery.start_soon(trio.sleep_forever if body is not None else task)
+        return None
 
     group = Commands()
     group.add_command(click.command("do")(lambda: trio.run(main)))

@@ -1,0 +1,13 @@
+"""What expires: looked for once in a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from cloud import logs
+from cloud.store.sql import Sql
+
+CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (("log entries", logs.expire),)
+"""What expires, and the transaction that removes it: how many there were."""

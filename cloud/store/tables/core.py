@@ -1,0 +1,106 @@
+"""Organizations, locations, machines, parts, configurations, keys, logs, audit, settings."""
+
+from typing import Final
+
+TABLES: Final = """
+CREATE TABLE organizations (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    namespace TEXT UNIQUE,  -- of its modules and packages; NULL until it has one
+    metadata TEXT NOT NULL DEFAULT '{}',
+    created INTEGER NOT NULL
+);
+CREATE TABLE locations (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    parent_id TEXT REFERENCES locations (id),
+    name TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    created INTEGER NOT NULL
+);
+CREATE INDEX locations_organization ON locations (organization_id);
+CREATE TABLE machines (
+    id TEXT PRIMARY KEY,
+    location_id TEXT NOT NULL REFERENCES locations (id),
+    name TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    created INTEGER NOT NULL,
+    UNIQUE (location_id, name)
+);
+CREATE TABLE parts (
+    id TEXT PRIMARY KEY,
+    machine_id TEXT NOT NULL REFERENCES machines (id),
+    name TEXT NOT NULL,
+    main INTEGER NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    created INTEGER NOT NULL,
+    revision INTEGER NOT NULL,  -- of the configuration in force: configurations.revision
+    saved INTEGER NOT NULL,  -- when it was saved
+    seen INTEGER,  -- when the machine called last; NULL before its first call
+    restart INTEGER NOT NULL DEFAULT 0,  -- it is to restart when it asks next
+    reported TEXT NOT NULL DEFAULT '{}',  -- what the machine says of itself
+    UNIQUE (machine_id, name)
+);
+CREATE TABLE part_secrets (
+    id TEXT PRIMARY KEY,
+    part_id TEXT NOT NULL REFERENCES parts (id),
+    secret TEXT NOT NULL,
+    created INTEGER NOT NULL
+);
+CREATE INDEX part_secrets_part ON part_secrets (part_id);
+CREATE TABLE configurations (
+    part_id TEXT NOT NULL REFERENCES parts (id),
+    revision INTEGER NOT NULL,  -- 1, 2, 3 ... for each part
+    document TEXT NOT NULL,  -- JSON as it was saved
+    saved INTEGER NOT NULL,
+    author_type TEXT NOT NULL,
+    author TEXT NOT NULL,
+    PRIMARY KEY (part_id, revision)
+);
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL,  -- rpc.auth.digest_of; the key itself is kept nowhere
+    created INTEGER NOT NULL
+);
+CREATE INDEX keys_organization ON keys (organization_id);
+CREATE TABLE grants (
+    key_id TEXT NOT NULL REFERENCES keys (id),
+    role TEXT NOT NULL,  -- owner or operator
+    kind TEXT NOT NULL,  -- organization, location or robot
+    subject TEXT NOT NULL,  -- its id
+    PRIMARY KEY (key_id, kind, subject)
+);
+CREATE INDEX grants_subject ON grants (subject);
+CREATE TABLE log_entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    part_id TEXT NOT NULL,  -- no reference: entries outlive their part until they expire
+    logged INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    level TEXT NOT NULL,
+    logger TEXT NOT NULL,
+    message TEXT NOT NULL,
+    caller TEXT NOT NULL,
+    stack TEXT NOT NULL,
+    fields TEXT NOT NULL
+);
+CREATE INDEX log_entries_part ON log_entries (part_id, logged, number);
+CREATE INDEX log_entries_received ON log_entries (received);
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id TEXT NOT NULL,
+    happened INTEGER NOT NULL,
+    author_type TEXT NOT NULL,
+    author TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL
+);
+CREATE INDEX audit_organization ON audit (organization_id, number);
+CREATE TABLE settings (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+"""

@@ -1,0 +1,5 @@
+"""The registry: modules and other packages, with their versions."""
+
+from typing import Final
+
+TABLES: Final = ""

@@ -1,0 +1,5 @@
+"""Triggers: what happened, what is to be delivered, what was."""
+
+from typing import Final
+
+TABLES: Final = ""

@@ -1,0 +1,1 @@
+"""Pages for people: one module for each room, each with `routes(cloud)`."""
