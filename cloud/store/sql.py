@@ -17,6 +17,10 @@ Row = Mapping[str, Any]
 class Sql(Protocol):
     """The handle of one transaction. Not to be kept beyond it."""
 
+    skip_locked: str
+    """The end of a SELECT by which a queue's rows are taken: replicas then take different ones, none waits. Whoever
+    takes a row changes or deletes it in the same transaction. Empty where one process has the database to itself."""
+
     def run(self, statement: str, *parameters: Value) -> int:
         """Carry out a statement; how many rows it changed. Conflict if it breaks a uniqueness."""
         ...

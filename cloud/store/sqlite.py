@@ -31,6 +31,8 @@ GROUP: Final = 256  # writes that share one commit at most
 class SqliteHandle:
     """`Sql` over one connection."""
 
+    skip_locked = ""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.told: list[tuple[str, str]] = []
