@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import trio
 
+from rpc.pages.words import readings as flatten
 from runtime.operator import facts, tables
 from runtime.operator.connection import ROBOT, Connection
 from runtime.operator.show import HEAD, row
-from runtime.web.words import readings as flatten
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:

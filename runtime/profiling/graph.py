@@ -43,8 +43,8 @@ def as_dot(snapshot: Snapshot) -> str:
 
 def as_svg(snapshot: Snapshot) -> str:
     """A picture; dependencies stand left of what depends on them."""
-    from runtime.web.layout import BOX_HEIGHT, BOX_WIDTH, layout
-    from runtime.web.words import short, shorten
+    from rpc.pages.layout import BOX_HEIGHT, BOX_WIDTH, layout
+    from rpc.pages.words import short, shorten
 
     plan = layout({name: node.requires | node.uses for name, node in snapshot.nodes.items()})
     parts = [f'<path d="{edge.path}" fill="none" stroke="#999"/>' for edge in plan.edges]

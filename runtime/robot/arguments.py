@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.web.words import plain
+from rpc.pages.words import plain
 from schema.secrets import masked
 
 TEXT: Final = 200  # characters of a text that are shown

@@ -13,26 +13,13 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from runtime.web import words
-from runtime.web.forgery import Forgery, wants_json
+from rpc.pages import words
+from rpc.pages.headers import STATUS, wants_json
+from runtime.web.forgery import Forgery
 from runtime.web.source import Source
 from schema.errors import ErrorKind, MachineError
 
 MAX_FORM: Final = 1 << 20  # bytes; arguments of a call are small
-
-STATUS: Final[Mapping[ErrorKind, int]] = {
-    ErrorKind.INVALID: 400,
-    ErrorKind.UNAUTHENTICATED: 401,
-    ErrorKind.PERMISSION: 403,
-    ErrorKind.NOT_FOUND: 404,
-    ErrorKind.EXISTS: 409,
-    ErrorKind.PRECONDITION: 409,
-    ErrorKind.EXHAUSTED: 429,
-    ErrorKind.UNSUPPORTED: 501,
-    ErrorKind.UNAVAILABLE: 503,
-    ErrorKind.TIMEOUT: 504,
-}
-"""HTTP's word for each kind of error; 500 for the others."""
 
 _log = structlog.stdlib.get_logger("rdk.web")
 

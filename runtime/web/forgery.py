@@ -14,27 +14,12 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schema.errors import ErrorKind, MachineError
 
 COOKIE: Final = "machine_page"
-
-HEADERS: Final[Mapping[str, str]] = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
 
 
 class Forgery:
@@ -72,23 +57,6 @@ def give_cookie(response: Response, connection: HTTPConnection, cookie: str) -> 
     response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
 
 
-class Protect:
-    """ASGI middleware that adds the protecting headers to every answer that lacks them; buffers nothing."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI 3
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
-
-
 def is_loopback(client: tuple[str, int] | None) -> bool:
     """Whether the peer is a process on this machine, by the address of its connection."""
     if client is None:
@@ -100,16 +68,6 @@ def is_loopback(client: tuple[str, int] | None) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped  # a mapped address itself is not loopback before Python 3.13
     return address.is_loopback
-
-
-def wants_page(headers: Headers) -> bool:
-    """Whether a browser asks, rather than a program that takes anything."""
-    return "text/html" in headers.get("accept", "")
-
-
-def wants_json(headers: Headers) -> bool:
-    """Whether the answer should be data."""
-    return "application/json" in headers.get("accept", "")
 
 
 def _forged(reason: str) -> MachineError:

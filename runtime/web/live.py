@@ -15,11 +15,11 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rpc.pages.patches import Patcher, Piece
 from runtime.status import MachineStatus
 from runtime.web import pieces
 from runtime.web.forgery import check_origin
 from runtime.web.logview import SHOWN, Filter, newest
-from runtime.web.pieces import Patcher, Piece
 from runtime.web.readings import Shared
 from runtime.web.render import Renderer
 from runtime.web.source import Source

@@ -15,14 +15,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from rpc.pages import words
+from rpc.pages.assets import Assets, cache_control
+from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
 from runtime.status import MachineStatus
-from runtime.web import health, pieces, words
-from runtime.web.controls import STATUS, Called, Controls
-from runtime.web.forgery import COOKIE, Forgery, Protect, give_cookie, wants_json, wants_page
+from runtime.web import health, pieces
+from runtime.web.controls import Called, Controls
+from runtime.web.forgery import COOKIE, Forgery, give_cookie
 from runtime.web.live import Live
 from runtime.web.logs import LogStream
 from runtime.web.logview import Filter, newest
-from runtime.web.render import Assets, Renderer
+from runtime.web.render import STATIC, Renderer
 from runtime.web.source import LEVELS, Source
 from schema.errors import ErrorKind, MachineError
 
@@ -83,7 +86,7 @@ class Pages:
 
     def __init__(self, source: Source, shared: Path | None = None) -> None:
         self._source = source
-        self._assets = Assets(shared)
+        self._assets = Assets(STATIC, *([shared] if shared is not None else []))
         self.renderer = Renderer(self._assets)
         self.forgery = Forgery()
 
@@ -103,7 +106,7 @@ class Pages:
     def _refusal(self, request: Request, error: MachineError) -> Response:
         code = STATUS.get(error.kind, 500)
         if wants_page(request.headers) and not wants_json(request.headers):
-            return self._page(request, "error.html", code, title=_TITLES.get(code, "That failed"), message=str(error))
+            return self._page(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
         return JSONResponse({"error": str(error)}, status_code=code)
 
     async def not_found(self, request: Request, _: Exception) -> Response:
@@ -267,11 +270,8 @@ class Pages:
         if found is None:
             return await self.not_found(request, KeyError())
         data, media_type = found
-        cache = "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
+        cache = cache_control(versioned="v" in request.query_params)
         return Response(data, headers={"content-type": media_type, "cache-control": cache})
-
-
-_TITLES = {401: "Sign in first", 403: "Refused", 404: "Not found", 503: "Not available now"}
 
 
 def _json(value: object) -> Response:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from runtime.web import words
+from rpc.pages import words
 from schema.errors import MachineError
 
 PERIOD: Final = 1.0  # seconds between readings of one sensor

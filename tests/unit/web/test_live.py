@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from rpc.pages.words import dom_id
 from runtime.web.pages import build
-from runtime.web.words import dom_id
 from tests.unit.web.client import Browser
 from tests.unit.web.machine_in_memory import CAMERA, MOTOR, SENSOR, MachineInMemory, machine_status, node
 

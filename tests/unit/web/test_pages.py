@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 from starlette.applications import Starlette
 
+from rpc.pages.words import dom_id
 from runtime.status import ConfigProblem, ConfigStatus, MachineState
 from runtime.web.pages import PUBLIC, build
-from runtime.web.words import dom_id
 from tests.unit.web.client import HTML, JSON, Browser
 from tests.unit.web.machine_in_memory import (
     BASE,
@@ -137,8 +137,10 @@ async def test_the_assets_that_pages_name_exist_and_may_be_kept() -> None:
     urls = [part.partition('"')[0] for part in page.split('="')[1:] if part.startswith("/static/")]
     assert {url.partition("?")[0] for url in urls} == {
         "/static/app.css",
+        "/static/base.css",
         "/static/app.js",
         "/static/morph.js",
+        "/static/page.js",
         "/static/icon.svg",
     }
     for url in urls:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.web import words
+from rpc.pages import words
 
 values = st.recursive(
     st.none()

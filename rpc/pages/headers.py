@@ -1,0 +1,74 @@
+"""What the answers of pages carry, and what requests for them say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from schema.errors import ErrorKind
+
+HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+STATUS: Final[Mapping[ErrorKind, int]] = {
+    ErrorKind.INVALID: 400,
+    ErrorKind.UNAUTHENTICATED: 401,
+    ErrorKind.PERMISSION: 403,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.EXISTS: 409,
+    ErrorKind.PRECONDITION: 409,
+    ErrorKind.EXHAUSTED: 429,
+    ErrorKind.UNSUPPORTED: 501,
+    ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.TIMEOUT: 504,
+}
+"""HTTP's word for each kind of error; 500 for the others."""
+
+TITLES: Final[Mapping[int, str]] = {
+    400: "That does not fit",
+    401: "Sign in first",
+    403: "Refused",
+    404: "Not found",
+    409: "Not as things are",
+    503: "Not available now",
+}
+
+
+class Protect:
+    """ASGI middleware that adds the protecting headers to every answer that lacks them; buffers nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI 3
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
+
+
+def wants_page(headers: Headers) -> bool:
+    """Whether a browser asks, rather than a program that takes anything."""
+    return "text/html" in headers.get("accept", "")
+
+
+def wants_json(headers: Headers) -> bool:
+    """Whether the answer should be data."""
+    return "application/json" in headers.get("accept", "")

@@ -1,0 +1,159 @@
+"use strict";
+/* What live pages share: times that count, the connection that brings changed parts, readings with their trend, graphs
+   that are dragged. Everything works without this script, except that nothing moves by itself. */
+const page = (() => {
+  const body = document.body;
+  const skew = Date.now() - Date.parse(body.dataset.now);
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  /* ---- times */
+
+  function span(seconds) {
+    for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+      if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+    }
+    return `${Math.max(0, Math.floor(seconds))} s`;
+  }
+
+  function tick() {
+    const now = Date.now() - skew;
+    for (const time of $$("time[data-ago]")) {
+      const text = span((now - Date.parse(time.dateTime)) / 1000);
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
+  setInterval(tick, 1000);
+
+  /* ---- the live connection: each key of a message is handed to whoever asked for it */
+
+  const handlers = new Map([["patch", [patch]]]);
+  const link = $("[data-link]");
+  let wait = 500;
+
+  function on(key, handler) {
+    handlers.set(key, [...(handlers.get(key) || []), handler]);
+  }
+
+  function show(state, text) {
+    if (!link || link.dataset.link === state) return;
+    link.dataset.link = state;
+    link.textContent = text;
+  }
+
+  /* `address` may add to the query each time, so that what comes begins where it ended. */
+  function connect(address = () => {}) {
+    if (!body.dataset.live) return;
+    const url = new URL(body.dataset.live, location.href);
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    address(url);
+    const socket = new WebSocket(url);
+    socket.onopen = () => { wait = 500; show("live", "live"); };
+    socket.onmessage = (event) => {
+      for (const [key, value] of Object.entries(JSON.parse(event.data))) {
+        for (const handler of handlers.get(key) || []) handler(value);
+      }
+    };
+    socket.onclose = () => {
+      show("lost", "not connected");
+      setTimeout(() => connect(address), wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, 15000);
+    };
+  }
+
+  function patch(parts) {
+    for (const [id, html] of Object.entries(parts)) {
+      const element = document.getElementById(id);
+      if (element) morph.node(element, morph.parse(html, element.parentNode));
+    }
+    tick();
+  }
+
+  /* ---- readings: a table of values, whose last minutes are kept here */
+
+  const KEPT = 180;
+  const tables = new Map();
+
+  function readings(table, values, error) {
+    const note = $("[data-readings-note]", table.closest("section") || document);
+    note.textContent = error || "once a second while this page is open";
+    note.classList.toggle("is-unhealthy", Boolean(error));
+    note.classList.toggle("muted", !error);
+    if (error) return;
+    if (!tables.has(table)) tables.set(table, new Map());
+    const rows = tables.get(table);
+    for (const [key, { row }] of rows) {
+      if (!values.some(([name]) => name === key)) { row.remove(); rows.delete(key); }
+    }
+    for (const [key, text, number] of values) {
+      if (!rows.has(key)) rows.set(key, { row: reading(table, key), seen: [] });
+      const { row, seen } = rows.get(key);
+      $(".value", row).textContent = text;
+      if (number === null) continue;
+      seen.push([Date.now(), number]);
+      if (seen.length > KEPT) seen.shift();
+      spark(row, seen);
+    }
+  }
+
+  function reading(table, key) {
+    const row = document.createElement("tr");
+    for (const [name, text] of [["name", key], ["value", ""], ["trend", ""], ["ends", ""]]) {
+      const cell = document.createElement("td");
+      cell.className = name;
+      cell.textContent = text;
+      row.append(cell);
+    }
+    table.append(row);
+    return row;
+  }
+
+  function spark(row, seen) {
+    if (seen.length < 2) return;
+    const space = "http://www.w3.org/2000/svg";
+    let svg = $("svg", row);
+    if (!svg) {
+      svg = document.createElementNS(space, "svg");
+      svg.setAttribute("viewBox", "0 0 100 28");
+      svg.setAttribute("preserveAspectRatio", "none");
+      svg.setAttribute("aria-hidden", "true");
+      svg.append(document.createElementNS(space, "polyline"));
+      $(".trend", row).append(svg);
+    }
+    const numbers = seen.map(([, number]) => number);
+    const low = Math.min(...numbers), high = Math.max(...numbers);
+    const start = seen[0][0], length = Math.max(seen[seen.length - 1][0] - start, 1);
+    const points = seen.map(([at, number]) => {
+      const y = high > low ? 26 - 24 * (number - low) / (high - low) : 14;
+      return `${(100 * (at - start) / length).toFixed(2)},${y.toFixed(2)}`;
+    });
+    $("polyline", svg).setAttribute("points", points.join(" "));
+    const ends = $(".ends", row);
+    const text = (number) => String(Number(number.toPrecision(4)));
+    ends.replaceChildren(text(high), document.createElement("br"), text(low));
+  }
+
+  /* ---- a graph is dragged with a mouse; fingers and keys scroll it anyway */
+
+  let dragged = null;
+  let from = null;
+  let moved = false;
+  addEventListener("pointerdown", (event) => {
+    const graph = event.target.closest(".graph");
+    if (!graph || event.pointerType !== "mouse" || event.button !== 0) return;
+    dragged = graph;
+    from = [event.clientX + graph.scrollLeft, event.clientY + graph.scrollTop];
+    moved = false;
+  });
+  addEventListener("pointermove", (event) => {
+    if (!dragged) return;
+    const x = from[0] - event.clientX, y = from[1] - event.clientY;
+    if (Math.abs(x - dragged.scrollLeft) + Math.abs(y - dragged.scrollTop) > 4) { moved = true; dragged.classList.add("panning"); }
+    dragged.scrollTo(x, y);
+  });
+  addEventListener("pointerup", () => { if (dragged) dragged.classList.remove("panning"); dragged = null; });
+  addEventListener("click", (event) => { if (moved && event.target.closest(".graph")) event.preventDefault(); moved = false; }, true);
+  addEventListener("dragstart", (event) => { if (event.target.closest(".graph")) event.preventDefault(); });
+
+  return { $, $$, on, connect, readings, span, tick };
+})();
