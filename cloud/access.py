@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Final
 
 from cloud.author import KEY, PART, Author
+from cloud.fragments import fragment
 from cloud.keys import Grant, grants_of, key
 from cloud.machines import machine, part
 from cloud.store.sql import Sql
@@ -32,6 +33,7 @@ class Of(Enum):
     ROBOT = "machine"
     PART = "part"
     KEY = "key"
+    FRAGMENT = "fragment"
 
 
 _ROLES: Final = {"operator": Role.OPERATOR, "owner": Role.OWNER}
@@ -53,6 +55,8 @@ def place_of(sql: Sql, of: Of, subject: str) -> Place:
         return _place(subject)
     if of is Of.KEY:
         return _place(key(sql, subject).organization_id)
+    if of is Of.FRAGMENT:
+        return _place(fragment(sql, subject).organization_id)
     if of is Of.PART:
         found = part(sql, subject)
         place = place_of(sql, Of.ROBOT, found.machine_id)

@@ -9,8 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from cloud.author import Author
+from cloud.fragment_uses import note_uses
+from cloud.fragments import checked, finder
 from cloud.machines import part
+from cloud.resolve import Resolved, resolve, uses, version_of
 from cloud.store.sql import Sql, Value, inserted
+from cloud.tenants import location
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
@@ -36,7 +40,18 @@ def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
 
 def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:
     """The document in force with its fragments merged in: what the machine runs and what triggers are read from."""
-    return current(sql, subject)[1]
+    return resolution(sql, subject)[1].document
+
+
+def resolution(sql: Sql, subject: str) -> tuple[str, Resolved]:
+    """As `resolved`, with what is wrong with fragments; and the version of all this, which machines tell back."""
+    found, (_, document) = part(sql, subject), current(sql, subject)
+    merged = _merged(sql, found.location_id, document)
+    return version_of(found.revision, merged), merged
+
+
+def _merged(sql: Sql, place: str, document: Mapping[str, Any]) -> Resolved:
+    return resolve(document, finder(sql, location(sql, place).organization_id))
 
 
 def save(
@@ -45,7 +60,7 @@ def save(
     """Make `document` the configuration of a part; its revision. An equal one changes nothing.
 
     With `known`, the time of the newest save that the author has seen, a newer one makes this PRECONDITION: nothing is
-    lost, nothing is written over.
+    lost, nothing is written over. INVALID if its fragments cannot be merged.
     """
     found = part(sql, subject)
     if known is not None and stored(known) != stored(found.saved):
@@ -56,12 +71,14 @@ def save(
         )
     if current(sql, subject)[1] == document:
         return found.revision
+    checked(_merged(sql, found.location_id, document))
     revision = found.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     row: dict[str, Value] = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
     inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
     sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
+    note_uses(sql, "part", subject, uses(document), only=True)
     sql.notify("part", subject)
     return revision
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from cloud.access import Of, Role, best, place_of
-from cloud.configurations import current
+from cloud.configurations import resolution
 from cloud.keys import grants_of
 from cloud.machines import part
 from cloud.store.sql import Sql
@@ -26,9 +25,10 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
         for row in sql.rows("SELECT id, digest FROM keys WHERE organization_id = ? ORDER BY id", place.organization)
         if best(grants_of(sql, row["id"]), place) >= Role.OPERATOR
     }
+    version, merged = resolution(sql, subject)
     return {
-        "revision": str(found.revision),
-        "document": json.loads(current(sql, subject)[0]),
+        "revision": version,
+        "document": merged.document,
         "cloud": {
             "location_id": found.location_id,
             "primary_org_id": location(sql, found.location_id).organization_id,

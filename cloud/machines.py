@@ -215,6 +215,7 @@ def delete_part(sql: Sql, subject: str) -> None:
 def _delete_part(sql: Sql, subject: str) -> None:
     for table in ("part_secrets", "configurations"):
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
+    sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
     sql.run("DELETE FROM parts WHERE id = ?", subject)
     sql.notify("key", subject)
     sql.notify("part", subject)

@@ -36,7 +36,7 @@ class Configurations(Service):
 
         With `last_known_update`, FAILED_PRECONDITION if somebody saved later.
         """
-        document = _document(robot_config_json) if robot_config_json is not None else robot_config
+        document = decoded(robot_config_json) if robot_config_json is not None else robot_config
 
         def work(sql: Sql) -> m.RobotPart:
             if name and name != machines.part(sql, id).name:
@@ -78,7 +78,7 @@ class Configurations(Service):
         end: datetime | None = None,
     ) -> m.GetRobotPartHistoryResponse:
         """Every save, the newest first, each with the configuration that it replaced."""
-        before = _revision(page_token) if page_token else None
+        before = page_start(page_token)
         limit = max(1, min(page_limit or PAGE, MAX_PAGE))
 
         def work(sql: Sql) -> m.GetRobotPartHistoryResponse:
@@ -90,7 +90,7 @@ class Configurations(Service):
                     robot=part.machine_id,
                     when=one.saved,
                     old=historical(part, one.before, one.saved),
-                    edited_by=_editor(one.author),
+                    edited_by=editor(one.author),
                 )
                 for one in found
                 if one.before is not None
@@ -101,7 +101,8 @@ class Configurations(Service):
         return await self.read(work)
 
 
-def _document(text: str) -> Mapping[str, Any]:
+def decoded(text: str) -> Mapping[str, Any]:
+    """The document that a text is; INVALID."""
     try:
         document = json.loads(text or "{}")
     except ValueError as error:
@@ -113,11 +114,15 @@ def _document(text: str) -> Mapping[str, Any]:
     return document
 
 
-def _revision(token: str) -> int:
+def page_start(token: str | None) -> int | None:
+    """The revision below which a page begins; None for the first page."""
+    if not token:
+        return None
     if not (token.isascii() and token.isdigit()):
         raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
     return int(token)
 
 
-def _editor(author: Author) -> m.AuthenticatorInfo:
+def editor(author: Author) -> m.AuthenticatorInfo:
+    """Who saved, as the protocol says it."""
     return m.AuthenticatorInfo(_AUTHORS.get(author.type, m.AuthenticationType.UNSPECIFIED), author.name)

@@ -2,13 +2,300 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
-from cloud.services.base import Rule, Service
+from cloud import configurations, fragments, machines, resolve, tenants
+from cloud.access import Of, Role
+from cloud.fragment_uses import parts_using
+from cloud.services import fragment_messages as m
+from cloud.services.base import SELF, Rule, Service, operator, owner
+from cloud.services.configurations import decoded, editor, page_start
+from cloud.store.sql import Sql
+from cloud.tenants import missing
+from schema.errors import ErrorKind, MachineError
 
-RULES: Final[Mapping[str, Rule]] = {}
+RULES: Final[Mapping[str, Rule]] = {
+    "list_fragments": operator(Of.ORGANIZATION, "organization_id"),
+    "get_fragment": SELF,
+    "create_fragment": owner(Of.ORGANIZATION, "organization_id"),
+    "update_fragment": owner(Of.FRAGMENT, "id"),
+    "delete_fragment": owner(Of.FRAGMENT, "id"),
+    "get_fragment_history": operator(Of.FRAGMENT, "id"),
+    "get_fragment_usage": operator(Of.FRAGMENT, "fragment_id"),
+    "set_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
+    "delete_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
+    "list_nested_fragments": SELF,
+    "list_machine_fragments": operator(Of.ROBOT, "machine_id"),
+}
+
+PAGE: Final = 100
+MAX_PAGE: Final = 1000
+_VISIBILITY: Final[Mapping[m.Visibility, fragments.Visibility]] = {
+    m.Visibility.PRIVATE: "private",
+    m.Visibility.PUBLIC: "public",
+    m.Visibility.PUBLIC_UNLISTED: "unlisted",
+}
+_WORDS: Final = {word: number for number, word in _VISIBILITY.items()}
 
 
 class Fragments(Service):
     """Fragments: configuration that many machines share."""
+
+    async def list_fragments(
+        self, organization_id: str, show_public: bool = False, fragment_visibility: Sequence[m.Visibility] = ()
+    ) -> m.ListFragmentsResponse:
+        """Those of an organization, and with `show_public` those that others show. `fragment_visibility` narrows it."""
+        wanted = {_VISIBILITY[one] for one in fragment_visibility if one in _VISIBILITY}
+
+        def work(sql: Sql) -> m.ListFragmentsResponse:
+            found = fragments.fragments(sql, organization_id)
+            if show_public or "public" in wanted:
+                found += fragments.public_fragments(sql, organization_id)
+            shown = [one for one in found if not wanted or one.visibility in wanted]
+            return m.ListFragmentsResponse(
+                [_message(sql, one) for one in shown], [_usage(sql, one.id, organization_id) for one in shown]
+            )
+
+        return await self.read(work)
+
+    async def get_fragment(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        current_organization_id: str = "",
+        version: str | None = None,
+    ) -> m.GetFragmentResponse:
+        """A fragment, the newest revision or the one that `version` (a number or a tag) means."""
+
+        def work(sql: Sql) -> m.GetFragmentResponse:
+            found = self._readable(sql, id)
+            revision = fragments.revision_of(sql, id, version or "")
+            if revision is None:
+                raise missing("version", version or "")
+            if current_organization_id:
+                self.require(sql, Role.OPERATOR, Of.ORGANIZATION, current_organization_id)
+            saves = fragments.revisions(sql, id, limit=MAX_PAGE)
+            return m.GetFragmentResponse(
+                _message(sql, found, revision),
+                _usage(sql, id, current_organization_id),
+                [m.FragmentRevision(str(one.number), one.saved) for one in saves],
+                _tags(sql, id),
+            )
+
+        return await self.read(work)
+
+    async def create_fragment(
+        self,
+        name: str,
+        organization_id: str,
+        config: Mapping[str, Any] | None = None,
+        visibility: m.Visibility | None = None,
+    ) -> m.Fragment:
+        """A new fragment; private unless `visibility` says otherwise."""
+        shown = _VISIBILITY.get(visibility or m.Visibility.PRIVATE, "private")
+
+        def work(sql: Sql) -> m.Fragment:
+            made = fragments.create_fragment(sql, organization_id, name, config or {}, shown, self.author, self.now())
+            return _message(sql, fragments.fragment(sql, made))
+
+        return await self.write(work)
+
+    async def update_fragment(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        name: str = "",
+        config: Mapping[str, Any] | None = None,
+        public: bool | None = None,
+        visibility: m.Visibility | None = None,
+        last_known_update: datetime | None = None,
+        fragment_config_json: str | None = None,
+    ) -> m.Fragment:
+        """A new revision, another name, other visibility, or several of these. The text wins over the structure.
+
+        With `last_known_update`, FAILED_PRECONDITION if somebody saved later.
+        """
+        document = decoded(fragment_config_json) if fragment_config_json is not None else config
+        shown = _VISIBILITY.get(visibility) if visibility else None
+        if shown is None and public is not None:
+            shown = "public" if public else "private"
+
+        def work(sql: Sql) -> m.Fragment:
+            if name and name != fragments.fragment(sql, id).name:
+                fragments.rename_fragment(sql, id, name)
+            if document is not None:
+                fragments.save_fragment(sql, id, document, self.author, self.now(), last_known_update)
+            if shown is not None and shown != fragments.fragment(sql, id).visibility:
+                fragments.show_fragment(sql, id, shown)
+            return _message(sql, fragments.fragment(sql, id))
+
+        return await self.write(work)
+
+    async def delete_fragment(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Delete a fragment that nothing uses."""
+        await self.write(lambda sql: fragments.delete_fragment(sql, id))
+
+    async def get_fragment_history(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        page_token: str | None = None,
+        page_limit: int | None = None,
+    ) -> m.GetFragmentHistoryResponse:
+        """Every save, the newest first."""
+        before, limit = page_start(page_token), max(1, min(page_limit or PAGE, MAX_PAGE))
+
+        def work(sql: Sql) -> m.GetFragmentHistoryResponse:
+            one = fragments.fragment(sql, id)
+            saves = fragments.revisions(sql, id, before=before, limit=limit)
+            entries = [
+                m.FragmentHistoryEntry(
+                    fragment=id,
+                    edited_on=save.saved,
+                    old=_historical(one, save.number - 1, save.before) if save.before is not None else None,
+                    edited_by=editor(save.author),
+                    revision=str(save.number),
+                    config=save.document,
+                )
+                for save in saves
+            ]
+            more = len(saves) == limit and saves[-1].number > 1
+            return m.GetFragmentHistoryResponse(entries, str(saves[-1].number) if more else "")
+
+        return await self.read(work)
+
+    async def get_fragment_usage(self, fragment_id: str) -> list[m.FragmentUsage]:
+        """How many use each version in force."""
+
+        def work(sql: Sql) -> list[m.FragmentUsage]:
+            found = fragments.fragment(sql, fragment_id)
+            versions: dict[str, set[str]] = {}
+            for part in parts_using(sql, fragment_id):
+                for used in configurations.resolution(sql, part)[1].used:
+                    if used.id == fragment_id:
+                        versions.setdefault(str(used.revision), set()).add(part)
+            return [
+                _counted(sql, fragment_id, parts, found.organization_id, version)
+                for version, parts in sorted(versions.items(), key=lambda item: -int(item[0]))
+            ]
+
+        return await self.read(work)
+
+    async def set_fragment_tag(self, fragment_id: str, tag: str, revision: str) -> list[m.FragmentTag]:
+        """Let a tag mean a revision: every machine that is pinned to it follows."""
+
+        def work(sql: Sql) -> list[m.FragmentTag]:
+            number = fragments.revision_of(sql, fragment_id, revision)
+            if number is None or not revision:
+                raise missing("revision", revision)
+            fragments.set_tag(sql, fragment_id, tag, number)
+            return _tags(sql, fragment_id)
+
+        return await self.write(work)
+
+    async def delete_fragment_tag(self, fragment_id: str, tag: str) -> list[m.FragmentTag]:
+        """Forget a tag that no machine is pinned to."""
+
+        def work(sql: Sql) -> list[m.FragmentTag]:
+            fragments.delete_tag(sql, fragment_id, tag)
+            return _tags(sql, fragment_id)
+
+        return await self.write(work)
+
+    async def list_nested_fragments(
+        self, fragment_id: str | None = None, additional_fragments: Sequence[m.AdditionalFragment] = ()
+    ) -> m.Resolution:
+        """What a fragment and further ones hold, each merged."""
+        asked = [*([m.AdditionalFragment(fragment_id)] if fragment_id else []), *additional_fragments]
+        if not asked:
+            raise MachineError("no fragment is named", kind=ErrorKind.INVALID, remedy="give fragment_id")
+
+        def work(sql: Sql) -> m.Resolution:
+            home = self._readable(sql, asked[0].fragment_id).organization_id
+            for one in asked[1:]:
+                self._readable(sql, one.fragment_id)
+            return _resolution(sql, home, [{"id": one.fragment_id, "version": one.version or ""} for one in asked])
+
+        return await self.read(work)
+
+    async def list_machine_fragments(
+        self,
+        machine_id: str,
+        additional_fragment_ids: Sequence[str] = (),
+        additional_fragments: Sequence[m.AdditionalFragment] = (),
+    ) -> m.Resolution:
+        """The fragments of all parts of a machine, and further ones, each merged as the machine asks for it."""
+
+        def work(sql: Sql) -> m.Resolution:
+            place = machines.machine(sql, machine_id).location_id
+            entries: list[Any] = []
+            for part in machines.parts(sql, machine_id):
+                entries += configurations.current(sql, part.id)[1].get("fragments") or []
+            entries += [{"id": one} for one in additional_fragment_ids]
+            entries += [{"id": one.fragment_id, "version": one.version or ""} for one in additional_fragments]
+            return _resolution(sql, tenants.location(sql, place).organization_id, entries)
+
+        return await self.read(work)
+
+    def _readable(self, sql: Sql, subject: str) -> fragments.FragmentRecord:
+        found = fragments.fragment(sql, subject)
+        if found.visibility == "private":
+            self.require(sql, Role.OPERATOR, Of.FRAGMENT, subject)
+        return found
+
+
+def _message(sql: Sql, one: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
+    document = fragments.document_of(sql, one.id, revision or one.revision)
+    parts = parts_using(sql, one.id)
+    owners = {fragments.organization_of(sql, part) for part in parts}
+    return m.Fragment(
+        id=one.id,
+        name=one.name,
+        fragment=document,
+        organization_owner=one.organization_id,
+        public=one.visibility == "public",
+        created_on=one.created,
+        organization_name=one.organization,
+        robot_part_count=len(parts),
+        organization_count=len(owners),
+        only_used_by_owner=owners <= {one.organization_id},
+        visibility=_WORDS[one.visibility],
+        last_updated=one.saved,
+        revision=str(revision or one.revision),
+        fragment_config_json=json.dumps(document, ensure_ascii=False),
+    )
+
+
+def _historical(one: fragments.FragmentRecord, number: int, document: Mapping[str, Any]) -> m.Fragment:
+    text = json.dumps(document, ensure_ascii=False)
+    return m.Fragment(one.id, one.name, document, one.organization_id, revision=str(number), fragment_config_json=text)
+
+
+def _tags(sql: Sql, subject: str) -> list[m.FragmentTag]:
+    return [m.FragmentTag(tag, str(revision)) for tag, revision in fragments.tags(sql, subject)]
+
+
+def _usage(sql: Sql, subject: str, current: str) -> m.FragmentUsage:
+    return _counted(sql, subject, set(parts_using(sql, subject)), current, None)
+
+
+def _counted(sql: Sql, subject: str, parts: set[str], current: str, version: str | None) -> m.FragmentUsage:
+    owners = {machines.part(sql, part).machine_id: fragments.organization_of(sql, part) for part in parts}
+    here = sum(owner == current for owner in owners.values())
+    return m.FragmentUsage(subject, len(set(owners.values())), len(owners), here, version)
+
+
+def _resolution(sql: Sql, organization: str, entries: Sequence[Any]) -> m.Resolution:
+    find = fragments.finder(sql, organization)
+    shown: dict[str, m.Fragment] = {}
+    resolved = []
+    for entry in entries:
+        found = resolve.resolve({"fragments": [entry]}, find)
+        subject = entry if isinstance(entry, str) else str(entry.get("id", "")) if isinstance(entry, Mapping) else ""
+        for used in found.used:
+            shown.setdefault(used.id, _message(sql, fragments.fragment(sql, used.id), used.revision))
+        first = next((one for one in found.used if one.id == subject), None)
+        problem = found.problems[0] if found.problems else None
+        error = m.FragmentError(problem.kind, problem.fragment, str(problem)) if problem is not None else None
+        resolved.append(m.ResolvedFragment(subject, found.document, error, str(first.revision) if first else ""))
+    return m.Resolution(list(shown.values()), resolved)

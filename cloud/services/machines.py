@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from cloud import configurations, machines, tenants
 from cloud.access import Of, Role, best, place_of, role_at, visible
+from cloud.fragment_uses import parts_using
 from cloud.online import Presence, presence, silent_for
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
 
 STATES: Final = {
     Presence.NEVER: m.OnlineState.AWAITING_SETUP,
@@ -146,19 +146,18 @@ class Machines(Service):
         location_ids: Sequence[str] = (),
         limit: int | None = None,
     ) -> list[m.LocationSummary]:
-        """All machines that the caller may see, by location, with what their parts report."""
-        if fragment_ids:
-            raise MachineError(
-                "there are no fragments yet", kind=ErrorKind.UNSUPPORTED, remedy="leave fragment_ids out"
-            )
+        """All machines that the caller may see, by location; with `fragment_ids` those that use any of them."""
 
         def work(sql: Sql) -> list[m.LocationSummary]:
             grants, left, found = visible(sql, self.author), limit or 1_000_000, []
+            using = {part for one in fragment_ids for part in parts_using(sql, one)}
             for place in tenants.locations(sql, organization_id):
                 if location_ids and place.id not in location_ids:
                     continue
                 summaries = []
                 for one in machines.machines(sql, place.id):
+                    if fragment_ids and not any(part.id in using for part in machines.parts(sql, one.id)):
+                        continue
                     if left and best(grants, place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
                         left -= 1
                         summaries.append(self._summary(sql, one))

@@ -56,16 +56,17 @@ class RobotService(Service):
         """The configuration as the protocol can say it. Entries with mistakes are left out: the pages show them."""
         reported = asdict(agent_info) if agent_info is not None else None
 
-        def work(sql: Sql) -> tuple[machines.PartRecord, str, str]:
+        def work(sql: Sql) -> tuple[machines.PartRecord, str, Mapping[str, Any], str]:
             before = machines.part(sql, id).reported
             known = {**before, **(reported or {})}
             machines.note_seen(sql, id, self.now(), None if known == before else known)
             part = machines.part(sql, id)
             owner = location(sql, part.location_id).organization_id
-            return part, configurations.current(sql, id)[0], owner
+            version, merged = configurations.resolution(sql, id)
+            return part, version, merged.document, owner
 
-        part, text, owner = await self.write(work)
-        decoded = decode(text.encode())
+        part, version, document, owner = await self.write(work)
+        decoded = decode(json.dumps(document).encode())
         if decoded.document is None:
             raise MachineError(
                 f"the configuration cannot be used: {decoded.problems[0]}",
@@ -74,14 +75,14 @@ class RobotService(Service):
             )
         cloud = {
             "id": part.id,
-            "fqdn": address_of(part, json.loads(text)),
+            "fqdn": address_of(part, document),
             "local_fqdn": part.host_name,
             "signaling_insecure": True,
             "location_id": part.location_id,
             "primary_org_id": owner,
             "machine_id": part.machine_id,
         }
-        return robot_config(decoded.document, str(part.revision), cloud)
+        return robot_config(decoded.document, version, cloud)
 
     async def certificate(self, id: str) -> Any:  # noqa: A002 - field of the wire
         """Refused: this cloud issues no certificates yet."""

@@ -2,4 +2,37 @@
 
 from typing import Final
 
-TABLES: Final = ""
+TABLES: Final = """
+CREATE TABLE fragments (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    name TEXT NOT NULL,
+    visibility TEXT NOT NULL,  -- private, public or unlisted
+    created INTEGER NOT NULL,
+    revision INTEGER NOT NULL,  -- the newest: fragment_revisions.revision
+    saved INTEGER NOT NULL,
+    UNIQUE (organization_id, name)
+);
+CREATE TABLE fragment_revisions (
+    fragment_id TEXT NOT NULL REFERENCES fragments (id),
+    revision INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    saved INTEGER NOT NULL,
+    author_type TEXT NOT NULL,
+    author TEXT NOT NULL,
+    PRIMARY KEY (fragment_id, revision)
+);
+CREATE TABLE fragment_tags (
+    fragment_id TEXT NOT NULL REFERENCES fragments (id),
+    tag TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (fragment_id, tag)
+);
+CREATE TABLE fragment_uses (
+    kind TEXT NOT NULL,  -- part or fragment
+    subject TEXT NOT NULL,  -- its id: who names the fragment, in the configuration in force or in any revision
+    fragment_id TEXT NOT NULL,
+    PRIMARY KEY (kind, subject, fragment_id)
+);
+CREATE INDEX fragment_uses_fragment ON fragment_uses (fragment_id);
+"""

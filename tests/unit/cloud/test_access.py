@@ -66,7 +66,14 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
         Of.PART: their_part,
         Of.KEY: second.id,
     }
+    ids[Of.FRAGMENT] = await fragment_of(cloud.client(), first.organization)
+    other[Of.FRAGMENT] = await fragment_of(theirs, second.organization)
     return World(cloud, {**ids, Of.KEY: first.id}, keys, other)
+
+
+async def fragment_of(client: ApiClient, organization: str) -> str:
+    made = await client.call(APP, "", "create_fragment", name="arm", config={}, organization_id=organization)
+    return str(made["id"])
 
 
 def has(key: str, of: Of) -> Role:
@@ -75,7 +82,7 @@ def has(key: str, of: Of) -> Role:
         return Role.NOBODY
     level, _, role = key.partition("_")
     depth = {"org": 0, "location": 1, "robot": 2}[level]
-    depth_of = {Of.ORGANIZATION: 0, Of.KEY: 0, Of.LOCATION: 1, Of.ROBOT: 2, Of.PART: 2}[of]
+    depth_of = {Of.LOCATION: 1, Of.ROBOT: 2, Of.PART: 2}.get(of, 0)
     if depth > depth_of:
         return Role.NOBODY
     return {"owner": Role.OWNER, "operator": Role.OPERATOR}[role]
@@ -85,7 +92,7 @@ def arguments(method: str, field: str, subject: str) -> dict[str, Any]:
     """Something for each argument that has no default; values are looked at after the role."""
     values: dict[str, Any] = {
         "name": "", "data": {}, "part_name": "", "robot_config": None, "property_changes": [], "secret_id": "x",
-        "id": "x", "location": "",
+        "id": "x", "location": "", "tag": "stable", "revision": "1",
     }  # fmt: skip
     signature = inspect.signature(getattr(AppService, method))
     needed = [name for name, one in signature.parameters.items() if one.default is one.empty and name != "self"]

@@ -1,0 +1,57 @@
+"""Who uses which fragments: so that a change of one reaches exactly the machines that run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from cloud.store.sql import Sql
+
+Kind = Literal["part", "fragment"]
+
+
+def note_uses(sql: Sql, kind: Kind, subject: str, used: Iterable[str], *, only: bool) -> None:
+    """Remember which fragments something names; with `only`, no others."""
+    if only:
+        sql.run("DELETE FROM fragment_uses WHERE kind = ? AND subject = ?", kind, subject)
+    for one in sorted(used):
+        sql.run(
+            "INSERT INTO fragment_uses (kind, subject, fragment_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            kind,
+            subject,
+            one,
+        )
+
+
+def parts_using(sql: Sql, subject: str) -> list[str]:
+    """The ids of parts whose configuration in force names a fragment, itself or through others."""
+    parts, seen, waiting = dict[str, None](), {subject}, [subject]
+    while waiting:
+        query = "SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? ORDER BY kind, subject"
+        for row in sql.rows(query, waiting.pop()):
+            if row["kind"] == "part":
+                parts[row["subject"]] = None
+            elif row["subject"] not in seen:
+                seen.add(row["subject"])
+                waiting.append(row["subject"])
+    return list(parts)
+
+
+def tell(sql: Sql, subject: str) -> None:
+    """Tell every part that uses a fragment, once the transaction has been committed."""
+    for one in parts_using(sql, subject):
+        sql.notify("part", one)
+
+
+def pinned(sql: Sql, part: str, subject: str, tag: str) -> bool:
+    """Whether the configuration in force of a part asks for a fragment by a tag."""
+    row = sql.row(
+        "SELECT document FROM configurations JOIN parts ON parts.id = part_id AND parts.revision = "
+        "configurations.revision WHERE part_id = ?",
+        part,
+    )
+    entries = json.loads(row["document"]).get("fragments") if row is not None else None
+    return any(
+        isinstance(one, Mapping) and one.get("id") == subject and one.get("version") == tag for one in entries or ()
+    )

@@ -1,0 +1,322 @@
+"""Fragments: configuration that many machines share, in revisions that stay, some of them tagged."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from cloud import resolve
+from cloud.author import Author
+from cloud.fragment_uses import note_uses, parts_using, pinned, tell
+from cloud.names import checked_name, new_id
+from cloud.store.sql import Conflict, Sql, Value, inserted
+from cloud.tenants import missing
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+Visibility = Literal["private", "public", "unlisted"]
+_TAG: Final = re.compile(r"(?!v)[a-z_-][a-z0-9_-]{0,59}")
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRecord:
+    """A fragment. `saved` tells when its newest revision was made."""
+
+    id: str
+    organization_id: str
+    organization: str
+    name: str
+    visibility: Visibility
+    created: datetime
+    revision: int
+    saved: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRevision:
+    """One save. `before` is the document that it replaced; None for the first one."""
+
+    number: int
+    document: Mapping[str, Any]
+    saved: datetime
+    author: Author
+    before: Mapping[str, Any] | None
+
+
+_FRAGMENT: Final = """
+    SELECT fragments.id, organization_id, organizations.name AS organization, fragments.name, visibility,
+        fragments.created, revision, saved
+    FROM fragments JOIN organizations ON organizations.id = fragments.organization_id
+"""
+
+
+def create_fragment(
+    sql: Sql, owner: str, name: str, document: Mapping[str, Any], visibility: Visibility, author: Author, now: datetime
+) -> str:
+    """A new fragment of an organization; its id. EXISTS if it has one of that name, INVALID if it cannot be merged."""
+    subject = new_id()
+    name, moment = checked_name(name, "a fragment"), stored(now)
+    row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "visibility": visibility}
+    try:
+        inserted(sql, "fragments", {**row, "created": moment, "revision": 1, "saved": moment})
+    except Conflict:
+        raise _taken(name) from None
+    _keep(sql, subject, 1, document, moment, author)
+    _check(sql, subject, document, visibility)
+    return subject
+
+
+def fragment(sql: Sql, subject: str) -> FragmentRecord:
+    """One fragment; NOT_FOUND."""
+    row = sql.row(f"{_FRAGMENT} WHERE fragments.id = ?", subject)
+    if row is None:
+        raise missing("fragment", subject)
+    return _record(row)
+
+
+def fragments(sql: Sql, owner: str) -> list[FragmentRecord]:
+    """All of an organization, in order of name."""
+    return [_record(row) for row in sql.rows(f"{_FRAGMENT} WHERE organization_id = ? ORDER BY fragments.name", owner)]
+
+
+def public_fragments(sql: Sql, but: str) -> list[FragmentRecord]:
+    """Those that other organizations show to everybody, in order of name."""
+    where = "WHERE visibility = 'public' AND organization_id <> ? ORDER BY fragments.name, fragments.id"
+    return [_record(row) for row in sql.rows(f"{_FRAGMENT} {where}", but)]
+
+
+def save_fragment(
+    sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime, known: datetime | None = None
+) -> int:
+    """Make `document` the newest revision; its number. An equal one changes nothing. Machines that use it are told.
+
+    PRECONDITION if somebody saved after `known`; INVALID if it cannot be merged.
+    """
+    found = fragment(sql, subject)
+    if known is not None and stored(known) != stored(found.saved):
+        raise MachineError(
+            f"the fragment was changed meanwhile (at {found.saved.isoformat()})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="read it again and make your change to the newest one",
+        )
+    if document_of(sql, subject, found.revision) == document:
+        return found.revision
+    revision, moment = found.revision + 1, max(stored(now), stored(found.saved) + 1)
+    _keep(sql, subject, revision, document, moment, author)
+    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
+    _check(sql, subject, document, found.visibility)
+    tell(sql, subject)
+    return revision
+
+
+def rename_fragment(sql: Sql, subject: str, name: str) -> None:
+    """Give a fragment another name; EXISTS if the organization has one of that name."""
+    try:
+        sql.run("UPDATE fragments SET name = ? WHERE id = ?", checked_name(name, "a fragment"), subject)
+    except Conflict:
+        raise _taken(name) from None
+
+
+def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
+    """Change who may use a fragment. PRECONDITION if machines of others do and it would become private."""
+    found = fragment(sql, subject)
+    others = [one for one in parts_using(sql, subject) if organization_of(sql, one) != found.organization_id]
+    if visibility == "private" and others:
+        raise MachineError(
+            f"{len(others)} machine parts of other organizations use the fragment",
+            kind=ErrorKind.PRECONDITION,
+            remedy="leave it public, or unlisted",
+        )
+    _check(sql, subject, document_of(sql, subject, found.revision), visibility)
+    sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
+
+
+def delete_fragment(sql: Sql, subject: str) -> None:
+    """Delete a fragment with its revisions; PRECONDITION while something uses it."""
+    fragment(sql, subject)
+    users = sql.rows("SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? AND subject <> ?", subject, subject)
+    if users:
+        named = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
+        raise MachineError(
+            f"the fragment is used by {len(users)} others ({named})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="take it out of their configurations first",
+        )
+    sql.run("DELETE FROM fragment_uses WHERE kind = 'fragment' AND subject = ?", subject)
+    sql.run("DELETE FROM fragment_tags WHERE fragment_id = ?", subject)
+    sql.run("DELETE FROM fragment_revisions WHERE fragment_id = ?", subject)
+    sql.run("DELETE FROM fragments WHERE id = ?", subject)
+
+
+# ---- revisions and tags
+
+
+def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
+    """What a revision says; NOT_FOUND."""
+    row = sql.row("SELECT document FROM fragment_revisions WHERE fragment_id = ? AND revision = ?", subject, revision)
+    if row is None:
+        raise missing("revision", str(revision))
+    found: Mapping[str, Any] = json.loads(row["document"])
+    return found
+
+
+def revision_of(sql: Sql, subject: str, version: str) -> int | None:
+    """The revision that a version means: a number or a tag, "" for the newest; None if there is none."""
+    if not version:
+        return fragment(sql, subject).revision
+    if version.isascii() and version.isdigit() and len(version) < 10:
+        query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND revision = ?"
+        row = sql.row(query, subject, int(version))
+    else:
+        row = sql.row("SELECT revision FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, version)
+    return None if row is None else int(row["revision"])
+
+
+def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> list[FragmentRevision]:
+    """Saves, the newest first, those below the revision `before`."""
+    rows = sql.rows(
+        """
+        SELECT revision, document, saved, author_type, author,
+            (SELECT document FROM fragment_revisions AS older WHERE older.fragment_id = fragment_revisions.fragment_id
+             AND older.revision = fragment_revisions.revision - 1) AS before
+        FROM fragment_revisions WHERE fragment_id = ? AND revision < ? ORDER BY revision DESC LIMIT ?
+        """,
+        subject,
+        before or 2**62,
+        limit,
+    )
+    return [
+        FragmentRevision(
+            row["revision"],
+            json.loads(row["document"]),
+            moment_of(row["saved"]),
+            Author(row["author_type"], row["author"]),
+            json.loads(row["before"]) if row["before"] is not None else None,
+        )
+        for row in rows
+    ]
+
+
+def tags(sql: Sql, subject: str) -> list[tuple[str, int]]:
+    """Every tag with its revision, in order."""
+    rows = sql.rows("SELECT tag, revision FROM fragment_tags WHERE fragment_id = ? ORDER BY tag", subject)
+    return [(row["tag"], row["revision"]) for row in rows]
+
+
+def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
+    """Let `tag` mean a revision from now on: whoever is pinned to it follows at once."""
+    if not _TAG.fullmatch(tag):
+        raise MachineError(
+            f"{tag[:70]!r} cannot be a tag",
+            kind=ErrorKind.INVALID,
+            remedy="use 1 to 60 lowercase letters, digits, - and _, the first neither a digit nor v",
+        )
+    document_of(sql, subject, revision)
+    sql.run(
+        "INSERT INTO fragment_tags (fragment_id, tag, revision) VALUES (?, ?, ?) "
+        "ON CONFLICT (fragment_id, tag) DO UPDATE SET revision = excluded.revision",
+        subject,
+        tag,
+        revision,
+    )
+    tell(sql, subject)
+
+
+def delete_tag(sql: Sql, subject: str, tag: str) -> None:
+    """Forget a tag; NOT_FOUND. PRECONDITION while a configuration in force is pinned to it."""
+    users = [one for one in parts_using(sql, subject) if pinned(sql, one, subject, tag)]
+    if users:
+        raise MachineError(
+            f"{len(users)} machine parts are pinned to the tag {tag!r}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="change their configurations first, or move the tag",
+        )
+    if not sql.run("DELETE FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, tag):
+        raise missing("tag", tag)
+
+
+# ---- merging
+
+
+def finder(sql: Sql, organization: str) -> resolve.Find:
+    """Finds the fragments that an organization may use: its own, and those that others show."""
+
+    def find(subject: str, version: str) -> resolve.Fragment | None:
+        row = sql.row(f"{_FRAGMENT} WHERE fragments.id = ?", subject)
+        if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
+            return None
+        revision = revision_of(sql, subject, version)
+        return None if revision is None else resolve.Fragment(subject, revision, document_of(sql, subject, revision))
+
+    return find
+
+
+def checked(resolved: resolve.Resolved) -> None:
+    """INVALID, naming every problem, if a document cannot be merged."""
+    if resolved.problems:
+        raise MachineError(
+            "; ".join(str(one) for one in resolved.problems[:5]),
+            kind=ErrorKind.INVALID,
+            remedy="correct `fragments` and `fragment_mods`; nothing was saved",
+        )
+
+
+def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visibility) -> None:
+    """That a fragment can be merged where it is used without variables of its own, and shows no password."""
+    owner = fragment(sql, subject).organization_id
+    find = finder(sql, owner)
+
+    def own(asked: str, version: str) -> resolve.Fragment | None:
+        return resolve.Fragment(subject, 0, document) if asked == subject else find(asked, version)
+
+    found = resolve.resolve({"fragments": [subject]}, own)
+    checked(resolve.Resolved({}, tuple(one for one in found.problems if one.kind is not resolve.Kind.MISTAKE)))
+    if visibility != "private":
+        for index, trigger in enumerate(document.get("triggers") or ()):
+            for one in trigger.get("notifications") or () if isinstance(trigger, Mapping) else ():
+                if isinstance(one, Mapping) and (one.get("auth") or one.get("secret")):
+                    raise MachineError(
+                        f"triggers.{index}.notifications: everybody could read the secret in a public fragment",
+                        kind=ErrorKind.INVALID,
+                        remedy="keep the fragment private, or give the secret in the machine's own configuration",
+                    )
+
+
+def _keep(sql: Sql, subject: str, revision: int, document: Mapping[str, Any], moment: int, author: Author) -> None:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    row: dict[str, Value] = {"fragment_id": subject, "revision": revision, "document": text, "saved": moment}
+    inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
+    note_uses(sql, "fragment", subject, resolve.uses(document), only=False)
+
+
+def organization_of(sql: Sql, part: str) -> str:
+    """The organization of a part; "" if it is gone."""
+    row = sql.row(
+        "SELECT organization_id FROM parts JOIN machines ON machines.id = machine_id "
+        "JOIN locations ON locations.id = location_id WHERE parts.id = ?",
+        part,
+    )
+    return "" if row is None else str(row["organization_id"])
+
+
+def _record(row: Mapping[str, Any]) -> FragmentRecord:
+    return FragmentRecord(
+        row["id"],
+        row["organization_id"],
+        row["organization"],
+        row["name"],
+        row["visibility"],
+        moment_of(row["created"]),
+        row["revision"],
+        moment_of(row["saved"]),
+    )
+
+
+def _taken(name: str) -> MachineError:
+    return MachineError(
+        f"there is a fragment called {name!r} already", kind=ErrorKind.EXISTS, remedy="choose another name"
+    )

@@ -1,0 +1,305 @@
+"""Fragments merged into a configuration. Pure: fragments are found by a function.
+
+`fragments` of a document names them: `{"id", "version", "prefix", "variables", "disabled"}`, or an id alone.
+`fragment_mods` changes what they brought: `{"fragment_id", "mods": [{"$set": {PATH: VALUE}}, {"$unset": {PATH: ""}}]}`.
+A placeholder `{"$variable": {"name": NAME, "default": VALUE}}` may stand for any value. Order, each winning over those
+before: nested fragments, the fragment, its mods, the document itself. Entries with a name win as a whole; objects are
+merged; lists without names (`log`) are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from cloud.paths import changed
+from schema.errors import MachineError
+
+NESTING: Final = 5
+"""How deep fragments may hold fragments; a published limit."""
+
+_OWN: Final = frozenset({"fragments", "fragment_mods"})
+
+
+class Kind(IntEnum):
+    """What is wrong, by the numbers of the published FragmentErrorType."""
+
+    MISTAKE = 0
+    NO_ACCESS = 1
+    NESTING = 2
+    CHILD_ID_INVALID = 3
+    CYCLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be merged. `path` is where the asking document says it."""
+
+    kind: Kind
+    fragment: str
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One revision of a fragment."""
+
+    id: str
+    revision: int
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One entry of `fragments`."""
+
+    id: str
+    version: str = ""  # a revision or a tag; "" for the newest
+    prefix: str = ""
+    variables: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`document` is without `fragments` and `fragment_mods`; `used` are all that went in, nested ones included."""
+
+    document: Mapping[str, Any]
+    problems: tuple[Problem, ...] = ()
+    used: tuple[Fragment, ...] = ()
+
+
+Find = Callable[[str, str], Fragment | None]
+"""The fragment with an id, in a version; None if it is not there or not to be read."""
+
+
+def resolve(document: Mapping[str, Any], find: Find) -> Resolved:
+    """Everything merged. What cannot be is left out, each with a Problem."""
+    if not _OWN & document.keys():
+        return Resolved(document)
+    work = _Work(find)
+    merged = work.expand(document, (), "")
+    used = {(one.id, one.revision): one for one in work.used}
+    return Resolved(merged, tuple(work.problems), tuple(used.values()))
+
+
+def uses(document: Mapping[str, Any]) -> set[str]:
+    """The ids that a document names itself, disabled ones included."""
+    found = (one if isinstance(one, str) else one.get("id") for one in _entries(document, "fragments"))
+    return {one for one in found if isinstance(one, str)}
+
+
+class _Work:
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self.problems: list[Problem] = []
+        self.used: list[Fragment] = []
+
+    def expand(self, document: Mapping[str, Any], chain: tuple[str, ...], where: str) -> dict[str, Any]:
+        """`document` with its fragments; `chain` are those that it is inside of."""
+        base: dict[str, Any] = {}
+        brought: dict[str, set[str]] = {}  # prefixes by fragment
+        for index, entry in enumerate(_entries(document, "fragments")):
+            path = f"{where}fragments.{index}"
+            use = self._use(entry, path)
+            if use is None:
+                continue
+            if use.prefix in brought.get(use.id, ()):
+                self._say(Kind.MISTAKE, use.id, path, "the same fragment twice needs a `prefix` of its own")
+                continue
+            child = self._child(use, chain, path)
+            if child is not None:
+                brought.setdefault(use.id, set()).add(use.prefix)
+                base = merge(base, child)
+        base = self._modified(base, document, brought, where)
+        return merge(base, {key: value for key, value in document.items() if key not in _OWN})
+
+    def _use(self, entry: Any, path: str) -> Use | None:
+        if isinstance(entry, str):
+            return Use(entry)
+        known = {"id": str, "version": str, "prefix": str, "variables": Mapping, "disabled": bool}
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
+            self._say(Kind.CHILD_ID_INVALID, "", path, 'an entry is an id, or an object with "id"')
+            return None
+        for key, kind in known.items():
+            if entry.get(key) is not None and not isinstance(entry[key], kind):
+                self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", f"{entry[key]!r} is not of the kind wanted here")
+                return None
+        if entry.get("disabled"):
+            return None
+        return Use(entry["id"], entry.get("version") or "", entry.get("prefix") or "", entry.get("variables"))
+
+    def _child(self, use: Use, chain: tuple[str, ...], path: str) -> dict[str, Any] | None:
+        if use.id in chain:
+            self._say(Kind.CYCLE, use.id, path, f"the fragment holds itself: {' > '.join((*chain, use.id))}")
+            return None
+        if len(chain) >= NESTING:
+            self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} deep")
+            return None
+        found = self._find(use.id, use.version)
+        if found is None:
+            version = f" in version {use.version!r}" if use.version else ""
+            self._say(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
+            return None
+        self.used.append(found)
+        document = self._filled(found.document, use, path)
+        child = self.expand(document, (*chain, use.id), f"{path} > ")
+        return prefixed(child, use.prefix) if use.prefix else child
+
+    # ---- variables
+
+    def _filled(self, document: Mapping[str, Any], use: Use, path: str) -> Mapping[str, Any]:
+        given, asked = dict(use.variables or {}), set[str]()
+
+        def fill(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                if value.keys() == {"$variable"}:
+                    return variable(value["$variable"])
+                filled = {key: fill(one) for key, one in value.items()}
+                return {key: one for key, one in filled.items() if one is not _ABSENT}
+            if isinstance(value, list):
+                return [one for one in map(fill, value) if one is not _ABSENT]
+            return value
+
+        def variable(found: Any) -> Any:
+            if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+                self._say(Kind.MISTAKE, use.id, path, 'a placeholder is {"$variable": {"name": NAME}}')
+                return _ABSENT
+            asked.add(found["name"])
+            if found["name"] in given:
+                return given[found["name"]]
+            for key in ("default", "default_value"):
+                if key in found:
+                    return found[key]
+            self._say(
+                Kind.MISTAKE,
+                use.id,
+                f"{path}.variables",
+                f"the variable {found['name']!r} has neither value nor default",
+            )
+            return _ABSENT
+
+        result: Mapping[str, Any] = fill(document)
+        for name in sorted(given.keys() - asked):
+            self._say(Kind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable")
+        return result
+
+    # ---- mods
+
+    def _modified(
+        self, base: dict[str, Any], document: Mapping[str, Any], brought: Mapping[str, set[str]], where: str
+    ) -> dict[str, Any]:
+        for index, entry in enumerate(_entries(document, "fragment_mods")):
+            path = f"{where}fragment_mods.{index}"
+            subject = entry.get("fragment_id") if isinstance(entry, Mapping) else None
+            if not isinstance(subject, str) or subject not in brought:
+                self._say(Kind.MISTAKE, str(subject or ""), f"{path}.fragment_id", "names no fragment of this document")
+                continue
+            for number, mod in enumerate(_entries(entry, "mods")):
+                base = self._mod(base, mod, subject, f"{path}.mods.{number}")
+        return base
+
+    def _mod(self, base: dict[str, Any], mod: Any, subject: str, path: str) -> dict[str, Any]:
+        if not isinstance(mod, Mapping) or not mod or mod.keys() - {"$set", "$unset"}:
+            self._say(Kind.MISTAKE, subject, path, 'a mod is {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}')
+            return base
+        for word, changes in mod.items():
+            if not isinstance(changes, Mapping):
+                self._say(Kind.MISTAKE, subject, f"{path}.{word}", "must be an object of paths")
+                continue
+            for place, value in changes.items():
+                try:
+                    base = changed(base, place, value if word == "$set" else None)
+                except MachineError as error:
+                    self._say(Kind.MISTAKE, subject, f"{path}.{word}", str(error))
+        return base
+
+    def _say(self, kind: Kind, fragment: str, path: str, text: str) -> None:
+        self.problems.append(Problem(kind, fragment, path, text))
+
+
+_ABSENT: Final = object()
+
+
+def _entries(document: Mapping[str, Any], key: str) -> Iterable[Any]:
+    found = document.get(key)
+    return found if isinstance(found, list) else ()
+
+
+# ---- merging
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, `above` winning."""
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = _merged(merged[key], value) if key in merged else value
+    return merged
+
+
+def _merged(below: Any, above: Any) -> Any:
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        return merge(below, above)
+    if isinstance(below, list) and isinstance(above, list):
+        names = {_name(one) for one in above} - {None}
+        return [*(one for one in below if _name(one) is None or _name(one) not in names), *above]
+    return above
+
+
+def _name(entry: Any) -> str | None:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+# ---- prefixes
+
+_RESOURCES: Final = ("components", "services", "remotes", "jobs", "triggers")
+"""Sections whose names a prefix changes; modules and packages are the same program under any prefix."""
+
+
+def prefixed(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Every name with `prefix-` before it, and every reference to one of these names: a text that is the name, or a
+    full name that ends in it."""
+    names = {
+        name for section in _RESOURCES for entry in _entries(document, section) if (name := _name(entry)) is not None
+    }
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, str):
+            head, slash, last = value.rpartition("/")
+            if value in names:
+                return f"{prefix}-{value}"
+            return f"{head}/{prefix}-{last}" if slash and last in names and head.count(":") == 2 else value
+        if isinstance(value, Mapping):
+            return {key: renamed(one) for key, one in value.items()}
+        return [renamed(one) for one in value] if isinstance(value, list) else value
+
+    def entry(one: Any) -> Any:
+        if not isinstance(one, Mapping):
+            return one
+        fixed = {"api", "model", "type", "namespace", "method"}  # words, which a resource may be called too
+        return {key: value if key in fixed else renamed(value) for key, value in one.items()}
+
+    return {
+        key: [entry(one) for one in value]
+        if key in _RESOURCES and isinstance(value, list)
+        else renamed(value)
+        if key == "maintenance"
+        else value
+        for key, value in document.items()
+    }
+
+
+def version_of(revision: int, resolved: Resolved) -> str:
+    """What tells one merged configuration of a part from the next: its own revision with that of each fragment."""
+    if not resolved.used:
+        return str(revision)
+    parts = ".".join(
+        f"{one.id[:8]}-{one.revision}" for one in sorted(resolved.used, key=lambda one: (one.id, one.revision))
+    )
+    return f"{revision}+{parts}"
