@@ -20,9 +20,8 @@ BASE = {
     "depends_on": ["left", "rdk:component:board/local"],
     "frame": {"parent": "left"},
 }
-ARM = {
-    "components": [{"name": "arm", "api": "rdk:component:arm", "model": "fake", "attributes": {"arm-model": "xarm6"}}]
-}
+ONE = {"name": "arm", "api": "rdk:component:arm", "model": "fake", "attributes": {"arm-model": "xarm6"}}
+ARM = {"components": [ONE]}
 
 
 def mods(fragment: str, *changes: dict[str, Any]) -> dict[str, Any]:
