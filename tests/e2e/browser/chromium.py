@@ -1,0 +1,136 @@
+"""Debian's Chromium without a window, driven by the DevTools protocol.
+
+    async with browser(tmp_path) as page:
+        await page.goto(url)
+        await page.click("button")
+        await page.until_text("saved")
+
+A test fails if the console of its page says an error; when it fails, a picture of the page is in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from tests.e2e.browser.page import Page
+from tests.e2e.browser.protocol import LIMIT, Connection, Refused, connected
+
+PROGRAM: Final = "/usr/bin/chromium"
+_OPTIONS: Final = (
+    "--headless=new",
+    "--remote-debugging-port=0",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-sandbox",  # it does not start under root with one; the pages are our own
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
+    "--metrics-recording-only",
+    "--password-store=basic",
+    "--window-size=1280,900",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
+)
+_LISTENING: Final = re.compile(rb"DevTools listening on (ws://\S+)")
+
+_THERE: Final = os.path.exists(PROGRAM)
+
+needs_chromium = pytest.mark.skipif(not _THERE, reason=f"there is no {PROGRAM}")
+
+
+@asynccontextmanager
+async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
+    """A browser of its own with one tab, closed at the end. `folder` takes its profile and a picture of a failure."""
+    if not _THERE:
+        pytest.skip(f"there is no {PROGRAM}")
+    failure: BaseException | None = None
+    async with _process(folder / "profile") as url, connected(url) as connection:
+        errors: list[str] = []
+        page = await _tab(connection, errors)
+        await page.size(width, height)
+        try:
+            yield page
+            assert not errors, "the console of the page said:\n" + "\n".join(errors)
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+            failure = error  # raised below: here, each nursery would wrap it into a group
+            await _keep(page, folder / "failure.png", error)
+            if errors:
+                error.add_note("the console of the page said:\n" + "\n".join(errors))
+        finally:
+            with trio.move_on_after(5, shield=True):
+                try:
+                    await connection.call("Browser.close")
+                except (Refused, AssertionError):
+                    pass  # it is ended below
+    if failure is not None:
+        raise failure
+
+
+async def _tab(connection: Connection, errors: list[str]) -> Page:
+    target = (await connection.call("Target.createTarget", url="about:blank"))["targetId"]
+    session = (await connection.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+    page = Page(connection, session, errors)
+    await page.prepare()
+    return page
+
+
+async def _keep(page: Page, file: Path, error: BaseException) -> None:
+    with trio.move_on_after(10, shield=True):
+        try:
+            await page.screenshot(file)
+            error.add_note(f"a picture of the page: {file}")
+        except (Refused, AssertionError) as trouble:
+            error.add_note(f"no picture of the page: {trouble}")
+
+
+@asynccontextmanager
+async def _process(profile: Path) -> AsyncIterator[str]:
+    """A running browser: the address of its DevTools."""
+    process = await trio.lowlevel.open_process(
+        [PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # its helpers end with it
+    )
+    assert process.stderr is not None
+    try:
+        said, found = b"", None
+        with trio.move_on_after(LIMIT):
+            async for part in process.stderr:
+                said += part
+                if found := _LISTENING.search(said):
+                    break
+        assert found, f"{PROGRAM} did not start:\n{said.decode(errors='replace')}"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_drain, process.stderr)
+            yield found[1].decode()
+            nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            with trio.move_on_after(5):
+                await process.wait()
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # all of it has ended
+            await process.wait()
+            await process.stderr.aclose()
+
+
+async def _drain(stream: trio.abc.ReceiveStream) -> None:
+    async for _ in stream:
+        pass

@@ -1,0 +1,276 @@
+"""One tab of the browser, as a person uses it: see, click, type, wait until something is there."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from tests.e2e.browser.protocol import LIMIT, Connection, Events, Refused
+
+KEYS: Final[dict[str, tuple[str, int, str]]] = {  # code, virtual key code, text
+    "Enter": ("Enter", 13, "\r"),
+    "Tab": ("Tab", 9, ""),
+    "Escape": ("Escape", 27, ""),
+    "ArrowDown": ("ArrowDown", 40, ""),
+    "ArrowUp": ("ArrowUp", 38, ""),
+    "ArrowLeft": ("ArrowLeft", 37, ""),
+    "ArrowRight": ("ArrowRight", 39, ""),
+    "Backspace": ("Backspace", 8, ""),
+    "Delete": ("Delete", 46, ""),
+    "Home": ("Home", 36, ""),
+    "End": ("End", 35, ""),
+    " ": ("Space", 32, " "),
+}
+MODIFIERS: Final = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
+_LOST: Final = ("context was destroyed", "Cannot find context", "navigated or closed", "Promise was collected")
+_NEEDS_A_NAME: Final = frozenset(
+    {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "listbox", "image", "spinbutton", "tab"}
+)
+
+_UNTIL = """
+new Promise((resolve) => {
+  const events = ["input", "change", "focusin", "focusout", "load", "error"];
+  const look = () => {
+    let value;
+    try { value = (%s); } catch (error) { return; }
+    if (!value) return;
+    observer.disconnect();
+    for (const name of events) removeEventListener(name, look, true);
+    resolve(value);
+  };
+  const observer = new MutationObserver(look);
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  for (const name of events) addEventListener(name, look, true);
+  look();
+})
+"""
+_PLACE = """
+(() => {
+  const found = document.querySelector(%s);
+  if (!found) return null;
+  found.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+  const box = found.getBoundingClientRect();
+  if (!box.width || !box.height) return null;
+  const x = box.x + box.width / 2, y = box.y + box.height / 2;
+  const hit = document.elementFromPoint(x, y);
+  const label = hit && hit.closest("label");
+  const free = hit && (found.contains(hit) || hit.contains(found) || (label && label.control === found));
+  return free ? [x, y] : null;
+})()
+"""
+
+
+class Page:
+    """One tab. Whatever its console says as an error fails the test at the end, unless `expect` has announced it."""
+
+    def __init__(self, connection: Connection, session: str, errors: list[str]) -> None:
+        self._connection = connection
+        self._session = session
+        self._events = Events()
+        self._expected: list[re.Pattern[str]] = []
+        self._errors = errors
+        connection.listen(session, self._hear)
+
+    async def call(self, method: str, /, **parameters: Any) -> dict[str, Any]:
+        """A command of the DevTools protocol for this tab."""
+        return await self._connection.call(method, self._session, **parameters)
+
+    async def prepare(self) -> None:
+        """To be called once, before anything else."""
+        for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
+            await self.call(f"{domain}.enable")
+
+    def _hear(self, method: str, parameters: dict[str, Any]) -> None:
+        text = ""
+        if method == "Runtime.exceptionThrown":
+            details = parameters["exceptionDetails"]
+            text = details.get("exception", {}).get("description") or details["text"]
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"):
+            text = " ".join(str(one.get("value", one.get("description", ""))) for one in parameters["args"])
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
+            text = f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}"
+        if text and not any(pattern.search(text) for pattern in self._expected):
+            self._errors.append(text)
+        self._events.put(method, parameters)
+
+    def expect(self, pattern: str) -> None:
+        """Errors of the console that match from here on are no failure, such as `status of 404`."""
+        self._expected.append(re.compile(pattern))
+
+    # ---- moving
+
+    async def goto(self, url: str) -> None:
+        """Open an address and wait until it has been loaded."""
+        self._events.forget()
+        answer = await self.call("Page.navigate", url=url)
+        assert not answer.get("errorText"), f"{url}: {answer['errorText']}"
+        if answer.get("loaderId"):  # none if only the part behind # differs
+            await self._loaded()
+
+    async def reload(self) -> None:
+        """Load the page again."""
+        self._events.forget()
+        await self.call("Page.reload")
+        await self._loaded()
+
+    async def _loaded(self) -> None:
+        try:
+            with trio.fail_after(LIMIT):
+                await self._events.until(lambda method, parameters: method == "Page.loadEventFired")
+        except trio.TooSlowError:
+            raise AssertionError(f"the page was not loaded within {LIMIT} s") from None
+
+    async def size(self, width: int, height: int, *, phone: bool = False) -> None:
+        """Make the tab as large as this, in CSS pixels; with `phone`, as a phone shows it."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
+        )
+
+    async def scripts(self, *, enabled: bool) -> None:
+        """Whether pages that are opened from now on may run scripts."""
+        await self.call("Emulation.setScriptExecutionDisabled", value=not enabled)
+
+    # ---- looking
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression; a promise is awaited."""
+        answer = await self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise AssertionError(details.get("exception", {}).get("description") or details["text"])
+        return answer["result"].get("value")
+
+    async def until(self, expression: str, *, limit: float = LIMIT) -> Any:
+        """Wait until an expression is true, looking whenever the page changes; its value. Lives through navigation."""
+        with trio.move_on_after(limit):
+            while True:
+                try:
+                    return await self.evaluate(_UNTIL % expression)
+                except Refused as error:
+                    if not any(words in str(error) for words in _LOST):
+                        raise
+                    await self._events.until(
+                        lambda method, parameters: method in ("Runtime.executionContextCreated", "Page.loadEventFired")
+                    )
+        raise AssertionError(f"not within {limit} s: {expression}\n{await self._summary()}")
+
+    async def until_text(self, words: str, selector: str = "body", *, limit: float = LIMIT) -> str:
+        """Wait until what `selector` finds shows `words`; its whole text."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        shown = await self.until(f"{found}.innerText.includes({json.dumps(words)}) && [{found}.innerText]", limit=limit)
+        return str(shown[0])
+
+    async def until_gone(self, selector: str, *, limit: float = LIMIT) -> None:
+        """Wait until nothing matches `selector`."""
+        await self.until(f"!document.querySelector({json.dumps(selector)})", limit=limit)
+
+    async def until_path(self, path: str, *, limit: float = LIMIT) -> None:
+        """Wait until the address has this path and is loaded."""
+        await self.until(f"location.pathname === {json.dumps(path)} && document.readyState === 'complete'", limit=limit)
+
+    async def path(self) -> str:
+        """Where the tab is, without host and query."""
+        return str(await self.evaluate("location.pathname"))
+
+    async def text(self, selector: str = "body") -> str:
+        """What a person reads there; waits until it is there."""
+        shown = await self.until(f"[document.querySelector({json.dumps(selector)}).innerText]")
+        return str(shown[0])
+
+    async def texts(self, selector: str) -> Sequence[str]:
+        """What a person reads in each place that matches."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)"
+        texts: list[str] = await self.evaluate(found)
+        return texts
+
+    async def value(self, selector: str) -> str:
+        """What is in a field."""
+        return str(await self.evaluate(f"document.querySelector({json.dumps(selector)}).value"))
+
+    async def count(self, selector: str) -> int:
+        """How many places match."""
+        return int(await self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+    async def unnamed(self) -> list[str]:
+        """Controls and pictures that a screen reader cannot name; should be none."""
+        tree = (await self.call("Accessibility.getFullAXTree"))["nodes"]
+        shown = [node for node in tree if not node.get("ignored")]
+        return [
+            f"{node['role']['value']} {node.get('value', {}).get('value', '')!r}"
+            for node in shown
+            if node.get("role", {}).get("value") in _NEEDS_A_NAME and not node.get("name", {}).get("value")
+        ]
+
+    async def overflow(self) -> int:
+        """By how many CSS pixels the page is wider than the window; should be 0 on a phone."""
+        return int(await self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+    async def screenshot(self, file: Path) -> None:
+        """Keep a picture of the tab, PNG."""
+        picture = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        await trio.Path(file).write_bytes(base64.b64decode(picture["data"]))
+
+    async def _summary(self) -> str:
+        try:
+            return str(await self.evaluate("location.href + '\\n' + document.body.innerText.slice(0, 2000)"))
+        except (AssertionError, Refused) as error:
+            return f"(the page cannot be read: {error})"
+
+    # ---- doing
+
+    async def click(self, selector: str) -> None:
+        """Click into the middle of what `selector` finds, once it can be seen and nothing lies over it."""
+        x, y = await self.until(_PLACE % json.dumps(selector))
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def press(self, keys: str) -> None:
+        """Press a key, such as `Enter`, `Control+ ` or `Shift+Tab`."""
+        *held, key = keys.split("+")
+        code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key.upper()[0]), key))
+        mask = sum(MODIFIERS[one] for one in held)
+        common = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": mask}
+        with_text = {"text": text} if text and not mask & ~MODIFIERS["Shift"] else {}
+        kind = "keyDown" if with_text else "rawKeyDown"
+        editing = {"commands": ["selectAll"]} if keys == "Control+a" else {}
+        await self.call("Input.dispatchKeyEvent", type=kind, **common, **with_text, **editing)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    async def type(self, text: str) -> None:
+        """Type into whatever has the focus, character by character."""
+        for character in text:
+            if character == "\n":
+                await self.press("Enter")
+            else:
+                await self.call("Input.insertText", text=character)
+
+    async def fill(self, selector: str, text: str) -> None:
+        """Replace what is in a field, at once, as pasting does."""
+        await self.focus(selector)
+        await self.press("Control+a")
+        if text:
+            await self.call("Input.insertText", text=text)
+        else:
+            await self.press("Delete")
+
+    async def focus(self, selector: str) -> None:
+        """Put the cursor there."""
+        await self.until(f"document.querySelector({json.dumps(selector)})?.focus() || true")
+        await self.until(f"document.activeElement === document.querySelector({json.dumps(selector)})")
+
+    async def select(self, selector: str, value: str) -> None:
+        """Choose an option of a list by its value."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        await self.until(f"{found} && [...{found}.options].some((one) => one.value === {json.dumps(value)})")
+        await self.evaluate(
+            f"{found}.value = {json.dumps(value)}, {found}.dispatchEvent(new Event('input', {{bubbles: true}})),"
+            f" {found}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+        )

@@ -1,0 +1,115 @@
+"""The DevTools protocol over one WebSocket: commands with answers, and events for whoever waits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
+
+MAX_MESSAGE = 64 * 2**20  # bytes; pictures of pages come as one message
+LIMIT = 30.0  # seconds for any one step; generous: the computer that runs the tests may be busy
+
+
+class Refused(Exception):
+    """The browser did not do what a command says."""
+
+
+class Connection:
+    """One connection to a browser; make it with `connected`."""
+
+    def __init__(self, socket: WebSocketConnection) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
+        self._listeners: list[tuple[str, Callable[[str, dict[str, Any]], None]]] = []
+
+    async def call(self, method: str, session: str = "", /, **parameters: Any) -> dict[str, Any]:
+        """Carry out a command; Refused with the browser's words if it cannot."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
+        send, receive = trio.open_memory_channel[dict[str, Any]](1)
+        self._answers[number] = send
+        try:
+            with trio.fail_after(LIMIT):
+                await self._socket.send_message(json.dumps(message))
+                answer = await receive.receive()
+        except (ConnectionClosed, trio.EndOfChannel):
+            raise Refused(f"{method}: the browser has gone") from None
+        except trio.TooSlowError:
+            raise AssertionError(f"{method}: no answer within {LIMIT} s") from None
+        finally:
+            self._answers.pop(number, None)
+        if "error" in answer:
+            raise Refused(f"{method}: {answer['error'].get('message', answer['error'])}")
+        result: dict[str, Any] = answer.get("result", {})
+        return result
+
+    def listen(self, session: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
+        """Have `heard(method, parameters)` called for every event of a session."""
+        self._listeners.append((session, heard))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take what comes until the browser goes."""
+        task_status.started()
+        try:
+            while True:
+                self._take(json.loads(await self._socket.get_message()))
+        except ConnectionClosed:
+            for waiting in self._answers.values():
+                waiting.close()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            waiting = self._answers.get(message["id"])
+            if waiting is not None:
+                waiting.send_nowait(message)
+            return
+        for session, heard in self._listeners:
+            if session == message.get("sessionId", ""):
+                heard(message["method"], message.get("params", {}))
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    """A connection to the browser at `url`, ws://..."""
+    async with (
+        open_websocket_url(url, max_message_size=MAX_MESSAGE, message_queue_size=1000) as socket,
+        trio.open_nursery() as nursery,
+    ):
+        connection = Connection(socket)
+        await nursery.start(connection.run)
+        yield connection
+        nursery.cancel_scope.cancel()
+
+
+class Events:
+    """The events of one session, kept until somebody waits for them."""
+
+    def __init__(self) -> None:
+        send, self._receive = trio.open_memory_channel[tuple[str, dict[str, Any]]](math.inf)
+        self._send = send
+
+    def put(self, method: str, parameters: dict[str, Any]) -> None:
+        """One more."""
+        self._send.send_nowait((method, parameters))
+
+    async def until(self, true: Callable[[str, dict[str, Any]], bool]) -> dict[str, Any]:
+        """The parameters of the next event for which `true` holds; those before it are forgotten."""
+        while True:
+            method, parameters = await self._receive.receive()
+            if true(method, parameters):
+                return parameters
+
+    def forget(self) -> None:
+        """Leave everything that has come so far."""
+        while True:
+            try:
+                self._receive.receive_nowait()
+            except trio.WouldBlock:
+                return
