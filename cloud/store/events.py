@@ -65,3 +65,8 @@ class Events:
         """Tell everybody who listens; returns at once."""
         for listener in tuple(self._listeners.get(topic, ())):
             listener.tell(subject)
+
+    def tell_all(self) -> None:
+        """Something may have happened to everything: every listener is told EVERY."""
+        for topic in tuple(self._listeners):
+            self.tell(topic, EVERY)

@@ -22,7 +22,11 @@ class Sql(Protocol):
     takes a row changes or deletes it in the same transaction. Empty where one process has the database to itself."""
 
     def run(self, statement: str, *parameters: Value) -> int:
-        """Carry out a statement; how many rows it changed. Conflict if it breaks a uniqueness."""
+        """Carry out a statement; how many rows it changed.
+
+        Conflict if it breaks a uniqueness or a reference. That is the end of the transaction: all that is left to do
+        in it is to raise. What may be there already is written with `ON CONFLICT`.
+        """
         ...
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
@@ -43,11 +47,19 @@ class Sql(Protocol):
 
 
 Work = Callable[[Sql], T]
-"""A transaction: a plain function, which may be carried out in another thread. It touches nothing but `Sql`."""
+"""A transaction: a plain function, which may be carried out in another thread. It touches nothing but `Sql`.
+
+It may be carried out more than once, if another one came between: only what it does last is kept.
+"""
 
 
 class Conflict(Exception):
-    """A row with the same unique columns exists."""
+    """A row with the same unique columns exists, or a row that is referred to does not."""
+
+
+def at_its_end() -> RuntimeError:
+    """What a transaction raises that goes on after a Conflict."""
+    return RuntimeError("a transaction went on after a Conflict: raise, or say ON CONFLICT in the statement")
 
 
 class Store(Protocol):
@@ -61,7 +73,8 @@ class Store(Protocol):
         """Carry out `work` whole or not at all: what it returns is on the disk when this returns.
 
         Whatever it raises undoes it. Cancelled while it waits for its turn, nothing happens; cancelled later, it is
-        carried out all the same.
+        carried out all the same. Transactions look as if they were carried out one after the other, also those of
+        other processes. Running numbers rise in that order among transactions that write to a common row.
         """
         ...
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ import trio
 
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
-from cloud.store.sql import Conflict, Row, Value, Work
+from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
 
@@ -35,37 +35,53 @@ class SqliteHandle:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._ended = False
         self.told: list[tuple[str, str]] = []
 
     def run(self, statement: str, *parameters: Value) -> int:
         """As Sql."""
-        try:
+        with self._going_on():
             return self._connection.execute(statement, parameters).rowcount
-        except sqlite3.IntegrityError as error:
-            raise Conflict(str(error)) from error
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """As Sql."""
-        try:
+        with self._going_on():
             self._connection.executemany(statement, rows)
-        except sqlite3.IntegrityError as error:
-            raise Conflict(str(error)) from error
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """As Sql."""
-        cursor = self._connection.execute(statement, parameters)
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
+        with self._going_on():
+            cursor = self._connection.execute(statement, parameters)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
         """As Sql."""
-        cursor = self._connection.execute(statement, parameters)
-        found = cursor.fetchone()
-        return None if found is None else dict(zip((one[0] for one in cursor.description), found, strict=True))
+        with self._going_on():
+            cursor = self._connection.execute(statement, parameters)
+            found = cursor.fetchone()
+            return None if found is None else dict(zip((one[0] for one in cursor.description), found, strict=True))
 
     def notify(self, topic: str, subject: str) -> None:
         """As Sql."""
         self.told.append((topic, subject))
+
+    def result(self, work: Work[T]) -> T:
+        """What `work` returns; RuntimeError if it returns although there was a Conflict."""
+        found = work(self)
+        if self._ended:
+            raise at_its_end()
+        return found
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        if self._ended:
+            raise at_its_end()
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            self._ended = True
+            raise Conflict(str(error)) from error
 
 
 class _Write:
@@ -192,7 +208,7 @@ class _Thread:
 def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
-        return work(SqliteHandle(connection))
+        return SqliteHandle(connection).result(work)
     finally:
         connection.execute("ROLLBACK")
 
@@ -204,7 +220,7 @@ def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
         for write in group:
             connection.execute("SAVEPOINT one")
             handle = SqliteHandle(connection)
-            write.result = outcome.capture(write.work, handle)
+            write.result = outcome.capture(handle.result, write.work)
             if isinstance(write.result, outcome.Error):
                 connection.execute("ROLLBACK TO one")
             else:
