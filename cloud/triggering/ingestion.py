@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from cloud.store.sql import Sql
+from cloud.times import now
+from cloud.triggering.configured import DATA, listens
+from cloud.triggering.queue import Ingestion, Reading, enqueue
+
+__all__ = ["Ingestion", "Reading", "ingested"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One tabular reading as it was uploaded; `data` with the wrapper `readings` where the machine sent one."""
-
-    requested: datetime
-    received: datetime
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Ingestion:
-    """One upload. `component_type` is the last segment of the API: `sensor`, `camera`."""
-
-    part: str
-    component_type: str
-    component_name: str
-    method: str
-    data_type: str  # binary, tabular, file or unspecified
-    file_id: str
-    first: datetime  # when its earliest piece was received by the machine, else by the cloud
-    last: datetime
-    readings: tuple[Reading, ...] = ()
-
-
-def ingested(sql: Sql, what: Ingestion) -> None:
-    """Queue an upload for the triggers of its part, if it has any."""
+def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
+    """Queue an upload for the triggers of its part, if it has any that look at data. `at` is when it came: now."""
+    if listens(sql, what.part, DATA):
+        enqueue(sql, what.part, what, at or now())

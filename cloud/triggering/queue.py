@@ -1,0 +1,137 @@
+"""What happened and is still to be evaluated: in order within each part, as the database keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from cloud.store.sql import Sql, inserted
+from cloud.times import moment_of, stored
+
+TOPIC: Final = "triggers"
+"""Told with the id of a part when something was queued for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One tabular reading as it was uploaded; `data` with the wrapper `readings` where the machine sent one."""
+
+    requested: datetime
+    received: datetime
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """One upload. `component_type` is the last segment of the API: `sensor`, `camera`."""
+
+    part: str
+    component_type: str
+    component_name: str
+    method: str
+    data_type: str  # binary, tabular, file or unspecified
+    file_id: str
+    first: datetime  # when its earliest piece was received by the machine, else by the cloud
+    last: datetime
+    readings: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A part came online, or went offline."""
+
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One entry of the logs that a trigger tells of."""
+
+    time: datetime
+    logger: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What was logged since the last look, by level: the newest few entries, and how many there were."""
+
+    lines: Mapping[str, tuple[LogLine, ...]]
+    counts: Mapping[str, int]
+
+
+Event = Ingestion | Turn | Logs
+KINDS: Final[Mapping[str, type[Event]]] = {"ingestion": Ingestion, "presence": Turn, "logs": Logs}
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """One event that waits."""
+
+    number: int
+    part: str
+    happened: datetime
+    event: Event
+
+
+def enqueue(sql: Sql, part: str, event: Event, now: datetime) -> None:
+    """Keep an event until it has been evaluated."""
+    kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
+    sql.run("INSERT INTO trigger_queues (part_id) VALUES (?) ON CONFLICT (part_id) DO NOTHING", part)
+    inserted(
+        sql,
+        "trigger_events",
+        {"part_id": part, "happened": stored(now), "kind": kind, "event": msgspec.json.encode(event).decode()},
+    )
+    sql.notify(TOPIC, part)
+
+
+def take(sql: Sql, limit: int) -> list[Queued]:
+    """The oldest events of one part, at most `limit`; they are its alone until the transaction ends. Empty: none waits.
+
+    Replicas take different parts, so that events of one part are never evaluated side by side.
+    """
+    busy: list[str] = []
+    while True:
+        others = f"WHERE part_id NOT IN ({', '.join('?' * len(busy))})" if busy else ""
+        head = sql.row(f"SELECT part_id FROM trigger_events {others} ORDER BY number LIMIT 1", *busy)
+        if head is None:
+            return []
+        part = head["part_id"]
+        if sql.row(f"SELECT part_id FROM trigger_queues WHERE part_id = ?{sql.skip_locked}", part) is not None:
+            break
+        busy.append(part)
+    sql.run("UPDATE trigger_queues SET turns = turns + 1 WHERE part_id = ?", part)
+    rows = sql.rows("SELECT * FROM trigger_events WHERE part_id = ? ORDER BY number LIMIT ?", part, limit)
+    return [
+        Queued(
+            row["number"],
+            row["part_id"],
+            moment_of(row["happened"]),
+            msgspec.json.decode(row["event"], type=KINDS[row["kind"]]),
+        )
+        for row in rows
+    ]
+
+
+def done(sql: Sql, one: Queued) -> None:
+    """Forget an event that was evaluated."""
+    sql.run("DELETE FROM trigger_events WHERE number = ?", one.number)
+
+
+def waiting(sql: Sql) -> int:
+    """How many events are not evaluated yet."""
+    row = sql.row("SELECT COUNT(*) AS count FROM trigger_events")
+    return row["count"] if row is not None else 0
+
+
+def forget(sql: Sql, now: datetime) -> int:
+    """Remove what is kept for parts that were deleted; how many rows that were."""
+    gone = 0
+    for table in ("trigger_events", "trigger_queues", "trigger_clocks", "trigger_stops", "trigger_presence"):
+        gone += sql.run(f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts)")
+    return gone
