@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from html import escape
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -24,18 +28,22 @@ _STATUS: Final[Mapping[Status, int]] = {
 }
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Log in</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 22rem; margin: 15vh auto; padding: 0 1rem }}
-:root {{ color-scheme: light dark }}
-label {{ display: block; margin: 1rem 0 }}
-input {{ width: 100%; font: inherit; padding: .4rem; box-sizing: border-box }}
-button {{ font: inherit; padding: .4rem 1.2rem }}
-</style></head><body><h1>Log in</h1><p role="alert">{message}</p>
+<title>Log in</title><style>{style}</style></head><body><main class="card"><h1>Log in</h1>
+<div class="note is-unhealthy" role="alert"{hidden}><p>{message}</p></div>
 <form method="post" action="/login"><input type="hidden" name="next" value="{next}">
 <label>Key id <input name="id" autocomplete="username" required autofocus></label>
 <label>Key <input name="key" type="password" autocomplete="current-password" required></label>
-<button>Log in</button></form></body></html>
+<div class="actions"><button>Log in</button></div></form></main></body></html>
 """
+
+
+@cache
+def _style() -> tuple[str, bytes]:
+    """The style of all pages, in the page itself since nobody has signed in yet; and the policy that lets it in."""
+    css = (Path(__file__).parent / "pages" / "static" / "base.css").read_text("utf-8")
+    digest = b64encode(sha256(css.encode()).digest())
+    policy = b"default-src 'none'; style-src 'sha256-%b'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    return css, policy % digest
 
 
 async def login(
@@ -102,10 +110,9 @@ def _cookie(token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, byt
 
 
 async def _form(send: Send, status: int, target: str, message: str) -> None:
-    page = _PAGE.format(message=escape(message), next=escape(target))
-    policy = (
-        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    )
+    css, policy = _style()
+    hidden = "" if message else " hidden"
+    page = _PAGE.format(style=css, message=escape(message), hidden=hidden, next=escape(target))
     await _send(send, status, [(b"content-security-policy", policy)], page, b"text/html; charset=utf-8")
 
 

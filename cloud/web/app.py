@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from cloud.services.base import Cloud
+from cloud.web import pages, site
 from cloud.web.push import Push
 from rpc.guard import Guard
+from rpc.pages.headers import Protect
+from schema.errors import MachineError
 
 PUBLIC = ("/healthz",)
 
@@ -22,10 +29,25 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
     inner = Starlette(
         routes=[
             Route("/healthz", _health),
+            Route("/static/{file}", site.static),
             WebSocketRoute("/machine/v1/follow", push.serve),
-        ]
+            *_pages(cloud),
+        ],
+        middleware=[Middleware(Protect)],
+        exception_handlers={
+            404: site.not_found,
+            405: site.wrong_method,
+            MachineError: site.machine_error,
+            Exception: site.failed,
+        },
     )
     return Guard(inner, cloud.authenticator, names=() if loopback else None, public=PUBLIC)
+
+
+def _pages(cloud: Cloud) -> Iterator[BaseRoute]:
+    """The routes of every room, in order of their names."""
+    for room in sorted(module.name for module in pkgutil.iter_modules(pages.__path__)):
+        yield from import_module(f"{pages.__name__}.{room}").routes(cloud)
 
 
 async def _health(request: Request) -> Response:

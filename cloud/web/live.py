@@ -1,0 +1,88 @@
+"""The live side of a page: a WebSocket over which changed parts of it come.
+
+    async def serve(socket: WebSocket) -> None:
+        await live(cloud, socket, stream)
+
+`stream(page)` is a task that looks at the facts, sends what has changed and waits for news; it ends with the page. Each
+message is an object whose keys have handlers in the page's script; `patch` maps ids of elements to their new HTML.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import trio
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from cloud.author import Author
+from cloud.services.base import Cloud
+from cloud.web.site import author_of
+from schema.errors import MachineError
+
+FRAME: Final = 0.1  # seconds between two patches of a page; more often nobody sees, and rendering costs
+REFUSED: Final = 4403  # close codes: private use, after HTTP's
+GONE: Final = 4404
+AGAIN: Final = 4401  # the rights of the key have changed: the page asks anew
+MAX_REASON: Final = 100  # characters; a close frame has room for 123 bytes
+
+
+class LivePage:
+    """The sending side of one page; its streams take turns."""
+
+    def __init__(self, cloud: Cloud, socket: WebSocket) -> None:
+        self.cloud = cloud
+        self.socket = socket
+        self.author: Author = author_of(socket)
+        self._turn = trio.Lock()
+
+    async def send(self, **message: Any) -> None:
+        """Send one message, and wait until it is on its way: a slow page skips what lies between."""
+        async with self._turn:
+            await self.socket.send_text(json.dumps(message, ensure_ascii=False))
+
+
+Stream = Callable[[LivePage], Awaitable[None]]
+
+
+async def live(cloud: Cloud, socket: WebSocket, *streams: Stream) -> None:
+    """Serve one page until it goes away, or a stream raises MachineError: what it shows is gone, or not the caller's.
+
+    When the caller's key changes, the connection is closed; the page connects again, if the key still lets it.
+    """
+    page = LivePage(cloud, socket)
+    await socket.accept()
+    with trio.CancelScope() as scope:
+        code, reason = 0, ""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_key_changed, cloud, page.author)
+                for stream in streams:
+                    nursery.start_soon(stream, page)
+                while (await socket.receive())["type"] != "websocket.disconnect":
+                    pass  # pages have nothing to say
+                scope.cancel()
+        except* (WebSocketDisconnect, OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # it went away while something was sent
+        except* _KeyChanged:
+            code, reason = AGAIN, "the key has changed"
+        except* MachineError as group:
+            code, reason = GONE, str(next(iter(_leaves(group))))
+        if code:
+            await socket.close(code, reason[:MAX_REASON])
+
+
+class _KeyChanged(Exception):
+    pass
+
+
+async def _key_changed(cloud: Cloud, author: Author) -> None:
+    with cloud.events.listening("key", author.name) as news:
+        await news.next()
+    raise _KeyChanged
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> Iterable[BaseException]:
+    for one in group.exceptions:
+        yield from _leaves(one) if isinstance(one, BaseExceptionGroup) else (one,)

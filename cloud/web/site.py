@@ -1,0 +1,171 @@
+"""What every page of the cloud stands on: templates, forms, errors in words, and who asks.
+
+A module of `cloud.web.pages` has `routes(cloud)`. Its endpoints call the services as RPCs do, so that roles hold:
+
+    async def index(request: Request) -> Response:
+        found = await AppService(cloud, author_of(request)).list_keys(request.query_params.get("org", ""))
+        return render(request, "keys.html", keys=found)
+
+Templates extend base.html (blocks `title`, `main`, `scripts`, `head`) and are in `templates/`, scripts and styles in
+`static/`. A MachineError that an endpoint raises becomes a page in words. Forms are sent by POST; the guard of the port
+has made sure that they come from this site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment
+from starlette.datastructures import FormData
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from cloud.author import Author
+from rpc.guard import identity_of
+from rpc.pages.assets import Assets, cache_control, environment
+from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
+from schema.errors import ErrorKind, MachineError
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+MAX_FORM: Final = 4 << 20  # bytes: as large as a configuration may be
+RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
+ROOMS: Final = (
+    ("Machines", "/"),
+    ("Fragments", "/fragments"),
+    ("Data", "/data"),
+    ("Triggers", "/triggers"),
+    ("Modules", "/modules"),
+    ("Keys", "/keys"),
+    ("Audit", "/audit"),
+)
+"""The navigation; a room without a page is left out."""
+
+_HERE: Final = Path(__file__).parent
+
+
+@cache
+def assets() -> Assets:
+    """The static files, read once."""
+    return Assets(_HERE / "static")
+
+
+@cache
+def _templates() -> Environment:
+    made = environment([_HERE / "templates"], assets())
+    made.globals.update(known_states=RESOURCE_STATES)
+    return made
+
+
+def render(request: Request, template: str, code: int = 200, **values: Any) -> Response:
+    """A page. `live` is the path of its WebSocket, `error` what went wrong with its form."""
+    paths = {getattr(route, "path", "") for route in request.app.routes}
+    shown = {
+        "live": "",
+        "error": "",
+        "now": datetime.now(UTC),
+        "rooms": [(name, path) for name, path in ROOMS if path in paths],
+        "here": _room(request.url.path),
+        "signed_in": identity_of(request.scope) is not None,
+        **values,
+    }
+    return Response(_templates().get_template(template).render(shown), code, media_type="text/html")
+
+
+def part(template: str, macro: str, *arguments: object) -> str:
+    """One macro of a template, for the live connection; its root element has an id."""
+    module = _templates().get_template(template).make_module({"now": datetime.now(UTC)})
+    return str(getattr(module, macro)(*arguments))
+
+
+def _room(path: str) -> str:
+    first = "/" + path.strip("/").partition("/")[0]
+    return "/" if first == "/machines" else first
+
+
+def author_of(connection: HTTPConnection) -> Author:
+    """Who asks; the guard has let nobody through without a key."""
+    identity = identity_of(connection.scope)
+    return Author("", "") if identity is None else Author(identity.kind, identity.entity)
+
+
+async def fields(request: Request) -> FormData:
+    """The fields of a form that was sent by POST, `application/x-www-form-urlencoded`. INVALID if it is too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM:
+            raise MachineError(
+                f"the form is larger than {MAX_FORM >> 20} MiB", kind=ErrorKind.INVALID, remedy="send less at once"
+            )
+    pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return FormData([(name, value) for name, value in pairs])
+
+
+def text_of(form: FormData, name: str, otherwise: str = "") -> str:
+    """One field of a form, without blanks around it."""
+    value = form.get(name, otherwise)
+    return value.strip() if isinstance(value, str) else otherwise
+
+
+def see(path: str) -> Response:
+    """After a form has done what it should: the page to look at, so that reloading it does nothing twice."""
+    return RedirectResponse(path, 303)
+
+
+def status_of(error: MachineError) -> int:
+    """HTTP's word for an error."""
+    return STATUS.get(error.kind, 500)
+
+
+# ---- errors
+
+
+def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
+    """An error as a page for people, as JSON for programs."""
+    code = code or status_of(error)
+    if wants_page(request.headers) and not wants_json(request.headers):
+        return render(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
+    return JSONResponse({"error": str(error)}, status_code=code)
+
+
+async def machine_error(request: Request, error: Exception) -> Response:
+    """What an endpoint raised on purpose."""
+    assert isinstance(error, MachineError)
+    return refusal(request, error)
+
+
+async def not_found(request: Request, _: Exception) -> Response:
+    """No such page."""
+    path = request.url.path[:200]
+    return refusal(request, MachineError(f"there is no page {path}", kind=ErrorKind.NOT_FOUND))
+
+
+async def wrong_method(request: Request, _: Exception) -> Response:
+    """A page that is not asked so."""
+    path = request.url.path[:200]
+    return refusal(request, MachineError(f"{path} does not answer to {request.method}", kind=ErrorKind.INVALID), 405)
+
+
+async def failed(request: Request, _: Exception) -> Response:
+    """A mistake of the program; the log has it."""
+    error = MachineError("the page failed", kind=ErrorKind.INTERNAL, remedy="the log of machine-cloud says why")
+    return refusal(request, error, 500)
+
+
+# ---- static files
+
+
+async def static(request: Request) -> Response:
+    """`GET /static/<file>?v=<digest>`."""
+    found = assets().get(request.path_params["file"])
+    if found is None:
+        return await not_found(request, KeyError())
+    data, media_type = found
+    cache_for = cache_control(versioned="v" in request.query_params)
+    return Response(data, headers={"content-type": media_type, "cache-control": cache_for})

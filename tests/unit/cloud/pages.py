@@ -1,0 +1,31 @@
+"""A browser at the pages of a cloud in memory: through the guard, signed in with a key as a person is."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from cloud.memory import MemoryCloud
+from cloud.web.app import application
+from tests.unit.web.client import HTML, Browser, Reply
+
+HOST = "localhost:8090"
+
+
+def browser(cloud: MemoryCloud) -> Browser:
+    """One that has not signed in."""
+    return Browser(application(cloud.cloud, loopback=True), host=HOST)
+
+
+async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> Browser:
+    """One that has signed in by the form, by default with the owner's key."""
+    made = browser(cloud)
+    subject, secret = key or (cloud.first.id, cloud.first.key)
+    reply = await post(made, "/login", id=subject, key=secret, next="/")
+    assert reply.status == 303, reply.text
+    return made
+
+
+async def post(made: Browser, path: str, **form: str) -> Reply:
+    """Send a form of this site."""
+    headers = {**HTML, "origin": f"http://{HOST}", "content-type": "application/x-www-form-urlencoded"}
+    return await made.send("POST", path, headers, urlencode(form).encode())
