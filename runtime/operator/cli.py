@@ -12,6 +12,7 @@ import click
 from runtime.operator.access import add_commands
 from runtime.operator.cloud import cloud
 from runtime.operator.cloud_config import config
+from runtime.operator.cloud_fragments import fragments
 from runtime.operator.cloud_keys import keys
 from runtime.operator.connection import EXIT_INTERRUPTED, Connection, run
 from runtime.operator.data import data
@@ -291,6 +292,7 @@ main.add_command(module)
 main.add_command(cloud)
 cloud.add_command(config)
 cloud.add_command(keys)
+cloud.add_command(fragments)
 
 if __name__ == "__main__":
     main()

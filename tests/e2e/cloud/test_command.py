@@ -157,3 +157,28 @@ async def test_keys(terminal: Terminal) -> None:
     assert "deleted" in await terminal("keys", "delete", key_id)
     assert "guard" not in await terminal("keys")
     assert "--at" in await terminal("keys", "create", "x", "--kind", "robot", status=2)
+
+
+async def test_fragments(terminal: Terminal) -> None:
+    drive = {"components": [{**SENSOR, "name": {"$variable": {"name": "n", "default": "a"}}}]}
+    made = (await terminal("fragments", "create", "drive", "-", given=json.dumps(drive))).strip()
+    await terminal("new", "rover")
+    use = {"fragments": [{"id": made, "version": "stable"}]}
+    said = await terminal("config", "set", "rover", "-", "--yes", given=json.dumps(use), status=1)
+    assert "fragments.0: there is no fragment" in said
+    assert "'stable'" in said
+    await terminal("fragments", "tag", "drive", "stable", "1")
+    await terminal("config", "set", "rover", "-", "--yes", given=json.dumps(use))
+    said = await terminal("fragments", "set", "drive", "-", given='{"components": []}')
+    assert "revision 2, used by 1 machine parts" in said
+    assert '"$variable"' in await terminal("fragments", "get", "drive", "--version", "stable")
+    lines = (await terminal("fragments", "history", "drive")).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["2", "1"]
+    assert lines[2].endswith("stable")
+    assert json.loads(await terminal("fragments", "ls", "--json"))["robot_part_count"] == 1
+    assert "are pinned to the tag" in await terminal("fragments", "untag", "drive", "stable", status=1)
+    assert "is used by" in await terminal("fragments", "delete", "drive", status=1)
+    await terminal("config", "set", "rover", "-", "--yes", given="{}")
+    await terminal("fragments", "untag", "drive", "stable")
+    await terminal("fragments", "delete", made)
+    assert "there is no fragment 'drive'" in await terminal("fragments", "get", "drive", status=1)
