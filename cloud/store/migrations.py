@@ -18,11 +18,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     done = connection.execute("PRAGMA user_version").fetchone()[0]
     if done > len(STEPS):
-        raise MachineError(
-            f"the database is of a newer version ({done}; this program knows {len(STEPS)})",
-            kind=ErrorKind.PRECONDITION,
-            remedy="start the newer machine-cloud, or restore a backup that was made before the update",
-        )
+        raise newer(done)
     for number, step in enumerate(STEPS[done:], done + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -33,6 +29,15 @@ def migrate(connection: sqlite3.Connection) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+
+
+def newer(done: int) -> MachineError:
+    """What is said of a database that has had more steps than this program knows."""
+    return MachineError(
+        f"the database is of a newer version ({done}; this program knows {len(STEPS)})",
+        kind=ErrorKind.PRECONDITION,
+        remedy="start the newer machine-cloud, or restore a backup that was made before the update",
+    )
 
 
 def statements(step: str) -> list[str]:

@@ -66,7 +66,7 @@ class SqliteHandle:
         """As Sql."""
         self.told.append((topic, subject))
 
-    def result(self, work: Work[T]) -> T:
+    def result(self, work: Work[Any]) -> Any:
         """What `work` returns; RuntimeError if it returns although there was a Conflict."""
         found = work(self)
         if self._ended:
@@ -208,7 +208,8 @@ class _Thread:
 def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
-        return SqliteHandle(connection).result(work)
+        found: T = SqliteHandle(connection).result(work)
+        return found
     finally:
         connection.execute("ROLLBACK")
 

@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cloud.memory import MemoryCloud, open_cloud
+from tests.postgresql import postgresql
+
+__all__ = ["postgresql"]
 
 
 class Clock:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import pytest
 import trio
 
+from cloud.store.dialect import numbered, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
-from cloud.store.sql import Conflict, Sql, inserted
+from cloud.store.postgres import PostgresStore
+from cloud.store.sql import Conflict, Row, Sql, Store, inserted
 from cloud.store.sqlite import SqliteStore
 from schema.errors import MachineError
 
@@ -21,10 +25,25 @@ def events() -> Events:
     return Events()
 
 
+Make = Callable[[], AbstractAsyncContextManager[Store]]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, events: Events) -> Make:
+    """Opens a store on one database, each time the same."""
+    if request.param == "sqlite":
+        return lambda: SqliteStore(tmp_path / "cloud.db", events).opened()
+    url = request.getfixturevalue("postgresql").fresh()
+    return lambda: PostgresStore(url, events).opened()
+
+
 @pytest.fixture
-async def store(tmp_path: Path, events: Events) -> AsyncIterator[SqliteStore]:
-    async with SqliteStore(tmp_path / "cloud.db", events).opened() as opened:
+async def store(make: Make) -> AsyncIterator[Store]:
+    async with make() as opened:
         yield opened
+
+
+THINGS = "CREATE TABLE things (number INTEGER PRIMARY KEY AUTOINCREMENT, i INTEGER, t TEXT, r REAL, b BLOB)"
 
 
 def put(name: str, value: str) -> object:
@@ -35,16 +54,15 @@ def settings(sql: Sql) -> dict[str, str]:
     return {row["name"]: row["value"] for row in sql.rows("SELECT name, value FROM settings")}
 
 
-async def test_what_was_written_is_read_and_survives(tmp_path: Path, events: Events) -> None:
-    path = tmp_path / "cloud.db"
-    async with SqliteStore(path, events).opened() as store:
+async def test_what_was_written_is_read_and_survives(make: Make) -> None:
+    async with make() as store:
         await store.write(put("a", "1"))
         assert await store.read(settings) == {"a": "1"}
-    async with SqliteStore(path, events).opened() as store:
+    async with make() as store:
         assert await store.read(settings) == {"a": "1"}
 
 
-async def test_a_transaction_that_fails_leaves_nothing_and_harms_no_neighbour(store: SqliteStore) -> None:
+async def test_a_transaction_that_fails_leaves_nothing_and_harms_no_neighbour(store: Store) -> None:
     def half(sql: Sql) -> None:
         inserted(sql, "settings", {"name": "half", "value": ""})
         raise ValueError("no")
@@ -65,7 +83,12 @@ async def test_a_transaction_that_fails_leaves_nothing_and_harms_no_neighbour(st
     assert await store.read(settings) == {"before": "", "after": ""}
 
 
-async def test_waiting_writes_share_commits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_writes_share_commits(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
+        await _share(store, monkeypatch)
+
+
+async def _share(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     groups: list[int] = []
     commit = store._commit
 
@@ -81,19 +104,100 @@ async def test_waiting_writes_share_commits(store: SqliteStore, monkeypatch: pyt
     assert len(groups) <= 3
 
 
-async def test_a_row_twice_is_a_conflict(store: SqliteStore) -> None:
+async def test_a_row_twice_is_a_conflict(store: Store) -> None:
     await store.write(put("a", "1"))
     with pytest.raises(Conflict):
         await store.write(put("a", "2"))
     assert await store.read(settings) == {"a": "1"}
 
 
-async def test_reading_changes_nothing(store: SqliteStore) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+async def test_a_conflict_is_the_end_of_its_transaction(store: Store) -> None:
+    await store.write(put("a", "1"))
+
+    def swallowed(sql: Sql) -> None:
+        with suppress(Conflict):
+            inserted(sql, "settings", {"name": "a", "value": "2"})
+
+    def going_on(sql: Sql) -> None:
+        swallowed(sql)
+        inserted(sql, "settings", {"name": "b", "value": "2"})
+
+    for work in (swallowed, going_on):
+        with pytest.raises(RuntimeError, match="ON CONFLICT"):
+            await store.write(work)
+    assert await store.read(settings) == {"a": "1"}
+
+
+async def test_a_reference_to_nothing_is_a_conflict(store: Store) -> None:
+    with pytest.raises(Conflict):
+        await store.write(
+            lambda sql: inserted(sql, "part_secrets", {**dict.fromkeys(("id", "part_id", "secret"), "x"), "created": 0})
+        )
+
+
+async def test_values_come_back_as_they_were(store: Store) -> None:
+    def work(sql: Sql) -> list[Row]:
+        sql.run(typed(THINGS) if sql.skip_locked else THINGS)
+        insert = "INSERT INTO things (i, t, r, b) VALUES (?, ?, ?, ?)"
+        sql.many(insert, [(2**62, "ü? %s '", 0.1, b"\0\xff"), (None, None, None, None), (True, "", 1.0, b"")])
+        return sql.rows("SELECT * FROM things ORDER BY number")
+
+    rows = await store.write(work)
+    assert [tuple(row.values()) for row in rows] == [
+        (1, 2**62, "ü? %s '", 0.1, b"\0\xff"),
+        (2, None, None, None, None),
+        (3, 1, "", 1.0, b""),
+    ]
+
+    def sums(sql: Sql) -> Row | None:
+        return sql.row("SELECT SUM(i) AS whole, AVG(r) AS mean, COUNT(*) AS count FROM things WHERE number > ?", 1)
+
+    found = await store.read(sums)
+    assert found == {"whole": 1, "mean": 1.0, "count": 2}
+    assert found is not None
+    assert type(found["whole"]) is int
+
+
+async def test_texts_are_ordered_by_code_points(store: Store) -> None:
+    def work(sql: Sql) -> list[str]:
+        for name in ("b", "B", "a", "ä", "_", "Z", "é"):
+            inserted(sql, "settings", {"name": name, "value": ""})
+        return [row["name"] for row in sql.rows("SELECT name FROM settings ORDER BY name")]
+
+    assert await store.write(work) == sorted(("b", "B", "a", "ä", "_", "Z", "é"))
+
+
+async def test_a_row_that_is_written_again(store: Store) -> None:
+    def work(sql: Sql) -> list[Row]:
+        again = (
+            "INSERT INTO settings (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value"
+        )
+        return [*sql.rows(again, "a", "1"), *sql.rows(again, "a", "2")]
+
+    assert await store.write(work) == [{"value": "1"}, {"value": "2"}]
+
+
+async def test_decisions_are_made_as_if_alone(store: Store) -> None:
+    """Every transaction counts what is there and writes it down: none may count the same."""
+
+    def work(sql: Sql) -> None:
+        count = sql.row("SELECT COUNT(*) AS count FROM settings")
+        assert count is not None
+        inserted(sql, "settings", {"name": f"{secrets.token_hex(4)}", "value": str(count["count"])})
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(store.write, work)
+    assert sorted(map(int, (await store.read(settings)).values())) == list(range(20))
+
+
+async def test_reading_changes_nothing(store: Store) -> None:
+    with pytest.raises(Exception, match=r"read-?only"):
         await store.read(put("a", "1"))
 
 
-async def test_events_are_told_once_what_they_tell_is_there(store: SqliteStore, events: Events) -> None:
+async def test_events_are_told_once_what_they_tell_is_there(store: Store, events: Events) -> None:
     def telling(sql: Sql) -> None:
         inserted(sql, "settings", {"name": "a", "value": ""})
         sql.notify("setting", "a")
@@ -122,7 +226,7 @@ async def test_a_busy_listener_hears_of_each_subject_once(events: Events) -> Non
         assert await only_x.next() == "x"
 
 
-async def test_a_write_that_was_given_up_in_the_queue_is_not_carried_out(store: SqliteStore) -> None:
+async def test_a_write_that_was_given_up_in_the_queue_is_not_carried_out(store: Store) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await store.write(put("never", ""))
@@ -151,3 +255,18 @@ async def test_a_folder_that_is_not_there_is_said(tmp_path: Path, events: Events
     with pytest.raises(MachineError, match="cannot be opened"):
         async with SqliteStore(tmp_path / "no" / "cloud.db", events).opened():
             pass
+
+
+def test_question_marks_get_numbers_but_not_in_quotes() -> None:
+    assert numbered("SELECT ? FROM a WHERE b = '? it''s ?' AND \"c?\" = ? -- ?\nAND d = ?") == (
+        "SELECT $1 FROM a WHERE b = '? it''s ?' AND \"c?\" = $2 -- ?\nAND d = $3"
+    )
+
+
+def test_columns_get_types_but_not_names_and_texts() -> None:
+    table = "CREATE TABLE integers (number INTEGER PRIMARY KEY AUTOINCREMENT, a TEXT DEFAULT 'TEXT', r REAL, B BLOB)"
+    assert typed(table) == (
+        "CREATE TABLE integers (number BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, "
+        "a TEXT COLLATE \"C\" DEFAULT 'TEXT', r DOUBLE PRECISION, B BYTEA)"
+    )
+    assert typed("CREATE INDEX a ON b (c)") == "CREATE INDEX a ON b (c)"

@@ -1,0 +1,74 @@
+"""What other replicas wrote, heard from PostgreSQL: LISTEN over a connection whose socket Trio waits for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final, NoReturn
+
+import psycopg
+import structlog
+import trio
+
+from cloud.store.events import Events
+from cloud.store.session import channel, connected
+from hal.worker import BusWorker
+from schema.errors import MachineError
+
+FIRST_DELAY: Final = 0.1  # seconds before the second attempt to connect; doubled each time, with jitter
+MAX_DELAY: Final = 5.0
+
+_log = structlog.get_logger("cloud.database")
+
+
+async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
+    """Tell `events` what others than `own` wrote, until cancelled; ready when it hears them.
+
+    The first connection that cannot be made is raised as MachineError. Whenever one was lost everybody is told EVERY
+    once there is the next.
+    """
+    worker = BusWorker("database listener")
+    async with worker.opened():
+        connection = await worker.run(lambda: _listening(url))
+        task_status.started()
+        while True:
+            try:
+                await _hear(connection, own, events)
+            except psycopg.OperationalError as error:
+                _log.warning("the database went away", reason=str(error).strip())
+            finally:
+                connection.close()
+            connection = await _again(worker, url)
+            _log.info("the database is back")
+            events.tell_all()
+
+
+async def _again(worker: BusWorker, url: str) -> Any:
+    delay = FIRST_DELAY
+    while True:
+        try:
+            return await worker.run(lambda: _listening(url))
+        except MachineError:
+            await trio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, MAX_DELAY)
+
+
+def _listening(url: str) -> Any:
+    connection = connected(url)
+    try:
+        connection.execute(f'LISTEN "{channel(connection)}"')
+    except psycopg.Error as error:
+        connection.close()
+        raise MachineError(f"the database cannot be listened to: {error}") from error
+    return connection
+
+
+async def _hear(connection: Any, own: str, events: Events) -> NoReturn:
+    """Until the connection is lost: psycopg.OperationalError."""
+    wire = connection.pgconn
+    while True:
+        while (news := wire.notifies()) is not None:
+            sender, topic, subject = news.extra.decode().split("\n", 2)
+            if sender != own:
+                events.tell(topic, subject)
+        await trio.lowlevel.wait_readable(connection.fileno())
+        wire.consume_input()

@@ -1,0 +1,341 @@
+"""One connection to PostgreSQL and the transactions on it. Blocking: for a thread of its own."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from cloud.store.dialect import numbered, typed
+from cloud.store.migrations import STEPS, newer, statements
+from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
+from schema.errors import ErrorKind, MachineError
+
+T = TypeVar("T")
+News = Sequence[tuple[str, str]]
+
+ATTEMPTS: Final = 20  # of one transaction, when others always come between
+CONFLICTS: Final = 3  # of which so many may end in a Conflict: it may be with what came between
+FIRST_PAUSE: Final = 0.002  # seconds at most before the second attempt; doubled each time
+MAX_PAUSE: Final = 0.25
+NUMERIC: Final = 1700  # type of sums and averages of BIGINT: pg_type.dat of PostgreSQL
+DEFAULTS: Final = {
+    "application_name": "machine-cloud",
+    "connect_timeout": "4",  # seconds
+    "keepalives_idle": "10",  # seconds; a host that is gone without a word is noticed within half a minute
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",  # milliseconds
+}
+SETTINGS: Final = (
+    ("idle_in_transaction_session_timeout", "30s"),  # a replica that was stopped keeps nobody from writing for longer
+    # Whoever reads a table as a whole is in the way of everybody who writes to it, and small tables are read so.
+    ("enable_seqscan", "off"),
+)
+
+
+def connected(url: str) -> Any:
+    """A new connection; UNAVAILABLE if there is none to be had, PRECONDITION if `url` is not understood."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise MachineError(
+            f"the database's address cannot be understood: {str(error).strip()}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="write postgresql://USER:PASSWORD@HOST/DATABASE",
+        ) from error
+    try:
+        return psycopg.connect(
+            "",
+            **{**DEFAULTS, **given, "client_encoding": "utf8"},
+            autocommit=True,
+            cursor_factory=psycopg.RawCursor,
+            row_factory=dict_row,
+        )
+    except psycopg.Error as error:
+        raise MachineError(
+            f"the database {place(url)} cannot be reached: {str(error).strip()}",
+            kind=ErrorKind.UNAVAILABLE,
+            remedy="see that PostgreSQL runs there and lets this user in",
+        ) from error
+
+
+def place(url: str) -> str:
+    """Where a database is, without user and password."""
+    given = conninfo_to_dict(url)
+    return f"{given.get('dbname', '')!r} at {given.get('host', 'localhost')}"
+
+
+def channel(connection: Any) -> str:
+    """The name under which clouds in this schema of the database tell each other what they wrote."""
+    return f"machine_cloud_{connection.execute('SELECT current_schema() AS name').fetchone()['name']}"
+
+
+class Session:
+    """Transactions over one connection, which is made when it is needed first, and anew when it was lost.
+
+    `told` hears, in this thread, of what was committed; without it nothing can be written.
+    """
+
+    def __init__(self, url: str, own: str, told: Callable[[News], None] | None) -> None:
+        self._url = url
+        self._own = own
+        self._told = told
+        self._channel = ""
+        self._connection: Any = None
+
+    def close(self) -> None:
+        """Give the connection up."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def read(self, work: Work[T]) -> T:
+        """As Store. Carried out once more if the connection was lost: an idle one may have gone long ago."""
+        try:
+            return self._carried_out(work)[0]
+        except _Lost:
+            return self._again(work)[0]
+
+    def write(self, work: Work[T]) -> T:
+        """As Store."""
+        assert self._told is not None
+        pause, conflicts = FIRST_PAUSE, 0
+        for _ in range(ATTEMPTS):
+            try:
+                result, told = self._carried_out(work)
+            except (errors.SerializationFailure, errors.DeadlockDetected):
+                pass
+            except _Contested as error:
+                conflicts += 1
+                if conflicts == CONFLICTS:
+                    raise error.failure from error.failure.__cause__
+            except _Lost:
+                result, told = self._again(work)
+                self._told(told)
+                return result
+            else:
+                self._told(told)
+                return result
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, MAX_PAUSE)
+        raise MachineError(
+            f"others wrote the same {ATTEMPTS} times meanwhile", kind=ErrorKind.UNAVAILABLE, remedy="try again"
+        )
+
+    def _again(self, work: Work[T]) -> tuple[T, News]:
+        """Over a new connection."""
+        try:
+            return self._carried_out(work)
+        except (_Lost, errors.SerializationFailure, errors.DeadlockDetected) as error:
+            raise unavailable(self._url, error.__cause__ or error) from error
+        except _Contested as error:
+            raise error.failure from error.failure.__cause__
+
+    def _carried_out(self, work: Work[T]) -> tuple[T, News]:
+        """One attempt. `_Lost` if the connection went away before anything can have been committed."""
+        connection = self._connected()
+        handle = PostgresHandle(connection, self._channel, self._own)
+        committing = False
+        try:
+            try:
+                connection.execute(_BEGIN_READING if self._told is None else _BEGIN_WRITING)
+                result = handle.result(work)
+                committing = True
+                connection.execute("COMMIT")
+            except BaseException:
+                self._undo(connection)
+                raise
+        except (errors.SerializationFailure, errors.DeadlockDetected):
+            raise
+        except (errors.InsufficientResources, errors.ReadOnlySqlTransaction) as error:
+            if self._told is None:
+                raise
+            raise unavailable(self._url, error) from error
+        except psycopg.OperationalError as error:
+            if self._connection is not None:
+                raise
+            if committing and self._told is not None:
+                raise MachineError(
+                    f"the database {place(self._url)} went away while it kept this: it may be kept or not",
+                    kind=ErrorKind.UNAVAILABLE,
+                    remedy="look whether it was",
+                ) from error
+            raise _Lost from error
+        except Exception as error:
+            if handle.contested:
+                raise _Contested(error) from error
+            raise
+        return result, tuple(handle.told)
+
+    def _undo(self, connection: Any) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self.close()
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            connection = connected(self._url)
+            try:
+                for name, value in SETTINGS:
+                    connection.execute("SELECT set_config($1, $2, false)", (name, value))
+                self._channel = channel(connection)
+            except psycopg.Error as error:
+                connection.close()
+                raise unavailable(self._url, error) from error
+            self._connection = connection
+        return self._connection
+
+
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
+
+
+class _Lost(Exception):
+    """The connection went away, and nothing was kept."""
+
+
+class _Contested(Exception):
+    """A transaction failed after a Conflict, which may be with one that was committed meanwhile."""
+
+    def __init__(self, failure: Exception) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def unavailable(url: str, error: BaseException) -> MachineError:
+    """What callers are told while the database does not do its work."""
+    return MachineError(
+        f"the database {place(url)} does not answer: {str(error).strip()}",
+        kind=ErrorKind.UNAVAILABLE,
+        remedy="try again when it is back",
+    )
+
+
+class PostgresHandle:
+    """`Sql` over one connection."""
+
+    skip_locked = " FOR UPDATE SKIP LOCKED"
+
+    def __init__(self, connection: Any, channel_name: str, own: str) -> None:
+        self._connection = connection
+        self._channel = channel_name
+        self._own = own
+        self.contested = False
+        self.told: dict[tuple[str, str], None] = {}
+
+    def run(self, statement: str, *parameters: Value) -> int:
+        """As Sql."""
+        with self._going_on():
+            count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
+            return count
+
+    def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
+        """As Sql."""
+        with self._going_on():
+            self._connection.cursor().executemany(numbered(statement), [plain(row) for row in rows])
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        """As Sql."""
+        with self._going_on():
+            cursor = self._connection.execute(numbered(statement), plain(parameters))
+            found: list[Row] = cursor.fetchall()
+            if any(column.type_code == NUMERIC for column in cursor.description):
+                return [{name: _number(value) for name, value in row.items()} for row in found]
+            return found
+
+    def row(self, statement: str, *parameters: Value) -> Row | None:
+        """As Sql."""
+        found = self.rows(statement, *parameters)
+        return found[0] if found else None
+
+    def notify(self, topic: str, subject: str) -> None:
+        """As Sql."""
+        self.told[topic, subject] = None
+
+    def result(self, work: Work[T]) -> T:
+        """What `work` returns, with what it tells others on its way."""
+        found = work(self)
+        if self.contested:
+            raise at_its_end()
+        if self.told:
+            self._connection.execute(
+                "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news",
+                (self._channel, [f"{self._own}\n{topic}\n{subject}" for topic, subject in self.told]),
+            )
+        return found
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        if self.contested:
+            raise at_its_end()
+        try:
+            yield
+        except psycopg.IntegrityError as error:
+            self.contested = True
+            raise Conflict(str(error).strip()) from error
+
+
+def plain(parameters: Sequence[Value]) -> list[Value]:
+    """Parameters as PostgreSQL takes them: it has no text with NUL, and numbers that are no truth values."""
+    return [
+        one.replace("\0", "\N{SYMBOL FOR NULL}")
+        if type(one) is str and "\0" in one
+        else int(one)
+        if type(one) is bool
+        else one
+        for one in parameters
+    ]
+
+
+def _number(value: Any) -> Any:
+    """A sum of whole numbers is one."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+_LOCK: Final = 0x6D63  # of the migration: any number that is no other program's; the second one is the schema's
+
+
+def migrate(url: str) -> None:
+    """Carry out the steps that the database has not had yet, all or none; replicas that start together wait.
+
+    Raises MachineError if a newer program has written it, or if it cannot keep every text.
+    """
+    connection = connected(url)
+    try:
+        if connection.info.parameter_status("server_encoding") != "UTF8":
+            raise MachineError(
+                f"the database {place(url)} cannot keep every text: its encoding is not UTF8",
+                kind=ErrorKind.PRECONDITION,
+                remedy="make one: CREATE DATABASE cloud ENCODING 'UTF8' TEMPLATE template0",
+            )
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext(current_schema()))", (_LOCK,))
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY)")
+            done = connection.execute("SELECT COALESCE(MAX(number), 0) AS number FROM migrations").fetchone()["number"]
+            if done > len(STEPS):
+                raise newer(done)
+            for number, step in enumerate(STEPS[done:], done + 1):
+                for statement in statements(step):
+                    connection.execute(typed(statement))
+                connection.execute("INSERT INTO migrations (number) VALUES ($1)", (number,))
+    except psycopg.Error as error:
+        raise MachineError(
+            f"the tables in {place(url)} cannot be made: {str(error).strip()}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="give this user the right to create tables there (GRANT CREATE ON SCHEMA)",
+        ) from error
+    finally:
+        connection.close()
