@@ -8,9 +8,13 @@ from enum import Enum, IntEnum
 from typing import Final
 
 from cloud.author import KEY, PART, Author
+from cloud.data.datasets import dataset
+from cloud.data.files import file
+from cloud.data.sources import Source
 from cloud.fragments import fragment
 from cloud.keys import Grant, grants_of, key
 from cloud.machines import machine, part
+from cloud.registry.items import find
 from cloud.store.sql import Sql
 from cloud.tenants import above, missing, organization
 from schema.errors import ErrorKind, MachineError
@@ -34,6 +38,9 @@ class Of(Enum):
     PART = "part"
     KEY = "key"
     FRAGMENT = "fragment"
+    DATASET = "dataset"
+    FILE = "file"
+    ITEM = "registry item"
 
 
 _ROLES: Final = {"operator": Role.OPERATOR, "owner": Role.OWNER}
@@ -57,6 +64,12 @@ def place_of(sql: Sql, of: Of, subject: str) -> Place:
         return _place(key(sql, subject).organization_id)
     if of is Of.FRAGMENT:
         return _place(fragment(sql, subject).organization_id)
+    if of is Of.ITEM:
+        return _place(find(sql, subject).organization_id)
+    if of is Of.DATASET:
+        return _place(dataset(sql, subject).organization_id)
+    if of is Of.FILE:
+        return _captured(sql, file(sql, subject).source)
     if of is Of.PART:
         found = part(sql, subject)
         place = place_of(sql, Of.ROBOT, found.machine_id)
@@ -74,6 +87,14 @@ def _place(owner: str, *within: tuple[str, str]) -> Place:
 def _below(sql: Sql, where: str, *within: tuple[str, str]) -> Place:
     chain = above(sql, where)
     return _place(chain[0].organization_id, *(("location", one.id) for one in chain), *within)
+
+
+def _captured(sql: Sql, source: Source) -> Place:
+    """Where data came from: they outlive their machine and its location."""
+    try:
+        return _below(sql, source.location_id, ("robot", source.machine_id))
+    except MachineError:
+        return _place(source.organization_id, ("location", source.location_id), ("robot", source.machine_id))
 
 
 def role_at(sql: Sql, author: Author, place: Place) -> Role:

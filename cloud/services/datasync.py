@@ -1,10 +1,260 @@
-"""viam.app.datasync.v1.DataSyncService: machines upload what they have captured."""
+"""viam.app.datasync.v1.DataSyncService: machines upload what they have captured.
+
+An upload is on the disk when it is acknowledged, and told to the triggers in the same transaction. One that a machine
+repeats because the answer was lost adds nothing and gets the same id: files are the same by part, component, method,
+name, times and content, readings by all that and their tags. Readings without any time are taken as new each time.
+"""
 
 from __future__ import annotations
 
-from cloud.services.base import Service, guarded
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from cloud.access import Of, Role
+from cloud.blobs import Blob
+from cloud.data import datasets, files, labels, media, readings, sources
+from cloud.data.parameters import plain
+from cloud.data.readings import NewReading
+from cloud.services import data_messages as m
+from cloud.services.base import SELF, Rule, Service, guarded
+from cloud.store.sql import Sql
+from cloud.tenants import missing
+from cloud.times import stored
+from cloud.triggering.ingestion import Ingestion, Reading, ingested
+from schema.errors import ErrorKind, MachineError
+
+MIME: Final = {
+    m.MimeType.IMAGE_JPEG: "image/jpeg",
+    m.MimeType.IMAGE_PNG: "image/png",
+    m.MimeType.APPLICATION_PCD: "pointcloud/pcd",
+    m.MimeType.VIDEO_MP4: "video/mp4",
+}
+KINDS: Final = {m.DataType.BINARY_SENSOR: "binary", m.DataType.TABULAR_SENSOR: "tabular", m.DataType.FILE: "file"}
+BEGINNING: Final = 16  # bytes that tell the type of content
 
 
-@guarded({})
+@guarded(
+    {
+        "data_capture_upload": SELF,
+        "file_upload": Rule(Role.MACHINE, Of.PART, "part_id"),
+        "streaming_data_capture_upload": SELF,
+    }
+)
 class DataSyncService(Service):
-    """One call. What is not here is UNIMPLEMENTED."""
+    """One upload, with a part's secret or a key that reaches the part."""
+
+    async def data_capture_upload(
+        self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
+    ) -> m.Uploaded:
+        """Keep captured pieces: all of them readings, or all of them contents of files."""
+        await self._allowed(metadata)
+        if not sensor_contents:
+            raise MachineError("the upload holds nothing", kind=ErrorKind.INVALID, remedy="send sensor_contents")
+        binary = [one for one in sensor_contents if one.binary is not None]
+        if (binary and len(binary) != len(sensor_contents)) or metadata.type is m.DataType.FILE:
+            raise MachineError(
+                "readings and files cannot be in one upload",
+                kind=ErrorKind.INVALID,
+                remedy="send `struct` in all of sensor_contents or `binary` in all; files with FileUpload",
+            )
+        if bool(binary) != (metadata.type is m.DataType.BINARY_SENSOR) and metadata.type is not m.DataType.UNSPECIFIED:
+            raise MachineError(
+                f"the upload is of type {metadata.type.name}, its contents are not", kind=ErrorKind.INVALID
+            )
+        if not binary:
+            return await self._keep_readings(metadata, sensor_contents)
+        kept = [await self._keep_file(metadata, one.metadata, _single(one.binary or b"")) for one in binary]
+        return m.Uploaded(kept[0], kept[0])
+
+    async def file_upload(
+        self,
+        part_id: str,
+        contents: AsyncIterator[bytes],
+        component_type: str = "",
+        component_name: str = "",
+        method_name: str = "",
+        type: m.DataType = m.DataType.FILE,  # noqa: A002 - field of the wire
+        method_parameters: Mapping[str, Any] | None = None,
+        file_name: str = "",
+        file_extension: str = "",
+        file_create_time: datetime | None = None,
+        file_modify_time: datetime | None = None,
+        tags: Sequence[str] = (),
+        dataset_ids: Sequence[str] = (),
+        mime_type: str = "",
+    ) -> m.Uploaded:
+        """Keep a file that comes in pieces."""
+        metadata = m.UploadMetadata(
+            part_id,
+            component_type,
+            component_name,
+            method_name,
+            m.DataType.FILE if type is m.DataType.UNSPECIFIED else type,
+            method_parameters or {},
+            file_name,
+            file_extension,
+            file_create_time,
+            file_modify_time,
+            list(tags),
+            list(dataset_ids),
+            mime_type,
+        )
+        times = m.SensorMetadata(file_create_time, file_modify_time) if file_create_time is not None else None
+        kept = await self._keep_file(metadata, times, contents)
+        return m.Uploaded(kept, kept)
+
+    async def streaming_data_capture_upload(
+        self,
+        upload_metadata: m.UploadMetadata,
+        pieces: AsyncIterator[bytes],
+        sensor_metadata: m.SensorMetadata | None = None,
+    ) -> m.Uploaded:
+        """Keep one captured piece that comes in pieces."""
+        await self._allowed(upload_metadata)
+        kept = await self._keep_file(upload_metadata, sensor_metadata, pieces)
+        return m.Uploaded(kept, kept)
+
+    async def _allowed(self, metadata: m.UploadMetadata) -> None:
+        await self.read(lambda sql: self.require(sql, Role.MACHINE, Of.PART, metadata.part_id))
+
+    async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
+        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
+        if metadata.dataset_ids:
+            raise MachineError(
+                "readings cannot be in a dataset", kind=ErrorKind.INVALID, remedy="leave dataset_ids out"
+            )
+        kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
+        known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
+        where = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
+        what = [[stored(one.requested), stored(one.received), one.data] for one in kept]
+        key = _key(metadata.part_id, *where, parameters, tags, what) if known else None
+
+        def work(sql: Sql) -> str:
+            source = _source(sql, metadata, parameters)
+            subject, new = readings.keep(sql, key, source, tags, kept, now)
+            if new:
+                told = tuple(Reading(one.requested, one.received, one.data) for one in kept)
+                ingested(sql, _ingestion(source, "tabular", subject, told, [one.received for one in kept]))
+            return subject
+
+        return m.Uploaded(await self.write(work), "")
+
+    async def _keep_file(
+        self, metadata: m.UploadMetadata, sensor: m.SensorMetadata | None, pieces: AsyncIterator[bytes]
+    ) -> str:
+        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
+        requested, received = _times(sensor, now)
+        name = sources.checked(metadata.file_name, "the file's name")
+        measured = _Measured(self.cloud.limits.file)
+        async with aclosing(measured.passing(pieces)) as content:
+            blob = await self.cloud.blobs.put(content)
+        said = metadata.mime_type or (MIME.get(sensor.mime_type, "") if sensor is not None else "")
+        mime = media.mime_of(said, media.extension_of(metadata.file_extension, name, ""), measured.beginning)
+        moment = [stored(requested), stored(received)] if sensor is not None and sensor.time_requested else []
+        where = [metadata.component_type, metadata.component_name, metadata.method_name]
+        key = _key(metadata.part_id, *where, parameters, name, moment, blob.digest, blob.size)
+
+        def work(sql: Sql) -> tuple[str, bool]:
+            source = _source(sql, metadata, parameters)
+            for one in metadata.dataset_ids:
+                if datasets.dataset(sql, one).organization_id != source.organization_id:
+                    raise missing("dataset", one)
+            kind = KINDS.get(metadata.type, "unspecified")
+            new_file = files.NewFile(
+                key,
+                source,
+                kind,
+                name,
+                sources.checked(media.extension_of(metadata.file_extension, name, mime), "the extension"),
+                mime,
+                requested,
+                received,
+            )
+            subject, new = files.keep(sql, new_file, blob, now)
+            files.add_tags(sql, [subject], tags)
+            for one in metadata.dataset_ids:
+                datasets.add(sql, one, [subject])
+            if new:
+                _annotate(sql, subject, sensor)
+                ingested(sql, _ingestion(source, kind, subject, (), [received]))
+            return subject, new
+
+        return await self._kept(work, blob)
+
+    async def _kept(self, work: Any, blob: Blob) -> str:
+        """Carry out the transaction; the blob stays only if a row names it."""
+        try:
+            subject, new = await self.write(work)
+        except MachineError:
+            await self.cloud.blobs.delete(blob.key)
+            raise
+        if not new:
+            await self.cloud.blobs.delete(blob.key)
+        return str(subject)
+
+
+class _Measured:
+    """Passes the pieces of a file on, up to a limit, and keeps its beginning."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.beginning = b""
+
+    async def passing(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """The pieces; EXHAUSTED as soon as there are more bytes than the limit."""
+        size = 0
+        async for piece in pieces:
+            size += len(piece)
+            if size > self.limit:
+                raise MachineError(
+                    f"the file is larger than the limit of {self.limit} bytes",
+                    kind=ErrorKind.EXHAUSTED,
+                    remedy="split it, or start machine-cloud with a larger --max-file",
+                )
+            if len(self.beginning) < BEGINNING:
+                self.beginning += piece[: BEGINNING - len(self.beginning)]
+            yield piece
+
+
+async def _single(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any]) -> sources.Source:
+    return sources.source_of(
+        sql, metadata.part_id, metadata.component_type, metadata.component_name, metadata.method_name, parameters
+    )
+
+
+def _times(sensor: m.SensorMetadata | None, now: datetime) -> tuple[datetime, datetime]:
+    """When a piece was asked for and when it came; what was not said is taken from the other, else it is now."""
+    asked = sensor.time_requested if sensor is not None else None
+    came = sensor.time_received if sensor is not None else None
+    return asked or came or now, came or asked or now
+
+
+def _ingestion(
+    source: sources.Source, kind: str, subject: str, told: tuple[Reading, ...], moments: Iterable[datetime]
+) -> Ingestion:
+    listed = list(moments)
+    where = (source.part_id, source.component_type, source.component, source.method)
+    return Ingestion(*where, kind, subject, min(listed), max(listed), told)
+
+
+def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
+    given = sensor.annotations if sensor is not None else None
+    if given is None:
+        return
+    for box in given.bboxes:
+        edges = labels.Edges(box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized)
+        labels.add(sql, subject, box.label, edges, box.confidence)
+    for one in given.classifications:
+        labels.add(sql, subject, one.label, None, one.confidence)
+
+
+def _key(*parts: Any) -> str:
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

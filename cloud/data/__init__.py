@@ -1,0 +1,1 @@
+"""What machines have captured: readings, files with tags and boxes, datasets."""

@@ -1,0 +1,256 @@
+"""Captured files: pictures, point clouds, anything. Their content is in cloud.blobs, named by a row's `blob`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.blobs import Blob
+from cloud.data.filters import Scope, Wanted, where
+from cloud.data.sources import COLUMNS, Source, chunks, number_of, read
+from cloud.names import new_id
+from cloud.store.sql import Sql, Value, inserted
+from cloud.tenants import missing
+from cloud.times import moment_of, stored
+
+PAGE: Final = 50  # the published default
+MAX_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to be kept. `key` is equal for two uploads of the same file."""
+
+    key: str
+    source: Source
+    type: str  # binary, file or unspecified
+    name: str
+    extension: str
+    mime: str
+    requested: datetime
+    received: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A kept file. `number` rises in the order of arrival."""
+
+    number: int
+    id: str
+    source: Source
+    blob: str
+    digest: str
+    size: int
+    type: str
+    name: str
+    extension: str
+    mime: str
+    requested: datetime
+    received: datetime
+    synced: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a page of files or readings begins and how far it goes; `after` is the place of the last one seen."""
+
+    after: tuple[int, int] | None = None  # requested, number
+    limit: int = PAGE
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many there are, and their bytes."""
+
+    count: int = 0
+    size: int = 0
+
+
+def keep(sql: Sql, new: NewFile, blob: Blob, now: datetime) -> tuple[str, bool]:
+    """Keep a file, once: its id, and whether it is new. The blob of one that is known is not used."""
+    row = sql.row("SELECT id FROM files WHERE key = ?", new.key)
+    if row is not None:
+        return row["id"], False
+    subject = new_id()
+    values: dict[str, Value] = {
+        "id": subject,
+        "key": new.key,
+        "source": number_of(sql, new.source),
+        "blob": blob.key,
+        "digest": blob.digest,
+        "size": blob.size,
+        "type": new.type,
+        "name": new.name,
+        "extension": new.extension,
+        "mime": new.mime,
+        "requested": stored(new.requested),
+        "received": stored(new.received),
+        "synced": stored(now),
+    }
+    inserted(sql, "files", values)
+    return subject, True
+
+
+_FILE: Final = f"""
+    SELECT files.number AS number, id, blob, digest, size, type, name, extension, mime, requested, received, synced,
+        {COLUMNS}
+    FROM files JOIN data_sources ON data_sources.number = files.source
+"""
+
+
+def file(sql: Sql, subject: str) -> FileRecord:
+    """One file; NOT_FOUND."""
+    row = sql.row(f"{_FILE} WHERE files.id = ?", subject)
+    if row is None:
+        raise missing("file", subject)
+    return _file(row)
+
+
+def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
+    """Files in the order of their ids, each once; NOT_FOUND names the first that is not there."""
+    return [file(sql, subject) for subject in dict.fromkeys(subjects)]
+
+
+def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[FileRecord]:
+    """A page of files in order of the time when they were captured."""
+    condition, values = where("files", wanted, scope)
+    text, more = paged("files", page)
+    rows = sql.rows(f"{_FILE} WHERE {condition}{text}", *values, *more)
+    return [_file(row) for row in rows]
+
+
+def paged(table: str, page: Page) -> tuple[str, list[Value]]:
+    """The rest of a query for a page, behind its condition."""
+    sign, order = ("<", "DESC") if page.descending else (">", "ASC")
+    values: list[Value] = []
+    text = ""
+    if page.after is not None:
+        requested, number = page.after
+        text = f" AND ({table}.requested {sign} ? OR ({table}.requested = ? AND {table}.number {sign} ?))"
+        values = [requested, requested, number]
+    text += f" ORDER BY {table}.requested {order}, {table}.number {order} LIMIT ?"
+    return text, [*values, max(1, min(page.limit, MAX_PAGE))]
+
+
+def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
+    """How many files there are."""
+    condition, values = where("files", wanted, scope)
+    row = sql.row(
+        f"""
+        SELECT COUNT(*) AS count, COALESCE(SUM(files.size), 0) AS size
+        FROM files JOIN data_sources ON data_sources.number = files.source WHERE {condition}
+        """,
+        *values,
+    )
+    return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
+
+
+def ids(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
+    """The ids of all of them, in order of arrival."""
+    condition, values = where("files", wanted, scope)
+    rows = sql.rows(
+        f"""
+        SELECT files.id AS id FROM files JOIN data_sources ON data_sources.number = files.source
+        WHERE {condition} ORDER BY files.number
+        """,
+        *values,
+    )
+    return [row["id"] for row in rows]
+
+
+def delete(sql: Sql, subjects: Sequence[str]) -> list[str]:
+    """Delete files with all that belongs to them; the keys of their blobs, to be deleted afterwards."""
+    blobs: list[str] = []
+    for part in chunks(list(subjects)):
+        marks = ", ".join("?" * len(part))
+        for table in ("file_tags", "file_labels", "dataset_files"):
+            sql.run(f"DELETE FROM {table} WHERE file_id IN ({marks})", *part)
+        rows = sql.rows(f"DELETE FROM files WHERE id IN ({marks}) RETURNING blob", *part)
+        blobs += [row["blob"] for row in rows]
+    return blobs
+
+
+def blobs_from(sql: Sql, first: str, last: str) -> set[str]:
+    """The keys of blobs from `first` on and before `last` that a file names."""
+    return {row["blob"] for row in sql.rows("SELECT blob FROM files WHERE blob >= ? AND blob < ?", first, last)}
+
+
+# ---- tags
+
+
+def tags_of(sql: Sql, subjects: Iterable[str]) -> dict[str, list[str]]:
+    """The tags of files, in order."""
+    return grouped(sql, "SELECT file_id, tag AS value FROM file_tags", "ORDER BY file_id, tag", subjects)
+
+
+def datasets_of(sql: Sql, subjects: Iterable[str]) -> dict[str, list[str]]:
+    """The ids of the datasets in which files are."""
+    return grouped(
+        sql, "SELECT file_id, dataset_id AS value FROM dataset_files", "ORDER BY file_id, dataset_id", subjects
+    )
+
+
+def grouped(sql: Sql, query: str, order: str, subjects: Iterable[str]) -> dict[str, list[str]]:
+    """The column `value` for each of many files."""
+    wanted = list(subjects)
+    found: dict[str, list[str]] = {subject: [] for subject in wanted}
+    for part in chunks(wanted):
+        marks = ", ".join("?" * len(part))
+        for row in sql.rows(f"{query} WHERE file_id IN ({marks}) {order}", *part):
+            found[row["file_id"]].append(row["value"])
+    return found
+
+
+def add_tags(sql: Sql, subjects: Iterable[str], tags: Sequence[str]) -> None:
+    """Give files tags; those that they have stay."""
+    sql.many(
+        "INSERT INTO file_tags (file_id, tag) VALUES (?, ?) ON CONFLICT (file_id, tag) DO NOTHING",
+        [(subject, tag) for subject in subjects for tag in tags],
+    )
+
+
+def remove_tags(sql: Sql, subjects: Sequence[str], tags: Sequence[str]) -> int:
+    """Take tags away; how many there were."""
+    return sum(
+        sql.run(
+            f"DELETE FROM file_tags WHERE tag = ? AND file_id IN ({', '.join('?' * len(part))})",
+            tag,
+            *part,
+        )
+        for part in chunks(list(subjects))
+        for tag in tags
+    )
+
+
+def all_tags(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
+    """Every tag of files and of readings, once, in order."""
+    condition, values = where("files", wanted, scope)
+    rows = sql.rows(
+        f"""
+        SELECT DISTINCT tag FROM file_tags JOIN files ON files.id = file_tags.file_id
+        JOIN data_sources ON data_sources.number = files.source WHERE {condition}
+        """,
+        *values,
+    )
+    return sorted(row["tag"] for row in rows)
+
+
+def _file(row: Mapping[str, Any]) -> FileRecord:
+    return FileRecord(
+        number=row["number"],
+        id=row["id"],
+        source=read(row),
+        blob=row["blob"],
+        digest=row["digest"],
+        size=row["size"],
+        type=row["type"],
+        name=row["name"],
+        extension=row["extension"],
+        mime=row["mime"],
+        requested=moment_of(row["requested"]),
+        received=moment_of(row["received"]),
+        synced=moment_of(row["synced"]),
+    )

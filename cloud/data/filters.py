@@ -1,0 +1,145 @@
+"""Which data are meant, and which of them somebody may see: as conditions of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from cloud.store.sql import Value
+from cloud.times import stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_VALUES: Final = 1000  # in one field of a filter
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What somebody may touch: everything of these organizations, locations and machines."""
+
+    organizations: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.organizations or self.locations or self.machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which data: all that is given holds; of several values one. Captured from `start` on and before `end`."""
+
+    organizations: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    machine: str = ""
+    machine_name: str = ""
+    part: str = ""
+    part_name: str = ""
+    component_type: str = ""
+    component: str = ""
+    method: str = ""
+    mime: tuple[str, ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    tags: tuple[str, ...] = ()
+    tagged: bool | None = None  # whether there is any tag
+    labels: tuple[str, ...] = ()  # of boxes
+    dataset: str = ""
+    parameters: str | None = None  # of the method, canonical
+
+
+Kind = Literal["files", "readings"]
+
+EXACT: Final = {
+    "machine": "machine_id",
+    "machine_name": "machine",
+    "part": "part_id",
+    "part_name": "part",
+    "component_type": "component_type",
+    "component": "component",
+    "method": "method",
+}
+"""Fields of Wanted, and the columns of data_sources that they are compared with."""
+
+
+def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, list[Value]]:
+    """The condition for rows of `files` or `readings` joined with `data_sources`, and its parameters."""
+    build = _Builder()
+    build.any_of(
+        ("data_sources.organization_id", scope.organizations),
+        ("data_sources.location_id", scope.locations),
+        ("data_sources.machine_id", scope.machines),
+    )
+    build.one_of("data_sources.organization_id", wanted.organizations)
+    build.one_of("data_sources.location_id", wanted.locations)
+    for field, column in EXACT.items():
+        if value := getattr(wanted, field):
+            build.add(f"data_sources.{column} = ?", value)
+    if wanted.parameters is not None:
+        build.add("data_sources.parameters = ?", wanted.parameters)
+    if wanted.start is not None:
+        build.add(f"{kind}.requested >= ?", stored(wanted.start))
+    if wanted.end is not None:
+        build.add(f"{kind}.requested < ?", stored(wanted.end))
+    table, column, key = _TAGS[kind]
+    if wanted.tagged is not None:
+        word = "EXISTS" if wanted.tagged else "NOT EXISTS"
+        build.add(f"{word} (SELECT 1 FROM {table} WHERE {table}.{column} = {key})")
+    build.inside(f"SELECT 1 FROM {table} WHERE {table}.{column} = {key} AND {table}.tag", wanted.tags)
+    if kind == "files":
+        build.one_of("files.mime", wanted.mime)
+        edges = "file_labels.x_min IS NOT NULL"
+        build.inside(
+            f"SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND {edges} AND file_labels.label",
+            wanted.labels,
+        )
+        if wanted.dataset:
+            build.add(
+                "EXISTS (SELECT 1 FROM dataset_files WHERE dataset_files.file_id = files.id AND dataset_id = ?)",
+                wanted.dataset,
+            )
+    elif wanted.mime or wanted.labels or wanted.dataset:
+        build.add("1 = 0")  # readings have none of these
+    return " AND ".join(build.conditions), build.values
+
+
+_TAGS: Final = {
+    "files": ("file_tags", "file_id", "files.id"),
+    "readings": ("data_source_tags", "source", "readings.source"),
+}
+
+
+class _Builder:
+    """Conditions that all hold."""
+
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        self.values: list[Value] = []
+
+    def add(self, condition: str, *values: Value) -> None:
+        self.conditions.append(condition)
+        self.values += values
+
+    def one_of(self, column: str, values: Sequence[str]) -> None:
+        if values:
+            self.add(f"{column} IN ({_marks(values)})", *values)
+
+    def inside(self, query: str, values: Sequence[str]) -> None:
+        if values:
+            self.add(f"EXISTS ({query} IN ({_marks(values)}))", *values)
+
+    def any_of(self, *columns: tuple[str, Sequence[str]]) -> None:
+        given = [(column, values) for column, values in columns if values]
+        text = " OR ".join(f"{column} IN ({_marks(values)})" for column, values in given)
+        self.add(f"({text})" if text else "1 = 0", *(value for _, values in given for value in values))
+
+
+def _marks(values: Sequence[str]) -> str:
+    if len(values) > MAX_VALUES:
+        raise MachineError(
+            f"{len(values)} values in one field of a filter",
+            kind=ErrorKind.INVALID,
+            remedy=f"give at most {MAX_VALUES}",
+        )
+    return ", ".join("?" * len(values))

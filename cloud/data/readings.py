@@ -1,0 +1,135 @@
+"""Tabular readings: what methods returned, as JSON, with the times of asking and of the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.data.files import MAX_PAGE, Page, Total, paged
+from cloud.data.filters import Scope, Wanted, where
+from cloud.data.sources import COLUMNS, Source, number_of, read, tags_of
+from cloud.names import new_id
+from cloud.store.sql import Sql, inserted
+from cloud.times import moment_of, stored
+
+REMEMBERED: Final = timedelta(days=30)  # how long an upload that is repeated is known again
+
+
+@dataclass(frozen=True, slots=True)
+class NewReading:
+    """A reading to be kept; `data` as the machine sent it."""
+
+    requested: datetime
+    received: datetime
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRecord:
+    """A kept reading. `number` rises in the order of arrival; `source_number` is equal for the same source and tags."""
+
+    number: int
+    source_number: int
+    source: Source
+    tags: tuple[str, ...]
+    requested: datetime
+    received: datetime
+    synced: datetime
+    data: Mapping[str, Any]
+
+
+def keep(
+    sql: Sql, key: str | None, source: Source, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
+) -> tuple[str, bool]:
+    """Keep the readings of an upload: its id, and whether they are new. With `key`, an upload that was kept under the
+    same key adds nothing."""
+    subject, synced = new_id(), stored(now)
+    if key is not None:
+        row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", key)
+        if row is not None:
+            return row["file_id"], False
+        inserted(sql, "data_uploads", {"key": key, "file_id": subject, "synced": synced})
+    number = number_of(sql, source, tags)
+    sql.many(
+        "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, stored(one.requested), stored(one.received), synced, json.dumps(one.data, ensure_ascii=False))
+            for one in readings
+        ],
+    )
+    sql.notify("data", source.part_id)
+    return subject, True
+
+
+_READING: Final = f"""
+    SELECT readings.number AS number, source, requested, received, synced, data, {COLUMNS}
+    FROM readings JOIN data_sources ON data_sources.number = readings.source
+"""
+
+
+def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[ReadingRecord]:
+    """A page of readings in order of the time when they were captured."""
+    condition, values = where("readings", wanted, scope)
+    text, more = paged("readings", page)
+    return _read(sql, sql.rows(f"{_READING} WHERE {condition}{text}", *values, *more))
+
+
+def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
+    """Readings in the order of arrival, those that came after the one with the number `after`."""
+    condition, values = where("readings", wanted, scope)
+    rows = sql.rows(
+        f"{_READING} WHERE {condition} AND readings.number > ? ORDER BY readings.number LIMIT ?", *values, after, limit
+    )
+    return _read(sql, rows)
+
+
+def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
+    """How many readings there are, and the bytes of their JSON."""
+    condition, values = where("readings", wanted, scope)
+    row = sql.row(
+        f"""
+        SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(data)), 0) AS size
+        FROM readings JOIN data_sources ON data_sources.number = readings.source WHERE {condition}
+        """,
+        *values,
+    )
+    return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
+
+
+def delete(sql: Sql, wanted: Wanted, scope: Scope) -> int:
+    """Delete readings; how many there were."""
+    condition, values = where("readings", wanted, scope)
+    return sql.run(
+        f"""
+        DELETE FROM readings WHERE number IN (
+            SELECT readings.number FROM readings JOIN data_sources ON data_sources.number = readings.source
+            WHERE {condition}
+        )
+        """,
+        *values,
+    )
+
+
+def forget_uploads(sql: Sql, now: datetime) -> int:
+    """Uploads that long ago are not repeated any more."""
+    return sql.run("DELETE FROM data_uploads WHERE synced < ?", stored(now - REMEMBERED))
+
+
+def _read(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:
+    tags = tags_of(sql, dict.fromkeys(row["source"] for row in rows))
+    return [
+        ReadingRecord(
+            number=row["number"],
+            source_number=row["source"],
+            source=read(row),
+            tags=tuple(tags[row["source"]]),
+            requested=moment_of(row["requested"]),
+            received=moment_of(row["received"]),
+            synced=moment_of(row["synced"]),
+            data=json.loads(row["data"]),
+        )
+        for row in rows
+    ]

@@ -1,0 +1,59 @@
+"""How long an organization keeps its data."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from cloud.data import files
+from cloud.store.sql import Sql
+from cloud.times import stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_DAYS: Final = 36_500
+AT_ONCE: Final = 5000  # rows of one organization that one transaction deletes; the rest has its turn next
+
+
+def days(sql: Sql, owner: str) -> int:
+    """After how many days data of an organization are deleted; 0: never."""
+    row = sql.row("SELECT days FROM data_retention WHERE organization_id = ?", owner)
+    return int(row["days"]) if row is not None else 0
+
+
+def set_days(sql: Sql, owner: str, number: int) -> None:
+    """Keep data for so many days after they arrived; 0: for ever."""
+    if not 0 <= number <= MAX_DAYS:
+        raise MachineError(
+            f"data cannot be kept for {number} days", kind=ErrorKind.INVALID, remedy=f"give 0 (for ever) to {MAX_DAYS}"
+        )
+    sql.run(
+        """
+        INSERT INTO data_retention (organization_id, days) VALUES (?, ?)
+        ON CONFLICT (organization_id) DO UPDATE SET days = excluded.days
+        """,
+        owner,
+        number,
+    )
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete what has been kept long enough; how many readings and files. Blobs are swept up later."""
+    return sum(
+        _expire(sql, row["organization_id"], stored(now - timedelta(days=row["days"])))
+        for row in sql.rows("SELECT organization_id, days FROM data_retention WHERE days > 0")
+    )
+
+
+def _expire(sql: Sql, owner: str, before: int) -> int:
+    inside = """
+        {0} JOIN data_sources ON data_sources.number = {0}.source
+        WHERE data_sources.organization_id = ? AND {0}.synced < ? ORDER BY {0}.number LIMIT ?
+    """
+    readings = sql.run(
+        f"DELETE FROM readings WHERE number IN (SELECT readings.number FROM {inside.format('readings')})",
+        owner,
+        before,
+        AT_ONCE,
+    )
+    rows = sql.rows(f"SELECT files.id AS id FROM {inside.format('files')}", owner, before, AT_ONCE)
+    return readings + len(files.delete(sql, [row["id"] for row in rows]))
