@@ -1,4 +1,4 @@
-"""Trigger evaluation and delivery.
+"""Triggers: what a configuration asks to be told about, whether something that happened is that, and how it is told.
 
-Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+Evaluation, messages, addresses and retries are pure; `send` and `smtp` are the only modules that reach out.
 """

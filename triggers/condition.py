@@ -1,0 +1,88 @@
+"""One comparison of a condition: an operator, and a value that mirrors the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from schema.errors import ConfigError
+from schema.section import Section
+from triggers.regex import Pattern, PatternError
+
+ORDER: Final = frozenset({"lt", "gt", "lte", "gte"})
+DEPTH: Final = 32  # names in a path, and levels of objects compared; readings nest far less
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one field of a reading is compared with. An empty path is the reading itself."""
+
+    path: tuple[str, ...]
+    right: Any
+
+
+class Eval(Section, frozen=True, kw_only=True):
+    """Holds for a reading or does not."""
+
+    operator: Literal["lt", "gt", "lte", "gte", "eq", "neq", "regex"]
+    """Less, greater, less or equal, greater or equal, equal, not equal, or found by a regular expression."""
+    value: Any
+    """What the field is compared with, in objects as the reading has them, or under a path with dots: `{"a.b": 1}`."""
+
+    def __post_init__(self) -> None:
+        for one in comparisons(self):
+            where = ".".join(("value", *one.path))
+            if reason := _unusable(self.operator, one):
+                raise ConfigError(where, reason, value=one.right, remedy=_REMEDY[self.operator])
+            if self.operator == "regex":
+                try:
+                    Pattern(one.right)
+                except PatternError as error:
+                    raise ConfigError(where, str(error), value=one.right, remedy="simplify the expression") from None
+
+
+def comparisons(wanted: Eval) -> tuple[Comparison, ...]:
+    """The comparisons that an eval asks for; all must hold.
+
+    Objects with one field lead further down, names with dots too. Several fields at the top are several comparisons;
+    further down they are one object for `eq` and `neq`, and several comparisons for the others.
+    """
+    return tuple(_descend((), wanted.value, wanted.operator))
+
+
+def _descend(path: tuple[str, ...], value: Any, operator: str) -> Iterator[Comparison]:
+    whole = path and len(value) > 1 and operator in {"eq", "neq"} if isinstance(value, Mapping) else True
+    if whole or not value or len(path) > DEPTH:
+        yield Comparison(path, value)
+        return
+    for key, item in value.items():
+        yield from _descend((*path, *str(key).split(".")), item, operator)
+
+
+def _unusable(operator: str, one: Comparison) -> str:
+    if len(one.path) > DEPTH:
+        return f"more than {DEPTH} names deep"
+    if not all(one.path):
+        return "a name in the path is empty"
+    right = one.right
+    if right is None:
+        return "null is compared with, which nothing equals"
+    if operator == "regex" and not isinstance(right, str):
+        return f"{right!r} is no regular expression"
+    if operator in ORDER and (isinstance(right, bool) or not isinstance(right, (int, float, str))):
+        return f"{right!r} has no order"
+    if isinstance(right, Mapping) and not right and not one.path:
+        return "names no field"
+    return ""
+
+
+_REMEDY: Final = {
+    "lt": 'write a number or a string: {"field": 10}',
+    "gt": 'write a number or a string: {"field": 10}',
+    "lte": 'write a number or a string: {"field": 10}',
+    "gte": 'write a number or a string: {"field": 10}',
+    "eq": 'write what the field is to be: {"field": true}',
+    "neq": 'write what the field is not to be: {"field": "off"}',
+    "regex": 'write a string: {"field": "^err"}',
+}

@@ -1,0 +1,292 @@
+"""The `triggers` of a configuration, decoded so that a mistake in one never hides or stops the others."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from schema.conform import conform, wrong_type
+from schema.errors import ConfigError, ConfigErrors
+from schema.report import Report, join
+from schema.section import Section
+from triggers.condition import Eval
+from triggers.ssrf import Refused, parse_url
+
+DATA: Final = "part_data_ingested"
+CONDITIONAL: Final = "conditional_data_ingested"
+LOGS: Final = "conditional_logs_ingested"
+ONLINE: Final = "part_online"
+OFFLINE: Final = "part_offline"
+
+WEBHOOK: Final = "webhook"
+EMAIL: Final = "email"
+PUSH: Final = "push"
+
+OWNERS: Final = "all_machine_owners"
+"""Value of an email notification: whoever owns the machine."""
+
+SECRET_PREFIX: Final = "whsec_"  # Standard Webhooks 1.0, "Signature scheme"
+_SECRET_BYTES: Final = range(16, 65)  # 24 to 64 are recommended there; shorter ones are in use
+_ADDRESS = re.compile(r"[^\s@<>,;:\"()\\]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?\Z", re.ASCII)
+_MOST: Final = 200  # triggers of one part
+
+
+class Basic(Section, frozen=True, kw_only=True):
+    """User and password of HTTP basic authentication (RFC 7617)."""
+
+    username: str
+    """Without a colon."""
+    password: str
+    """Sent to the webhook, shown nowhere."""
+
+    def __post_init__(self) -> None:
+        if not self.username or ":" in self.username:
+            raise ConfigError("username", "is empty or holds a colon", remedy="write a name without a colon")
+        if not self.password:
+            raise ConfigError("password", "is empty", remedy="write the password that the receiver expects")
+
+
+class Auth(Section, frozen=True, kw_only=True):
+    """How a webhook is told who calls."""
+
+    basic: Basic
+    """Sent as the header `Authorization`."""
+
+
+class Notification(Section, frozen=True, kw_only=True):
+    """One target of a trigger."""
+
+    type: Literal["webhook", "email", "push"]
+    """How: an HTTP request, an email, or a push message to a telephone (accepted, not delivered)."""
+    value: str = ""
+    """The URL, or the address; `all_machine_owners` for an email to every owner of the machine."""
+    seconds_between_notifications: Annotated[float, msgspec.Meta(ge=0, le=366 * 86400)] = 0.0
+    """Nothing is sent to this target for so long after something was; for data only."""
+    auth: Auth | None = None
+    """Of a webhook."""
+    secret: str = ""
+    """Signs a webhook: `whsec_` and base64; several, separated by spaces, while one takes the other's place."""
+    application: str = ""
+    """Of a push message."""
+
+    def __post_init__(self) -> None:
+        problems = list(_target_problems(self))
+        if problems:
+            raise ConfigErrors(problems)
+
+
+class DataIngested(Section, frozen=True, kw_only=True):
+    """Which data."""
+
+    data_types: tuple[Literal["binary", "tabular", "file", "unspecified"], ...]
+    """Any of these."""
+
+    def __post_init__(self) -> None:
+        if not self.data_types:
+            raise ConfigError("data_types", "is empty", remedy="name binary, tabular, file or unspecified")
+
+
+class Conditions(Section, frozen=True, kw_only=True):
+    """What a reading must satisfy."""
+
+    evals: tuple[Eval, ...] = ()
+    """All of them."""
+
+
+class Conditional(Section, frozen=True, kw_only=True):
+    """Which component's data, and what must be in it."""
+
+    data_capture_method: str
+    """`<component type>:<component name>:<method>`, such as `sensor:door:Readings`."""
+    conditions: Conditions | None = None
+    """Without conditions every upload from that component counts."""
+
+    def __post_init__(self) -> None:
+        if not all(split_method(self.data_capture_method)):
+            raise ConfigError(
+                "data_capture_method",
+                f"{self.data_capture_method!r} does not name a type, a component and a method",
+                value=self.data_capture_method,
+                remedy="write such as sensor:door:Readings",
+            )
+
+    @property
+    def evals(self) -> tuple[Eval, ...]:
+        """None or more; all must hold."""
+        return self.conditions.evals if self.conditions else ()
+
+
+class Event(Section, frozen=True, kw_only=True):
+    """What must happen."""
+
+    type: Literal[
+        "part_data_ingested", "conditional_data_ingested", "part_online", "part_offline", "conditional_logs_ingested"
+    ]
+    """Data came, data came that meets conditions, the part came online or went offline, or logged something."""
+    data_ingested: DataIngested | None = None
+    """Of `part_data_ingested`."""
+    conditional: Conditional | None = None
+    """Of `conditional_data_ingested`."""
+    log_levels: tuple[Literal["error", "warn", "info"], ...] = ()
+    """Of `conditional_logs_ingested`: any of these."""
+
+    def __post_init__(self) -> None:
+        for kind, field, remedy in _NEEDED:
+            if self.type == kind and not getattr(self, field):
+                raise ConfigError(field, f"is missing: {kind} needs it", remedy=remedy)
+
+
+_NEEDED: Final = (
+    (DATA, "data_ingested", 'add "data_ingested": {"data_types": ["tabular"]}'),
+    (CONDITIONAL, "conditional", 'add "conditional": {"data_capture_method": "sensor:name:Readings"}'),
+    (LOGS, "log_levels", 'add "log_levels": ["error"]'),
+)
+
+
+class Trigger(Section, frozen=True, kw_only=True):
+    """Tells somebody when something happens."""
+
+    name: str
+    """Unique among the triggers of the part."""
+    event: Event
+    """What must happen."""
+    notifications: tuple[Notification, ...]
+    """Who is told, each in its own way."""
+    notes: str = ""
+    """For people."""
+    secret: str = ""
+    """Signs the webhooks that have no secret of their own."""
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or not self.name.isprintable():
+            raise ConfigError("name", "is empty, or holds control characters", remedy="give the trigger a name")
+        if not self.notifications:
+            raise ConfigError("notifications", "is empty", remedy="add a webhook or an email")
+        signing_keys(self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a list of triggers holds."""
+
+    triggers: tuple[Trigger, ...]
+    problems: tuple[ConfigError, ...] = ()
+    """Mistakes; the triggers that have some are left out."""
+    warnings: tuple[ConfigError, ...] = ()
+    """Keys that nothing reads, and what is accepted but does nothing."""
+
+
+def examine(raw: Any, path: str = "triggers") -> Examined:
+    """Read the value of `triggers`. Never raises."""
+    report = Report()
+    if not isinstance(raw, Sequence) or isinstance(raw, (str, bytes)):
+        wrong_type(raw, "a list", path, report)
+        return Examined((), tuple(report.problems))
+    if len(raw) > _MOST:
+        report.problem(path, f"{len(raw)} triggers", remedy=f"use at most {_MOST}; the others are left out")
+        raw = raw[:_MOST]
+    names = Counter(item["name"] for item in raw if isinstance(item, Mapping) and isinstance(item.get("name"), str))
+    found = []
+    for index, item in enumerate(raw):
+        here = join(path, index)
+        trigger = conform(Trigger, item, here, report)
+        if trigger is None:
+            continue
+        if names[trigger.name] > 1:
+            report.problem(
+                join(here, "name"),
+                f"{trigger.name!r} is also the name of another trigger",
+                value=trigger.name,
+                remedy="rename all but one; none of them is used until then",
+            )
+            continue
+        _warn(trigger, here, report)
+        found.append(trigger)
+    return Examined(tuple(found), tuple(report.problems), tuple(report.warnings))
+
+
+def decode(raw: Sequence[Any]) -> tuple[tuple[Trigger, ...], tuple[ConfigError, ...]]:
+    """The usable triggers of a configuration, and what is wrong with the others. Never raises."""
+    found = examine(raw)
+    return found.triggers, found.problems
+
+
+def split_method(text: str) -> tuple[str, str, str]:
+    """Component type, component name and method of `sensor:door:Readings`; a name may hold colons.
+
+    The type is the last segment of an API; what is missing is empty.
+    """
+    kind, _, rest = text.partition(":")
+    if text.count(":") > 3 and kind == "rdk":  # rdk:component:sensor:door:Readings
+        _, _, rest = rest.partition(":")
+        kind, _, rest = rest.partition(":")
+    name, _, method = rest.rpartition(":")
+    return kind, name, method
+
+
+def signing_keys(secret: str) -> tuple[bytes, ...]:
+    """The keys of a `secret`, which is empty, one, or several separated by spaces; ConfigError."""
+    return tuple(map(_signing_key, secret.split()))
+
+
+def _signing_key(text: str) -> bytes:
+    remedy = "write whsec_ and 24 to 64 random bytes as base64"
+    if not text.startswith(SECRET_PREFIX):
+        raise ConfigError("secret", f"does not begin with {SECRET_PREFIX}", remedy=remedy)
+    encoded = text.removeprefix(SECRET_PREFIX)
+    try:
+        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise ConfigError("secret", "is not base64", remedy=remedy) from None
+    if len(key) not in _SECRET_BYTES:
+        raise ConfigError("secret", f"has {len(key)} bytes", remedy=remedy)
+    return key
+
+
+def _target_problems(target: Notification) -> list[ConfigError]:
+    problems = []
+    if target.type == WEBHOOK:
+        try:
+            parse_url(target.value)
+        except Refused as refused:
+            problems.append(ConfigError("value", refused.reason, remedy=refused.remedy))
+    if target.type == EMAIL and target.value != OWNERS and not _ADDRESS.match(target.value):
+        problems.append(
+            ConfigError(
+                "value", f"{target.value!r} is no email address", remedy=f"write such as ann@example.com, or {OWNERS}"
+            )
+        )
+    problems += [
+        ConfigError(field, f"is for webhooks, not for {target.type}", remedy="remove it")
+        for field in ("auth", "secret")
+        if getattr(target, field) and target.type != WEBHOOK
+    ]
+    try:
+        signing_keys(target.secret)
+    except ConfigError as error:
+        problems.append(error)
+    return problems
+
+
+def _warn(trigger: Trigger, path: str, report: Report) -> None:
+    timed = trigger.event.type in {DATA, CONDITIONAL}
+    for index, target in enumerate(trigger.notifications):
+        here = join(path, "notifications", index)
+        if target.type == PUSH:
+            report.warn(here, "push messages are not delivered", remedy="add a webhook or an email beside it")
+        if target.seconds_between_notifications and not timed:
+            report.warn(
+                join(here, "seconds_between_notifications"),
+                f"{trigger.event.type} does not use it",
+                remedy="remove it: every change is told, log entries once an hour",
+            )
+    for kind, field, _ in _NEEDED:
+        if trigger.event.type != kind and getattr(trigger.event, field):
+            report.warn(join(path, "event", field), f"{trigger.event.type} does not use it", remedy="remove it")

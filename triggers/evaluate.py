@@ -1,0 +1,268 @@
+"""Does a reading satisfy a condition, does a happening meet a trigger, and why. Pure."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from schema.report import shown
+from triggers.condition import DEPTH, Comparison, Eval, comparisons
+from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
+from triggers.events import Firing, Happening, Ingested, Logged, Presence
+from triggers.regex import MAX_STEPS, MAX_TEXT, Pattern, StepLimit
+
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One comparison with one reading, and how it went."""
+
+    path: str  # "" for the reading itself
+    operator: str
+    found: Any  # None if there is nothing
+    right: Any
+    holds: bool
+    reason: str  # in words: `31.5 is greater than 30`
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a dry run says."""
+
+    fires: bool
+    reason: str  # in words, of the whole
+    findings: tuple[Finding, ...] = ()  # of the reading that comes nearest: the one that fires, else the first
+
+
+def holds(wanted: Eval, reading: Any) -> bool:
+    """True if a reading satisfies an eval. What is missing, null, not finite or of another type never does."""
+    return all(_compare(wanted.operator, one, reading)[0] for one in comparisons(wanted))
+
+
+def satisfies(evals: Sequence[Eval], reading: Any) -> bool:
+    """True if a reading satisfies all of them; so does every reading if there are none."""
+    return all(holds(one, reading) for one in evals)
+
+
+def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
+    """Every comparison with a reading, in the order of the condition."""
+    result = []
+    for wanted in evals:
+        for one in comparisons(wanted):
+            found = lookup(reading, one.path)
+            verdict, reason = _compare(wanted.operator, one, reading)
+            known = None if found is _MISSING else found
+            result.append(Finding(".".join(one.path), wanted.operator, known, one.right, verdict, reason))
+    return tuple(result)
+
+
+def fires(trigger: Trigger, event: Happening) -> Firing | None:
+    """What a trigger makes of a happening; at most one firing, however many readings came."""
+    wanted = trigger.event
+    if isinstance(event, Presence):
+        kind = ONLINE if event.online else OFFLINE
+        return Firing(trigger.name, kind, event) if wanted.type == kind else None
+    if isinstance(event, Logged):
+        if wanted.type != LOGS:
+            return None
+        lines = [line for level in dict.fromkeys(wanted.log_levels) for line in event.entries.get(level, ())]
+        lines.sort(key=lambda line: line.time)
+        return Firing(trigger.name, LOGS, event, count=len(lines), lines=tuple(lines)) if lines else None
+    if wanted.type == DATA and wanted.data_ingested is not None:
+        if event.data_type not in wanted.data_ingested.data_types:
+            return None
+        return Firing(trigger.name, DATA, event, reading=next(iter(event.readings), None), count=len(event.readings))
+    if wanted.type == CONDITIONAL and wanted.conditional is not None:
+        if not listens(wanted.conditional.data_capture_method, event):
+            return None
+        evals = wanted.conditional.evals
+        matching = [reading for reading in event.readings if satisfies(evals, reading.data)]
+        if evals and not matching:
+            return None
+        return Firing(trigger.name, CONDITIONAL, event, evals, next(iter(matching), None), len(matching))
+    return None
+
+
+def explain(trigger: Trigger, event: Happening) -> Explanation:
+    """Whether a trigger fires, and why; says the same as `fires`."""
+    firing = fires(trigger, event)
+    wanted = trigger.event
+    if isinstance(event, Presence):
+        said = f"the part {'came online' if event.online else 'went offline'}"
+        return Explanation(firing is not None, f"{said}; the trigger waits for {wanted.type}")
+    if isinstance(event, Logged):
+        counts = ", ".join(f"{len(lines)} {level}" for level, lines in event.entries.items()) or "nothing"
+        levels = ", ".join(wanted.log_levels) if wanted.type == LOGS else wanted.type
+        return Explanation(firing is not None, f"logged: {counts}; the trigger waits for {levels}")
+    came = f"{event.component_type}:{event.component_name}:{event.method}"
+    if wanted.type == DATA and wanted.data_ingested is not None:
+        types = ", ".join(wanted.data_ingested.data_types)
+        return Explanation(firing is not None, f"data of type {event.data_type} came; the trigger waits for {types}")
+    if wanted.type != CONDITIONAL or wanted.conditional is None:
+        return Explanation(False, f"data came; the trigger waits for {wanted.type}")
+    method = wanted.conditional.data_capture_method
+    if not listens(method, event):
+        return Explanation(False, f"data came from {came}; the trigger listens to {method}")
+    return _explained(wanted.conditional.evals, event, firing)
+
+
+def _explained(evals: tuple[Eval, ...], event: Ingested, firing: Firing | None) -> Explanation:
+    if not evals:
+        return Explanation(True, "there are no conditions: every upload from this component fires")
+    shown_reading = firing.reading if firing and firing.reading else next(iter(event.readings), None)
+    if shown_reading is None:
+        return Explanation(False, "the upload holds no readings")
+    found = findings(evals, shown_reading.data)
+    if firing is None:
+        failed = sum(not one.holds for one in found)
+        several = (
+            f"none of {len(event.readings)} readings satisfies them; of the first, " if len(event.readings) > 1 else ""
+        )
+        return Explanation(False, f"all comparisons must hold: {several}{failed} of {len(found)} do not", found)
+    satisfied = (
+        f"{firing.count} of {len(event.readings)} readings satisfy"
+        if len(event.readings) > 1
+        else "the reading satisfies"
+    )
+    return Explanation(True, f"{satisfied} all comparisons", found)
+
+
+def listens(method: str, event: Ingested) -> bool:
+    """True if a `data_capture_method` means the source of an upload: type, component and method, exactly."""
+    kind, name, called = split_method(method)
+    came = event.component_type.rpartition(":")[2]
+    return (kind, name, called) == (came, event.component_name, event.method)
+
+
+def lookup(reading: Any, path: Sequence[str]) -> Any:
+    """What stands at a path: inside `readings` first, then at the top. Without a path, the reading if it is no object.
+
+    A key that holds dots itself is found too. What is not there is an object of its own.
+    """
+    inner = reading.get("readings", _MISSING) if isinstance(reading, Mapping) else _MISSING
+    for start in (inner, reading):
+        found = _walk(start, path)
+        if found is not _MISSING and (path or not isinstance(found, Mapping)):
+            return found
+    return _MISSING
+
+
+def _walk(value: Any, path: Sequence[str]) -> Any:
+    at = 0
+    while at < len(path):
+        if not isinstance(value, Mapping):
+            return _MISSING
+        for end in range(at + 1, len(path) + 1):
+            key = ".".join(path[at:end])
+            if key in value:
+                value, at = value[key], end
+                break
+        else:
+            return _MISSING
+    return value
+
+
+def _compare(operator: str, one: Comparison, reading: Any) -> tuple[bool, str]:
+    left = lookup(reading, one.path)
+    if left is _MISSING:
+        return False, "the reading has no such field" if one.path else "the reading is an object, not a single value"
+    if left is None:
+        return False, "the field is null"
+    name = one.path[-1] if one.path else ""
+    here, there = shown(left, name), shown(one.right, name)
+    kind, other = _kind(left), _kind(one.right)
+    if kind == "a number" and _double(left) is None:
+        return False, f"{here} is no finite number"
+    if operator == "regex":
+        return _search(left, str(one.right), here)
+    if kind != other:
+        return False, f"{here} is {kind}, {there} is {other}: they are not compared"
+    if operator in _ORDER:
+        if kind not in {"a number", "a string"}:
+            return False, f"{kind} has no order"
+        a, b = (_double(left), _double(one.right)) if kind == "a number" else (left, one.right)
+        verdict = a is not None and b is not None and _ORDER[operator](a, b)
+    else:
+        same = _equal(left, one.right)
+        if same is None:
+            return False, f"{here} holds a number that is not finite, or is nested too deeply"
+        verdict = same is (operator == "eq")
+    return verdict, f"{here} is {'' if verdict else 'not '}{_WORDS[operator]} {there}"
+
+
+def _search(left: Any, pattern: str, here: str) -> tuple[bool, str]:
+    if not isinstance(left, str):
+        return False, f"{here} is {_kind(left)}: expressions are for strings"
+    try:
+        found = _pattern(pattern).search(left)
+    except StepLimit:
+        return False, f"the search was given up after {MAX_STEPS} steps: simplify the expression"
+    cut = f" in its first {MAX_TEXT} characters" if len(left) > MAX_TEXT else ""
+    return found, f"{pattern!r} is {'' if found else 'not '}found in {here}{cut}"
+
+
+@functools.lru_cache(256)
+def _pattern(text: str) -> Pattern:
+    return Pattern(text)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "an object" if isinstance(value, Mapping) else "null" if value is None else "a list"
+
+
+def _double(value: Any) -> float | None:
+    """A number as the nearest double; None if there is none that is finite."""
+    try:
+        result = float(value)
+    except OverflowError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def _equal(left: Any, right: Any, depth: int = 0) -> bool | None:
+    """True if two values are the same all through; None if that cannot be said."""
+    kind = _kind(left)
+    if kind != _kind(right):
+        return False
+    if kind == "a number":
+        a, b = _double(left), _double(right)
+        return None if a is None or b is None else a == b
+    if depth > DEPTH:
+        return None
+    if kind not in {"an object", "a list"}:
+        return bool(left == right)
+    if kind == "an object":
+        if left.keys() != right.keys():
+            return False
+        parts = [_equal(left[key], right[key], depth + 1) for key in left]
+    else:
+        if len(left) != len(right):
+            return False
+        parts = [_equal(a, b, depth + 1) for a, b in zip(left, right, strict=True)]
+    return None if None in parts else all(parts)
+
+
+_ORDER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "lt": lambda a, b: bool(a < b),
+    "gt": lambda a, b: bool(a > b),
+    "lte": lambda a, b: bool(a <= b),
+    "gte": lambda a, b: bool(a >= b),
+}
+_WORDS: Final = {
+    "lt": "less than",
+    "gt": "greater than",
+    "lte": "less than or equal to",
+    "gte": "greater than or equal to",
+    "eq": "equal to",
+    "neq": "different from",
+}

@@ -1,0 +1,135 @@
+"""The email that tells a person, as text and as HTML. Pure."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from typing import Final
+
+from schema.report import shown
+from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Notification, Trigger
+from triggers.evaluate import findings
+from triggers.events import Firing, Ingested, Where
+from triggers.webhook import finite, rfc3339
+
+MAX_READING: Final = 16 * 1024  # characters of a reading
+MAX_LINES: Final = 50  # log entries, the newest
+_LINE: Final = 500  # characters of one
+
+_HAPPENED: Final = {
+    DATA: "data was ingested",
+    CONDITIONAL: "data met the condition",
+    LOGS: "entries were logged",
+    ONLINE: "came online",
+    OFFLINE: "went offline",
+}
+
+
+def mail(
+    trigger: Trigger,
+    notification: Notification,
+    firing: Firing,
+    where: Where,
+    id_: str,
+    now: datetime,
+    *,
+    sender: str,
+    recipients: Sequence[str],
+    link: str = "",
+) -> EmailMessage:
+    """The message for one notification. `id_` is the same on every attempt, and so is the Message-ID.
+
+    `now` is when the trigger fired; `link` leads to the machine's page; `recipients` are whom `notification` means.
+    """
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = _one_line(f"{where.machine_name}: {_HAPPENED[firing.type]} ({firing.trigger})")
+    message["From"] = sender
+    message["To"] = ", ".join(recipients)
+    message["Date"] = format_datetime(now)
+    message["Message-ID"] = f"<{id_}@{_domain(sender)}>"
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no vacation notices come back
+    message["X-Trigger-Type"] = firing.type
+    rows, blocks = _facts(firing, where, now), _blocks(firing)
+    if trigger.notes:
+        blocks = (("Notes", trigger.notes), *blocks)
+    message.set_content(_text(rows, blocks, link))
+    message.add_alternative(_html(rows, blocks, link), subtype="html")
+    return message
+
+
+def _facts(firing: Firing, where: Where, now: datetime) -> list[tuple[str, str]]:
+    rows = [
+        ("Trigger", firing.trigger),
+        ("Event", _HAPPENED[firing.type]),
+        ("Time", rfc3339(now)),
+        ("Machine", where.machine_name),
+        ("Part", where.part_name),
+        ("Location", where.location_name),
+        ("Organization", where.organization_name),
+    ]
+    if isinstance(firing.happening, Ingested):
+        came = firing.happening
+        rows += [("Component", f"{came.component_type}:{came.component_name}"), ("Method", came.method)]
+        rows += [("Data", came.data_type), ("Received", _span(came))]
+        rows += [("File", came.file_id)] if came.file_id else []
+    if firing.count > 1:
+        rows.append(("Entries" if firing.lines else "Readings", str(firing.count)))
+    return [(name, _one_line(value)) for name, value in rows]
+
+
+def _span(came: Ingested) -> str:
+    first, last = rfc3339(came.first), rfc3339(came.last)
+    return first if first == last else f"{first} to {last}"
+
+
+def _blocks(firing: Firing) -> tuple[tuple[str, str], ...]:
+    blocks = []
+    if firing.condition and firing.reading is not None:
+        held = findings(firing.condition, firing.reading.data)
+        blocks.append(("Condition", "\n".join(f"{one.path or 'reading'}: {one.reason}" for one in held)))
+    elif firing.condition:
+        blocks.append(("Condition", "\n".join(f"{one.operator} {shown(one.value, '')}" for one in firing.condition)))
+    if firing.reading is not None:
+        text = json.dumps(finite(firing.reading.data), indent=2, ensure_ascii=False)
+        cut = text if len(text) <= MAX_READING else f"{text[:MAX_READING]}\n(cut off: {len(text)} characters)"
+        blocks.append(("Reading", cut))
+    if firing.lines:
+        newest = firing.lines[-MAX_LINES:]
+        left = len(firing.lines) - len(newest)
+        lines = [f"{rfc3339(one.time)} {one.level.upper()} {one.logger}: {one.message[:_LINE]}" for one in newest]
+        blocks.append(("Log", "\n".join([*([f"({left} older entries are not shown)"] if left else []), *lines])))
+    return tuple(blocks)
+
+
+def _text(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], link: str) -> str:
+    width = max(len(name) for name, _ in rows)
+    parts = ["\n".join(f"{name + ':':<{width + 1}} {value}" for name, value in rows)]
+    parts += [f"{name}\n{text}" for name, text in blocks]
+    parts += [link] if link else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _html(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], link: str) -> str:
+    table = "".join(
+        f'<tr><th align="left">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>\n' for name, value in rows
+    )
+    rest = "".join(f"<h2>{html.escape(name)}</h2>\n<pre>{html.escape(text)}</pre>\n" for name, text in blocks)
+    anchor = f'<p><a href="{html.escape(link)}">Open the machine</a></p>\n' if link else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
+        f"{html.escape(rows[0][1])}</title></head><body>\n<table>\n{table}</table>\n{rest}{anchor}</body></html>\n"
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+
+
+def _domain(sender: str) -> str:
+    domain = sender.rpartition("@")[2].strip("<> ")
+    return domain if domain.isascii() and domain else "localhost"

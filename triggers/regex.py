@@ -1,0 +1,235 @@
+"""Regular expressions that cannot hang: searched in time proportional to pattern times text, within a step bound.
+
+The re module backtracks, so that a few characters of pattern can keep it busy for years, and nothing can stop it.
+Here a pattern becomes an automaton that is in all its states at once (K. Thompson, "Regular expression search
+algorithm", CACM 11(6), 1968). Syntax and meaning are those of Python's re for what can be told so: characters, classes,
+`.`, groups, `|`, `* + ? {m,n}` also lazy, `^ $ \\A \\Z \\b \\B`, and `(?i)` in front. Back references and
+look-around have no such automaton and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_PATTERN: Final = 512  # characters
+MAX_STATES: Final = 1000  # after counted repetitions were written out
+MAX_WORK: Final = 10_000  # items looked at while they are written out; an empty group has no state but takes time
+MAX_TEXT: Final = 8192  # characters searched; what follows is not looked at
+MAX_STEPS: Final = 200_000  # states entered in one search: some tenths of a second
+
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{(?P<low>\d*)(?P<comma>,)?(?P<high>\d*)\})(?P<mode>[?+]?)")
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|0[0-7]{0,2}|[^\w\s]|[ \tdDsSwWnrtfv])", re.DOTALL
+)
+_GROUP = re.compile(r"\((?:\?:|\?P<[A-Za-z_]\w*>)?")
+_ASSERTIONS: Final = {"^": "begin", "$": "end", r"\A": "begin", r"\Z": "finish", r"\b": "edge", r"\B": "inside"}
+
+
+class PatternError(ValueError):
+    """The pattern cannot be used; the message says why and where."""
+
+
+class StepLimit(Exception):
+    """A search was given up."""
+
+
+@dataclass(slots=True)
+class _State:
+    """Either takes one character that `accepts`, or goes on without one, if `assertion` holds."""
+
+    accepts: re.Pattern[str] | None = None
+    assertion: str = ""
+    next: list[int] = field(default_factory=list)
+
+
+class Pattern:
+    """A compiled expression. PatternError says what is wrong with it."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_PATTERN:
+            raise PatternError(f"the expression has {len(text)} characters; {MAX_PATTERN} is the limit")
+        try:
+            re.compile(text)  # what Python refuses is refused in Python's words
+        except (re.error, OverflowError, RecursionError) as error:
+            raise PatternError(f"{text!r} is no regular expression: {error}") from None
+        self._flags = re.IGNORECASE if text.startswith("(?i)") else 0
+        self._text = text[4:] if self._flags else text
+        self._states: list[_State] = []
+        self._at = 0
+        self._work = 0
+        end = self._add(_State())
+        self._start = self._alternatives(end, 0)
+        if self._at < len(self._text):
+            raise self._error("unbalanced parenthesis")
+        self._end = end
+
+    def search(self, text: str) -> bool:
+        """True if the expression is found anywhere in the first MAX_TEXT characters; StepLimit."""
+        text = text[:MAX_TEXT]
+        self._steps = 0
+        current: set[int] = set()
+        for position in range(len(text) + 1):
+            self._follow(self._start, text, position, current)
+            if self._end in current:
+                return True
+            if position == len(text):
+                break
+            character = text[position]
+            following: set[int] = set()
+            for number in current:
+                state = self._states[number]
+                if state.accepts is not None and state.accepts.match(character):
+                    self._follow(state.next[0], text, position + 1, following)
+            current = following
+        return False
+
+    def _follow(self, number: int, text: str, position: int, reached: set[int]) -> None:
+        """Add a state and all that can be reached from it without a character."""
+        waiting = [number]
+        while waiting:
+            number = waiting.pop()
+            if number in reached:
+                continue
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                raise StepLimit
+            state = self._states[number]
+            if state.assertion and not _holds(state.assertion, text, position):
+                continue
+            reached.add(number)
+            if state.accepts is None:
+                waiting.extend(state.next)
+
+    # ---- the parser builds the automaton from its end to its start: each part is told the state that follows it
+
+    def _add(self, state: _State) -> int:
+        if len(self._states) >= MAX_STATES:
+            raise PatternError(f"{self._text!r} is too large once its repetitions are written out")
+        self._states.append(state)
+        return len(self._states) - 1
+
+    def _error(self, reason: str) -> PatternError:
+        return PatternError(f"{self._text!r}: {reason} at position {self._at}")
+
+    def _alternatives(self, following: int, depth: int) -> int:
+        if depth > 50:
+            raise self._error("groups are nested too deeply")
+        branches = [self._sequence(following, depth)]
+        while self._text.startswith("|", self._at):
+            self._at += 1
+            branches.append(self._sequence(following, depth))
+        return branches[0] if len(branches) == 1 else self._add(_State(next=branches))
+
+    def _sequence(self, following: int, depth: int) -> int:
+        spans = []
+        while self._at < len(self._text) and self._text[self._at] not in "|)":
+            begin = self._at
+            self._skip_item()
+            quantifier = self._quantifier()
+            spans.append((begin, quantifier))
+        resume = self._at
+        for begin, (low, high) in reversed(spans):
+            following = self._repeat(begin, low, high, following, depth)
+        self._at = resume
+        return following
+
+    def _repeat(self, begin: int, low: int, high: int | None, following: int, depth: int) -> int:
+        if high is None:
+            loop = self._add(_State(next=[following]))
+            self._states[loop].next.append(self._item(begin, loop, depth))
+            following = loop
+        else:
+            end = following
+            for _ in range(high - low):
+                following = self._add(_State(next=[end, self._item(begin, following, depth)]))
+        for _ in range(low):
+            following = self._item(begin, following, depth)
+        return following
+
+    def _item(self, begin: int, following: int, depth: int) -> int:
+        self._work += 1
+        if self._work > MAX_WORK:
+            raise PatternError(f"{self._text!r} is too large once its repetitions are written out")
+        self._at = begin
+        text = self._text
+        if text[begin] == "(":
+            match = _GROUP.match(text, begin)
+            assert match is not None
+            self._at = match.end()
+            start = self._alternatives(following, depth + 1)
+            if not text.startswith(")", self._at):
+                raise self._error("a group is not closed")
+            self._at += 1
+            return start
+        self._skip_item()
+        token = text[begin : self._at]
+        if token in _ASSERTIONS:
+            return self._add(_State(assertion=_ASSERTIONS[token], next=[following]))
+        return self._add(_State(accepts=re.compile(token, self._flags), next=[following]))
+
+    def _skip_item(self) -> None:
+        text, at = self._text, self._at
+        if text[at] == "(":
+            match = _GROUP.match(text, at)
+            assert match is not None
+            if text.startswith("?", match.end()):
+                raise self._error(
+                    f"{text[at : at + 4]!r} is not supported: no look-around, no references, no flags inside"
+                )
+            self._at = match.end()
+            while self._at < len(text) and text[self._at] != ")":
+                if text[self._at] == "|":
+                    self._at += 1
+                    continue
+                self._skip_item()
+                self._quantifier()
+            self._at += 1
+            return
+        if text[at] == "[":
+            match = _CLASS.match(text, at)
+        elif text[at : at + 2] in _ASSERTIONS:
+            self._at += 2
+            return
+        elif text[at] == "\\":
+            match = _ESCAPE.match(text, at)
+        else:
+            self._at += 1
+            return
+        if match is None:
+            raise self._error(f"{text[at : at + 2]!r} is not supported")
+        self._at = match.end()
+
+    def _quantifier(self) -> tuple[int, int | None]:
+        match = _QUANTIFIER.match(self._text, self._at)
+        if match is None or (match[0].startswith("{") and not match["low"] and not match["high"]):
+            return 1, 1
+        self._at = match.end()
+        if match["mode"] == "+":
+            raise self._error("possessive quantifiers are not supported")
+        if match[0][0] in _SIMPLE:
+            return _SIMPLE[match[0][0]]
+        low = int(match["low"] or 0)
+        if not match["comma"]:
+            return low, low
+        return low, int(match["high"]) if match["high"] else None
+
+
+_SIMPLE: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_WORD = re.compile(r"\w")
+
+
+def _holds(assertion: str, text: str, position: int) -> bool:
+    if assertion == "begin":
+        return position == 0
+    if assertion == "end":
+        return position == len(text) or (position == len(text) - 1 and text[position] == "\n")
+    if assertion == "finish":
+        return position == len(text)
+    before = position > 0 and _WORD.match(text[position - 1]) is not None
+    after = position < len(text) and _WORD.match(text[position]) is not None
+    if not text:
+        return False  # as Python's re below 3.14, for \b and \B alike
+    return (before != after) is (assertion == "edge")

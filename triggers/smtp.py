@@ -1,0 +1,123 @@
+"""Emails, sent: one SMTP server, spoken to from a thread of its own."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from typing import Final, Literal
+
+from hal.errors import Fault, HalError
+from hal.worker import BusWorker
+from triggers.retry import Outcome
+
+_SOCKET_LIMIT: Final = 20.0  # seconds that the server may be silent: nothing else ends a thread that waits for it
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where and how mail is handed over; ValueError for what cannot be."""
+
+    host: str
+    sender: str  # as it stands in From
+    port: int = 0  # 0 is the usual one: 587 for starttls, 465 for tls, 25 for none
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    username: str = ""  # empty: without signing in
+    password: str = field(default="", repr=False)
+    ca_file: str = ""  # certificates to trust instead of the system's
+
+    def __post_init__(self) -> None:
+        if self.security not in _PORTS:
+            raise ValueError(f"the security of SMTP is {self.security!r}: write starttls, tls or none")
+        if not self.host or not 0 <= self.port <= 65535:
+            raise ValueError(f"{self.host}:{self.port} is no SMTP server: write a host and a port from 1 to 65535")
+        if "@" not in self.sender or not self.sender.isprintable():
+            raise ValueError(f"{self.sender!r} is no sender: write such as alerts@example.com")
+        if bool(self.username) is not bool(self.password):
+            raise ValueError("SMTP has only one of user and password: give both or none")
+        if self.username and self.security == "none":
+            raise ValueError("a password is not sent over an open connection: use starttls or tls")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self.host, self.port or _PORTS[self.security]
+
+
+_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+
+
+class Mailer:
+    """Hands messages to a server, one after the other: `async with Mailer(settings).opened() as mailer`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._worker = BusWorker("mail")
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Mailer]:
+        """Usable while the context is open. A message that the server keeps waiting is not waited for at the end."""
+        try:
+            async with self._worker.opened():
+                yield self
+        except HalError as error:
+            if error.fault is not Fault.TIMEOUT:
+                raise
+
+    async def deliver(self, message: EmailMessage) -> Outcome:
+        """Send a message once, and say how it ended; never raises but when it is cancelled.
+
+        It then goes on in its thread to its end: the message may arrive. If the server takes it for some recipients
+        only, it is delivered.
+        """
+        return await self._worker.run(lambda: send(self.settings, message))
+
+
+def send(settings: Settings, message: EmailMessage) -> Outcome:
+    """As Mailer.deliver; blocks."""
+    host, port = settings.address
+    taken = False
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+        with _connection(settings, context) as server:
+            if settings.security == "starttls":
+                server.starttls(context=context)
+            if settings.username:
+                server.login(settings.username, settings.password)
+            server.send_message(message)
+            taken = True
+    except smtplib.SMTPRecipientsRefused as error:
+        code, text = next(iter(error.recipients.values()), (550, b""))
+        return _refused(code, text, final=code >= 500)
+    except smtplib.SMTPAuthenticationError as error:
+        return _refused(error.smtp_code, error.smtp_error, "the server does not take user and password", final=False)
+    except smtplib.SMTPResponseException as error:
+        if taken:  # only the farewell failed
+            return Outcome(250)
+        return _refused(error.smtp_code, error.smtp_error, final=error.smtp_code >= 500)
+    except smtplib.SMTPNotSupportedError as error:
+        return Outcome(error=f"{host}:{port}: {error}", final=True)
+    except ssl.SSLCertVerificationError as error:
+        return Outcome(error=f"the certificate of {host} is not trusted: {error.verify_message}")
+    except (smtplib.SMTPException, OSError) as error:
+        if taken:
+            return Outcome(250)
+        return Outcome(error=f"no answer from {host}:{port}: {error or type(error).__name__}")
+    except ValueError as error:  # of a header that cannot be written
+        return Outcome(error=f"the message cannot be sent: {error}", final=True)
+    return Outcome(250)
+
+
+def _connection(settings: Settings, context: ssl.SSLContext) -> smtplib.SMTP:
+    host, port = settings.address
+    if settings.security == "tls":
+        return smtplib.SMTP_SSL(host, port, timeout=_SOCKET_LIMIT, context=context)
+    return smtplib.SMTP(host, port, timeout=_SOCKET_LIMIT)
+
+
+def _refused(code: int, text: bytes | str, what: str = "the server refused the message", *, final: bool) -> Outcome:
+    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return Outcome(code, f"{what}: {code} {' '.join(said.split())}"[:500], final=final)

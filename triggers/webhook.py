@@ -1,0 +1,148 @@
+"""The HTTP request that tells a webhook. Pure.
+
+Methods, headers and keys are those of the specification, sections 4.2 and 6; `Trigger-Name`, `Trigger-Type`, `count`,
+`part_name` and the signature of Standard Webhooks 1.0 are additions.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from triggers.document import DATA, OFFLINE, ONLINE, Notification, Trigger, signing_keys
+from triggers.events import Firing, Ingested, LogLine, Reading, Where
+
+USER_AGENT: Final = "machine-cloud"
+MAX_DATA: Final = 256 * 1024  # bytes of a reading as JSON; a larger one is left out, and said to be
+MAX_LINES: Final = 100  # log entries in one body, the newest
+_PRESENCE: Final = frozenset({ONLINE, OFFLINE})
+_SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request: the same is sent on every attempt, but for the time of the signature."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+
+
+def webhook(
+    trigger: Trigger, notification: Notification, firing: Firing, where: Where, id_: str, now: datetime
+) -> Request:
+    """The request for one notification. `id_` is the same on every attempt; `now` is when this attempt is made."""
+    return signed(trigger, notification, unsigned(trigger, notification, firing, where), id_, now)
+
+
+def signed(trigger: Trigger, notification: Notification, request: Request, id_: str, now: datetime) -> Request:
+    """What `unsigned` made, with id, password and a signature made now: for the first and every later attempt."""
+    added = [("webhook-id", id_), ("webhook-timestamp", str(int(now.timestamp())))]
+    if notification.auth is not None:
+        basic = notification.auth.basic
+        credentials = base64.b64encode(f"{basic.username}:{basic.password}".encode()).decode()
+        added.append(("Authorization", f"Basic {credentials}"))
+    if keys := signing_keys(notification.secret or trigger.secret):
+        content = b".".join((id_.encode(), added[1][1].encode(), request.body))
+        signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
+        added.append(("webhook-signature", " ".join(f"v1,{one}" for one in signatures)))
+    return Request(request.method, request.url, (*request.headers, *added), request.body)
+
+
+def unsigned(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> Request:
+    """The request without anything secret in it, to be kept until it is sent."""
+    presence = firing.type in _PRESENCE
+    headers = [
+        ("Org-Id", where.organization_id),
+        ("Location-Id", where.location_id),
+        ("Part-Id", where.part_id),
+        ("Robot-Id", where.machine_id),
+        ("Part-Name", where.part_name),
+        ("Trigger-Name", trigger.name),
+        ("Trigger-Type", firing.type),
+        ("User-Agent", USER_AGENT),
+    ]
+    if presence:
+        headers += [
+            ("Organization-Name", where.organization_name),
+            ("Location-Name", where.location_name),
+            ("Machine-Name", where.machine_name),
+        ]
+    else:
+        headers.append(("Content-Type", "application/json"))
+    body = b"" if presence else msgspec.json.encode(payload(firing, where))
+    safe = tuple((name, header_safe(value)) for name, value in headers)
+    return Request("GET" if presence else "POST", notification.value, safe, body)
+
+
+def header_safe(text: str) -> str:
+    """A name as a header can carry it: what is not printable ASCII is percent-encoded, as UTF-8."""
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    return text if plain else quote(text.strip(), safe=_SAFE, errors="replace")
+
+
+def payload(firing: Firing, where: Where) -> Any:
+    """The JSON value that the body of a POST stands for; a list of entries for logs."""
+    happening = firing.happening
+    if not isinstance(happening, Ingested):
+        return [_line(line) for line in firing.lines[-MAX_LINES:]]
+    body: dict[str, Any] = {
+        "component_name": happening.component_name,
+        "component_type": happening.component_type,
+        "method_name": happening.method,
+        "data_type": happening.data_type,
+        "machine_name": where.machine_name,
+        "part_name": where.part_name,
+        "location_name": where.location_name,
+        "org_name": where.organization_name,
+    }
+    if firing.type == DATA:
+        body["min_time_received"] = rfc3339(happening.first)
+        body["max_time_received"] = rfc3339(happening.last)
+        body["file_id"] = happening.file_id
+    else:
+        evals = [{"operator": one.operator, "value": one.value} for one in firing.condition]
+        body["trigger_condition"] = evals[0] if len(evals) == 1 else {"evals": evals}
+    if firing.reading is not None:
+        body["count"] = firing.count
+        body |= _data(firing.reading)
+    return body
+
+
+def _data(reading: Reading) -> dict[str, Any]:
+    data = finite(reading.data)
+    size = len(msgspec.json.encode(data))
+    metadata = {"received_at": rfc3339(reading.received), "requested_at": rfc3339(reading.requested)}
+    if size > MAX_DATA:
+        return {
+            "data": {"metadata": metadata, "data": {}},
+            "data_omitted": f"{size} bytes; {MAX_DATA} are sent at most",
+        }
+    return {"data": {"metadata": metadata, "data": data}}
+
+
+def _line(line: LogLine) -> dict[str, Any]:
+    return {"time": rfc3339(line.time), "level": line.level, "logger_name": line.logger, "message": line.message}
+
+
+def finite(value: Any) -> Any:
+    """A copy of a JSON-like value; numbers that JSON does not have become null."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rfc3339(moment: datetime) -> str:
+    """`2026-01-02T03:04:05.678901Z`; without a fraction if there is none."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
