@@ -106,6 +106,8 @@ def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
         )
     except Conflict:
         raise _taken("machine", name or found.name) from None
+    for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
+        sql.notify("part", row["id"])
 
 
 def delete_machine(sql: Sql, subject: str) -> None:
@@ -139,6 +141,7 @@ def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     configuration: dict[str, Value] = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
     inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
     create_secret(sql, subject, now)
+    sql.notify("part", subject)
     return subject
 
 
@@ -178,12 +181,16 @@ def rename_part(sql: Sql, subject: str, name: str) -> None:
         sql.run("UPDATE parts SET name = ? WHERE id = ?", checked_name(name, "a part"), subject)
     except Conflict:
         raise _taken("part", name) from None
+    sql.notify("part", subject)
 
 
 def mark_main(sql: Sql, subject: str) -> None:
     """Make a part the main one of its machine."""
     found = part(sql, subject)
-    sql.run("UPDATE parts SET main = (id = ?) WHERE machine_id = ?", subject, found.machine_id)
+    sql.run(
+        "UPDATE parts SET main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?", subject, found.machine_id
+    )
+    sql.notify("part", subject)
 
 
 def mark_restart(sql: Sql, subject: str, *, wanted: bool) -> None:
@@ -213,7 +220,7 @@ def delete_part(sql: Sql, subject: str) -> None:
 
 
 def _delete_part(sql: Sql, subject: str) -> None:
-    for table in ("part_secrets", "configurations"):
+    for table in ("part_secrets", "configurations", "live"):
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
     sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
     sql.run("DELETE FROM parts WHERE id = ?", subject)

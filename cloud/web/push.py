@@ -2,7 +2,9 @@
 
 `/machine/v1/follow?part=ID`, a WebSocket with a token in `authorization`. The cloud sends a JSON object whenever what
 it says has changed, beginning at once: `revision`, `document`, `cloud`, `keys` (see cloud.facts), and `restart` when
-somebody asked for one, once. The machine sends `{"report": {...}}`; reports are kept and shown.
+somebody asked for one, once; and `{"watched": seconds}` when somebody looks at the machine for so long. The machine
+sends `{"report": {...}}`; reports are kept and shown. While somebody looks it also sends `{"live": {...}}`: resources
+and readings, about once a second.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from cloud import watching
 from cloud.access import Of, Role, require
 from cloud.author import Author
 from cloud.facts import facts
 from cloud.machines import mark_restart, note_seen, part
 from cloud.services.base import Cloud
+from cloud.store.sql import Sql
 from rpc.guard import identity_of
 from schema.errors import MachineError
 
@@ -26,7 +30,10 @@ PRESENCE: Final = 20.0  # seconds between two notes that a connected machine is 
 REFUSED: Final = 4403  # close code: private use, after HTTP's 403
 GONE: Final = 4404
 MAX_REPORT: Final = 64 * 1024  # bytes
-REPORTED: Final = frozenset({"host", "os", "platform", "version", "address", "state", "ready", "unhealthy", "revision"})
+MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
+REPORTED: Final = frozenset(
+    {"host", "os", "platform", "version", "address", "state", "ready", "unhealthy", "revision", "problems", "rejected"}
+)
 """What is kept of a report."""
 
 
@@ -50,6 +57,7 @@ class Push:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tell, socket, subject)
+                nursery.start_soon(self._look, socket, subject)
                 nursery.start_soon(self._stay, subject)
                 await self._hear(socket, subject)
                 nursery.cancel_scope.cancel()
@@ -85,6 +93,15 @@ class Push:
                     sent = found
                     await socket.send_text(json.dumps(found, separators=(",", ":")))
 
+    async def _look(self, socket: WebSocket, subject: str) -> None:
+        """Tell the machine for how long somebody looks at it, whenever that is longer than it knows."""
+        with self._cloud.events.listening("watched", subject) as news:
+            while True:
+                seconds = await self._cloud.store.read(lambda sql: watching.watched(sql, subject, self._cloud.clock()))
+                if seconds > 0:
+                    await socket.send_text(json.dumps({"watched": seconds}))
+                await news.next()
+
     async def _stay(self, subject: str) -> None:
         """While the connection lives, the machine is there."""
         while True:
@@ -96,23 +113,34 @@ class Push:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            text = message.get("text") or ""
-            report = _report(text) if len(text) <= MAX_REPORT else None
-            if report is not None:
-                await self._cloud.store.write(
-                    lambda sql, told=report: note_seen(  # type: ignore[misc]
-                        sql, subject, self._cloud.clock(), {**part(sql, subject).reported, **told}
-                    )
-                )
+            heard = _message(message.get("text") or "")
+            await self._keep(subject, heard.get("report"), heard.get("live"))
+
+    async def _keep(self, subject: str, report: Any, live: Any) -> None:
+        def work(sql: Sql) -> None:
+            now = self._cloud.clock()
+            if isinstance(report, dict):
+                note_seen(sql, subject, now, {**part(sql, subject).reported, **_report(report)})
+            if isinstance(live, dict):
+                watching.tell(sql, subject, live, now)
+
+        if isinstance(report, dict) or isinstance(live, dict):
+            await self._cloud.store.write(work)
 
 
-def _report(text: str) -> dict[str, Any] | None:
-    """What is kept of a message; None for what is no report."""
+def _message(text: str) -> Mapping[str, Any]:
+    """What a machine said; empty for what is too long or no object."""
+    if len(text) > MAX_LIVE:
+        return {}
     try:
         message = json.loads(text)
     except ValueError:
-        return None
-    report = message.get("report") if isinstance(message, dict) else None
-    if not isinstance(report, dict):
-        return None
+        return {}
+    if not isinstance(message, dict) or (len(text) > MAX_REPORT and "report" in message):
+        return {}
+    return message
+
+
+def _report(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a report."""
     return {key: value for key, value in report.items() if key in REPORTED and isinstance(value, str | int | float)}

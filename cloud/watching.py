@@ -1,0 +1,69 @@
+"""Looking at a machine: who looks says so for a while, and the machine tells how it is as long as somebody looks.
+
+It goes through the database, so that the page and the machine may be connected to different replicas.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.store.sql import Sql
+from cloud.times import moment_of, stored
+
+WATCHED: Final = timedelta(seconds=30)  # how long one look lasts unless it is renewed
+RENEWED: Final = timedelta(seconds=10)  # how often a page says that it still looks
+FORGOTTEN: Final = timedelta(hours=1)  # after the last look; what was told is of no use then
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The newest snapshot of a part, and when it came."""
+
+    at: datetime
+    snapshot: Mapping[str, Any]
+
+
+def watch(sql: Sql, part: str, now: datetime) -> None:
+    """Somebody looks at a part, from now on for WATCHED."""
+    sql.run(
+        """
+        INSERT INTO live (part_id, watched) VALUES (?, ?)
+        ON CONFLICT (part_id) DO UPDATE SET watched = excluded.watched WHERE live.watched < excluded.watched
+        """,
+        part,
+        stored(now + WATCHED),
+    )
+    sql.notify("watched", part)
+
+
+def watched(sql: Sql, part: str, now: datetime) -> float:
+    """For how many seconds the part is looked at; 0 if nobody does."""
+    row = sql.row("SELECT watched FROM live WHERE part_id = ?", part)
+    return max(0.0, (moment_of(row["watched"]) - now).total_seconds()) if row is not None else 0.0
+
+
+def tell(sql: Sql, part: str, snapshot: Mapping[str, Any], now: datetime) -> bool:
+    """Keep what a part tells, if somebody looks; whether somebody does."""
+    text = json.dumps(snapshot, ensure_ascii=False, separators=(",", ":"))
+    moment = stored(now)
+    looked = sql.run(
+        "UPDATE live SET told = ?, snapshot = ? WHERE part_id = ? AND watched >= ?", moment, text, part, moment
+    )
+    if looked:
+        sql.notify("live", part)
+    return bool(looked)
+
+
+def told(sql: Sql, part: str) -> Told | None:
+    """What a part told last; None if it told nothing lately."""
+    row = sql.row("SELECT told, snapshot FROM live WHERE part_id = ? AND told IS NOT NULL", part)
+    return Told(moment_of(row["told"]), json.loads(row["snapshot"])) if row is not None else None
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Forget what nobody looks at any more; how many parts that were."""
+    return sql.run("DELETE FROM live WHERE watched < ?", stored(now - FORGOTTEN))
