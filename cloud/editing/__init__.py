@@ -1,0 +1,1 @@
+"""What the configuration editor knows: where things stand in a text, what may stand there, and what differs. Pure."""

@@ -1,0 +1,227 @@
+"""What may stand at the cursor. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cloud.editing.catalogue import Catalogue, Known, ModelEntry, Schema, inside, resolved, types_of
+from cloud.editing.tree import Node, Spot, at, read, spot
+
+MOST: Final = 60
+RESOURCES: Final = ("components", "services")
+_EMPTY: Final[Mapping[str, str]] = {"object": "{}", "array": "[]", "string": '""'}
+_NAMES: Final = re.compile(r"\bnames? of (?:the|its|another|a|an|each|every|motors?|boards?|sensors?|cameras?)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing that may stand there. `insert` replaces the text from `start` to `end` of the answer; the cursor goes
+    to `cursor` characters behind the beginning of it."""
+
+    label: str
+    insert: str
+    cursor: int
+    detail: str = ""  # a word: its type, required
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What may stand at a place, the likeliest first."""
+
+    start: int
+    end: int
+    choices: tuple[Choice, ...]
+
+
+NOTHING: Final = Choices(0, 0, ())
+
+
+def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> Choices:
+    """What may stand where the cursor is, in characters from the beginning of `text`."""
+    root = read(text)
+    found = spot(text, root, cursor)
+    if root is None or found is None:
+        return NOTHING
+    work = _Work(text, root, found, known, catalogue)
+    choices = _ranked(work.keys() if found.key else work.values(), found.typed)
+    if found.comma_before:
+        choices = [Choice(c.label, f", {c.insert}", c.cursor + 2, c.detail, c.meaning) for c in choices]
+    return Choices(found.start, found.end, tuple(choices[:MOST]))
+
+
+def _ranked(choices: Iterable[Choice], typed: str) -> list[Choice]:
+    """Those that hold what was typed: first those that begin with it, in the order given otherwise."""
+    typed = typed.lower()
+    kept = {one.label: one for one in choices if typed in one.label.lower()}.values()
+    return sorted(kept, key=lambda one: not one.label.lower().startswith(typed))
+
+
+def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema | None:
+    """The schema of what stands at a path; attributes are those of the model that the text names."""
+    schema: Schema | None = catalogue.document
+    base = catalogue.document
+    for index, word in enumerate(path):
+        if index == 2 and path[0] in RESOURCES and word == "attributes":
+            entry = model_at(root, path[:2], catalogue)
+            schema = base = {} if entry is None or entry.schema is None else entry.schema
+            schema = resolved(schema, base)
+            continue
+        schema = None if schema is None else inside(schema, word, base)
+    return schema
+
+
+def model_at(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> ModelEntry | None:
+    """The built-in model of the resource at a path."""
+    api, model = (_text(at(root, (*path, key))) for key in ("api", "model"))
+    return catalogue.find(api, model or ("builtin" if path[0] == "services" else ""))
+
+
+def names_in(root: Node) -> Iterator[tuple[str, str]]:
+    """Name and API of every resource of the text."""
+    for section in RESOURCES:
+        found = at(root, (section,))
+        for item in found.items if found is not None else ():
+            if name := _text(item.get("name")):
+                yield name, _text(item.get("api"))
+
+
+def _text(node: Node | None) -> str:
+    value = node.value if node is not None and node.kind == "string" else ""
+    return value if isinstance(value, str) else ""
+
+
+class _Work:
+    def __init__(self, text: str, root: Node, found: Spot, known: Known, catalogue: Catalogue) -> None:
+        self.text, self.root, self.spot, self.known, self.catalogue = text, root, found, known, catalogue
+
+    # ---- keys
+
+    def keys(self) -> Iterator[Choice]:
+        schema = schema_of(self.root, self.spot.path, self.catalogue)
+        parent = at(self.root, self.spot.path)
+        if schema is None or parent is None:
+            return
+        present = {one.name for one in parent.members} - {self.spot.member}
+        base = self._base()
+        properties = {
+            key: resolved(one, base)
+            for choice in schema.get("anyOf", (schema,))
+            for key, one in resolved(choice, base).get("properties", {}).items()
+            if key not in present
+        }
+        required = schema.get("required", ())
+        filled = self._has_value()
+        for key in sorted(properties, key=lambda key: key not in required):
+            one = properties[key]
+            detail = "required" if key in required else " or ".join(types_of(one))
+            value = skeleton(one)
+            insert = json.dumps(key) if filled else f"{json.dumps(key)}: {value}"
+            inner = 1 if value[:1] in '"{[' and len(value) == 2 else 0
+            yield Choice(key, insert, len(insert) - inner, detail, one.get("description", ""))
+
+    def _has_value(self) -> bool:
+        """Whether the key at the cursor has a colon already."""
+        return self.text[self.spot.end :].lstrip()[:1] == ":" and self.spot.end > self.spot.start
+
+    def _base(self) -> Schema:
+        path = self.spot.path
+        if len(path) > 2 and path[0] in RESOURCES and path[2] == "attributes":
+            entry = model_at(self.root, path[:2], self.catalogue)
+            return entry.schema if entry is not None and entry.schema is not None else {}
+        return self.catalogue.document
+
+    # ---- values
+
+    def values(self) -> Iterator[Choice]:
+        schema = schema_of(self.root, self.spot.path, self.catalogue)
+        if schema is None:
+            return
+        yield from self._named(schema)
+        for value in schema.get("enum", ()):
+            yield _value(value, "default" if value == schema.get("default") else "")
+        types = types_of(schema)
+        if "boolean" in types:
+            default = schema.get("default")
+            for value in (True, False):
+                yield _value(value, "default" if value is default else "")
+        elif "default" in schema and not schema.get("enum") and schema["default"] not in ("", None, [], {}):
+            yield _value(schema["default"], "default")
+        if self.spot.start == self.spot.end:
+            for kind in types:
+                if kind in ("object", "array"):
+                    yield self._container(kind, schema)
+
+    def _container(self, kind: str, schema: Schema) -> Choice:
+        if kind == "array":
+            return Choice("[ ]", "[]", 1, "list")
+        base = self._base()
+        required = {
+            key: resolved(schema.get("properties", {}).get(key, {}), base) for key in schema.get("required", ())
+        }
+        insert = "{" + ", ".join(f"{json.dumps(key)}: {skeleton(one)}" for key, one in required.items()) + "}"
+        first = insert.find('""')
+        return Choice(
+            "{ }", insert, first + 1 if first >= 0 else len(insert) - 1, "object", schema.get("description", "")
+        )
+
+    def _named(self, schema: Schema) -> Iterator[Choice]:
+        kind = schema.get("x-names", "")
+        path = self.spot.path
+        if kind == "api":
+            wanted = ":service:" if path[0] == "services" else ":component:"
+            yield from (_word(api, "") for api in self.catalogue.apis if wanted in api)
+        elif kind == "model":
+            api = _text(at(self.root, (*path[:-1], "api")))
+            yield from (_word(one.word, "built in", one.summary) for one in self.catalogue.of(api))
+        elif kind == "fragment":
+            yield from (_word(subject, name) for subject, name in self.known.fragments.items())
+        elif kind or self._means_names(schema):
+            if kind == "frame":
+                yield _word("world", "frame")
+            own = _text(at(self.root, (*path[:2], "name"))) if path[0] in RESOURCES else ""
+            yield from (_word(name, api.rpartition(":")[2]) for name, api in names_in(self.root) if name != own)
+            yield from (_word(name, "of a fragment") for name in self.known.resources)
+
+    def _means_names(self, schema: Schema) -> bool:
+        """Whether an attribute is the name of a resource, judged by what is said of it."""
+        path = self.spot.path
+        if len(path) < 4 or path[2] != "attributes" or "enum" in schema or "string" not in types_of(schema):
+            return False
+        parent = schema_of(self.root, path[:-1], self.catalogue) if path[-1].isdigit() else None
+        meaning = str((parent or schema).get("description", ""))
+        return bool(_NAMES.search(meaning)) and "I2C" not in meaning
+
+
+def skeleton(schema: Schema) -> str:
+    """JSON that may stand for a value, to be filled in."""
+    if schema.get("enum"):
+        return json.dumps(schema.get("default", schema["enum"][0]), ensure_ascii=False) if not _free(schema) else '""'
+    if schema.get("default") not in (None, "", [], {}):
+        return json.dumps(schema["default"], ensure_ascii=False)
+    types = types_of(schema)
+    if not types:
+        return '""'
+    if types[0] in ("integer", "number"):
+        return json.dumps(schema.get("minimum", 0))
+    return _EMPTY.get(types[0], "false" if types[0] == "boolean" else "null")
+
+
+def _free(schema: Schema) -> bool:
+    """Of a list of words none is the default: the person chooses."""
+    return "default" not in schema and all(isinstance(one, str) for one in schema["enum"])
+
+
+def _word(word: str, detail: str, meaning: str = "") -> Choice:
+    insert = json.dumps(word, ensure_ascii=False)
+    return Choice(word, insert, len(insert), detail, meaning)
+
+
+def _value(value: Any, detail: str) -> Choice:
+    insert = json.dumps(value, ensure_ascii=False)
+    label = value if isinstance(value, str) and value else insert
+    return Choice(label, insert, len(insert), detail)

@@ -1,0 +1,262 @@
+"""JSON text, whole or half written, as a tree that knows where everything stands. Pure; never raises.
+
+The text while somebody types is rarely JSON. So what cannot be read is skipped, what is missing is left out, and every
+node says from where to where it goes, in characters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+DEPTH: Final = 200  # deeper nesting is read as nothing
+
+_TOKEN = re.compile(r'\s+|"(?:[^"\\\n]|\\[^\n])*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+
+
+@dataclass(slots=True)
+class Node:
+    """A value. `kind` is object, array, string or word; `end` is behind its last character, which may be missing."""
+
+    kind: str
+    start: int
+    end: int
+    text: str = ""
+    closed: bool = True
+    members: list[Member] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+
+    @property
+    def value(self) -> Any:
+        """What it stands for: an object's last members win; a word that means nothing is None."""
+        if self.kind == "object":
+            return {one.name: one.value.value if one.value else None for one in self.members}
+        if self.kind == "array":
+            return [one.value for one in self.items]
+        try:
+            return json.loads(self.text if self.closed else f'{self.text}"')
+        except (ValueError, RecursionError):
+            return None
+
+    def get(self, name: str) -> Node | None:
+        """The value of a member of an object."""
+        return next((one.value for one in reversed(self.members) if one.name == name), None)
+
+
+@dataclass(slots=True)
+class Member:
+    """`"name": value` of an object; the colon or the value may be missing yet."""
+
+    key: Node
+    colon: int = -1
+    value: Node | None = None
+
+    @property
+    def name(self) -> str:
+        """The key as text."""
+        value = self.key.value
+        return value if isinstance(value, str) else self.key.text
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where the cursor is: in a key or a value at `path`, or at a place for one. `start` to `end` would be replaced."""
+
+    path: tuple[str, ...]  # of the object with the key, or of the value
+    key: bool
+    start: int
+    end: int
+    typed: str  # what stands before the cursor, without the quote
+    member: str = ""  # the name of the key that the cursor is in
+    comma_before: bool = False  # a comma is missing before something new
+
+
+def tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """Everything but blanks, with start and end."""
+    for match in _TOKEN.finditer(text):
+        if not match[0].isspace():
+            yield match[0], match.start(), match.end()
+
+
+def read(text: str) -> Node | None:
+    """The first value of the text; None if there is none."""
+    root: Node | None = None
+    stack: list[Node] = []
+    for token, start, end in tokens(text):
+        if root is not None and not stack:
+            break
+        if token in "}]":
+            _close(stack, "object" if token == "}" else "array", end)
+            continue
+        if token == ":":
+            if stack and stack[-1].kind == "object" and stack[-1].members and stack[-1].members[-1].colon < 0:
+                stack[-1].members[-1].colon = start
+            continue
+        if token == ",":
+            continue
+        node = _node(token, start, end)
+        if not stack:
+            root = node
+        elif stack[-1].kind == "array":
+            stack[-1].items.append(node)
+        elif not _member(stack[-1], node):
+            continue
+        if node.kind in ("object", "array"):
+            if len(stack) >= DEPTH:
+                return root
+            stack.append(node)
+    for left in stack:
+        left.end, left.closed = len(text), False
+    return root
+
+
+def _node(token: str, start: int, end: int) -> Node:
+    kind = {"{": "object", "[": "array", '"': "string"}.get(token[0], "word")
+    closed = kind != "string" or (len(token) > 1 and token.endswith('"') and _ends(token))
+    return Node(kind, start, end, token, closed)
+
+
+def _ends(token: str) -> bool:
+    """Whether the last quote of a string is not an escaped one."""
+    body = token[1:-1]
+    return (len(body) - len(body.rstrip("\\"))) % 2 == 0
+
+
+def _member(parent: Node, node: Node) -> bool:
+    """Put a value or a key into an object; False if it has no place there."""
+    last = parent.members[-1] if parent.members else None
+    if last is not None and last.colon >= 0 and last.value is None:
+        last.value = node
+        return True
+    if node.kind in ("string", "word"):
+        parent.members.append(Member(node))
+        return True
+    return False
+
+
+def _close(stack: list[Node], kind: str, end: int) -> None:
+    """End the innermost value of a kind, and whatever was left open inside it."""
+    for index in range(len(stack) - 1, -1, -1):
+        if stack[index].kind == kind:
+            for left in stack[index + 1 :]:
+                left.end, left.closed = end - 1, False
+            stack[index].end = end
+            del stack[index:]
+            return
+
+
+# ---- from a path to a place
+
+
+def place(root: Node, path: str) -> tuple[int, int]:
+    """From where to where the value at a dotted path goes; its nearest parent's beginning if it is not there."""
+    node, rest = root, path
+    while rest:
+        if node.kind == "object":
+            found = next((one for one in reversed(node.members) if _begins(rest, one.name)), None)
+            if found is None:
+                return node.start, node.start + 1
+            if found.value is None:
+                return found.key.start, found.key.end
+            rest = rest[len(found.name) + 1 :]
+            if not rest and found.value.kind in ("object", "array"):
+                return found.key.start, found.key.end
+            node = found.value
+        elif node.kind == "array":
+            head, _, after = rest.partition(".")
+            if not (head.isascii() and head.isdigit() and int(head) < len(node.items)):
+                return node.start, node.start + 1
+            node, rest = node.items[int(head)], after
+        else:
+            break
+    return (node.start, node.start + 1) if node.kind in ("object", "array") else (node.start, node.end)
+
+
+def _begins(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}.")
+
+
+def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
+    """The node at a path."""
+    node = root
+    for word in path:
+        if node is None:
+            return None
+        if node.kind == "object":
+            node = node.get(word)
+        elif node.kind == "array" and word.isdigit() and int(word) < len(node.items):
+            node = node.items[int(word)]
+        else:
+            return None
+    return node
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of a character, both from 1."""
+    before = text[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
+# ---- from the cursor to what may stand there
+
+
+def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
+    """Where the cursor is; None where nothing can be completed."""
+    if root is None or root.kind not in ("object", "array"):
+        return None
+    node, path = root, list[str]()
+    while True:
+        inner = _inside(node, cursor)
+        if inner is None:
+            return _between(text, node, tuple(path), cursor)
+        name, child, is_key = inner
+        if is_key:
+            typed = text[child.start : cursor].lstrip('"')
+            return Spot(tuple(path), True, child.start, child.end, typed, member=name)
+        path.append(name)
+        if child.kind not in ("object", "array"):
+            return Spot(tuple(path), False, child.start, child.end, text[child.start : cursor].lstrip('"'))
+        node = child
+
+
+def _inside(node: Node, cursor: int) -> tuple[str, Node, bool] | None:
+    """The key or value of `node` that the cursor is in or directly behind: its name, the node, whether it is a key."""
+    if node.kind == "array":
+        for index, item in enumerate(node.items):
+            if _touches(item, cursor):
+                return str(index), item, False
+        return None
+    for member in node.members:
+        if _touches(member.key, cursor):
+            return member.name, member.key, True
+        if member.value is not None and _touches(member.value, cursor):
+            return member.name, member.value, False
+    return None
+
+
+def _touches(node: Node, cursor: int) -> bool:
+    if node.kind in ("object", "array"):
+        return node.start < cursor < node.end or (not node.closed and node.start < cursor <= node.end)
+    if node.kind == "string" and node.closed:
+        return node.start < cursor < node.end
+    return node.start < cursor <= node.end
+
+
+def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot | None:
+    """The cursor is in an object or array, but in none of its parts."""
+    before = text[node.start : cursor].rstrip()[-1:]
+    if node.kind == "array":
+        return Spot((*path, str(_count(node, cursor))), False, cursor, cursor, "", comma_before=before not in "[,")
+    last = next((one for one in reversed(node.members) if one.key.end <= cursor), None)
+    if last is not None and 0 <= last.colon < cursor and (last.value is None or last.value.start >= cursor):
+        return Spot((*path, last.name), False, cursor, cursor, "")
+    if last is not None and last.colon < 0:
+        return None  # a colon is wanted
+    return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,")
+
+
+def _count(node: Node, cursor: int) -> int:
+    return sum(one.end <= cursor for one in node.items)
