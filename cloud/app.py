@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -21,7 +22,8 @@ from cloud.links import Links, open_secret
 from cloud.options import EXIT_FAILED, EXIT_OK, Options
 from cloud.services.base import Cloud
 from cloud.store.events import Events
-from cloud.store.sql import Sql
+from cloud.store.postgres import PostgresStore
+from cloud.store.sql import Sql, Store
 from cloud.store.sqlite import SqliteStore
 from cloud.target import CloudRouter
 from cloud.times import now
@@ -65,14 +67,23 @@ class App:
             Node("housekeeping", self._housekeeping, requires={"database"}, restart=FOREVER),
         ]
 
-    async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[SqliteStore]) -> None:
-        self.options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        async with SqliteStore(self.options.database, self.events).opened() as store:
-            os.chmod(self.options.database, 0o600)
+    async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Store]) -> None:
+        async with self._store() as store:
             made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
             self.first = made or self.first
             task_status.started(store)
             await trio.sleep_forever()
+
+    @asynccontextmanager
+    async def _store(self) -> AsyncIterator[Store]:
+        if self.options.postgres:
+            async with PostgresStore(self.options.postgres, self.events).opened() as replicated:
+                yield replicated
+            return
+        self.options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with SqliteStore(self.options.database, self.events).opened() as own:
+            os.chmod(self.options.database, 0o600)
+            yield own
 
     async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[FolderBlobs]) -> None:
         async with FolderBlobs(self.options.files).opened() as blobs:
@@ -80,7 +91,7 @@ class App:
             await trio.sleep_forever()
 
     async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
-        store: SqliteStore = deps["database"]
+        store: Store = deps["database"]
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
         links = Links(await store.write(open_secret), lambda: self.url)
         async with trio.open_nursery() as nursery:
@@ -110,7 +121,7 @@ class App:
         return ServerTls(self.options.tls_cert, self.options.tls_key)
 
     async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
-        store: SqliteStore = deps["database"]
+        store: Store = deps["database"]
         task_status.started()
         while True:
             for what, chore in CHORES:

@@ -14,7 +14,9 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store, inserted
 from rpc.auth import Authenticator, Credential
 from rpc.tokens import Signer
+from schema.errors import ErrorKind, MachineError
 
+RETRY: Final = 1.0  # seconds until the keys are read again from a database that is away
 _SETTING: Final = "signing key"
 
 
@@ -32,13 +34,25 @@ class CloudAuthenticator(Authenticator):
         return True
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Follow the database until cancelled; ready when all keys are known."""
+        """Follow the database until cancelled; ready when all keys are known.
+
+        While the database is away those count that were known last.
+        """
         with self._events.listening("key") as news:
             await self.load()
             task_status.started()
             while True:
                 await news.all()
-                await self.load()
+                await self._load_when_it_is_there()
+
+    async def _load_when_it_is_there(self) -> None:
+        while True:
+            try:
+                return await self.load()
+            except MachineError as error:
+                if error.kind is not ErrorKind.UNAVAILABLE:
+                    raise
+            await trio.sleep(RETRY)
 
     async def load(self) -> None:
         """Take what the database knows now."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options
+from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from schema.errors import MachineError
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -26,6 +26,20 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     help="Folder of the database and everything else; made if it is missing.",
 )
 @click.option(
+    "--database",
+    default="",
+    envvar="MACHINE_CLOUD_DATABASE",
+    metavar="URL",
+    help="postgresql://USER:PASSWORD@HOST/NAME instead of a file in --data; for several replicas.  "
+    "[env var: MACHINE_CLOUD_DATABASE]",
+)
+@click.option(
+    "--files",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Captured files and packages; replicas share it.  [default: files in --data]",
+)
+@click.option(
     "--listen", default=DEFAULT_ADDRESS, show_default=True, metavar="HOST:PORT", help="Where clients and machines call."
 )
 @click.option("--organization", default="Home", show_default=True, help="Name of the one that the first start makes.")
@@ -33,12 +47,14 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
 @click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
 @click.pass_context
-def command(context: click.Context, /, data: Path, **given: Any) -> None:
+def command(context: click.Context, /, data: Path, database: str, files: Path | None, **given: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
 
     The first start makes an organization and prints the key of its owner, once.
     """
-    context.obj = Options(data=data)
+    if database and not is_postgres(database):
+        raise click.UsageError("--database is postgresql://...; without it the database is a file in --data")
+    context.obj = Options(data=data, postgres=database, files_folder=files)
     if context.invoked_subcommand is not None:
         return
     if (given["tls_cert"] is None) != (given["tls_key"] is None):
@@ -47,6 +63,8 @@ def command(context: click.Context, /, data: Path, **given: Any) -> None:
 
     options = Options(
         data=data,
+        postgres=database,
+        files_folder=files,
         address=given["listen"],
         organization=given["organization"],
         tls_cert=given["tls_cert"],

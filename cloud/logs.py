@@ -16,6 +16,7 @@ RETENTION: Final = timedelta(days=30)  # specification, section 8
 MAX_BATCH: Final = 1000  # entries of one call; of the published API
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+_CONTAINS: Final = "lower({}) LIKE lower(?) ESCAPE '!'"
 MAX_TEXT: Final = 64 * 1024  # characters of a message or stack; the rest is cut off, and said to be
 
 
@@ -88,10 +89,10 @@ def query(sql: Sql, part: str, wanted: LogQuery) -> list[LogRecord]:
         conditions.append(f"level IN ({', '.join('?' * len(wanted.levels))})")
         more += [level.lower() for level in wanted.levels]
     if wanted.contains:
-        conditions.append("(message LIKE ? ESCAPE '!' OR logger LIKE ? ESCAPE '!' OR fields LIKE ? ESCAPE '!')")
+        conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
         more += [f"%{_literal(wanted.contains)}%"] * 3
     if wanted.source:
-        conditions.append("logger LIKE ? ESCAPE '!'")
+        conditions.append(_CONTAINS.format("logger"))
         more.append(f"%{_literal(wanted.source)}%")
     if wanted.start is not None:
         conditions.append("logged >= ?")

@@ -16,6 +16,8 @@ from cloud.first import FirstKey, create_owner
 from cloud.links import Links, open_secret
 from cloud.services.base import Cloud
 from cloud.store.events import Events
+from cloud.store.postgres import PostgresStore
+from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
 from cloud.target import CloudRouter
 from cloud.times import Clock, now
@@ -47,11 +49,12 @@ class MemoryCloud:
 
 
 @asynccontextmanager
-async def open_cloud(clock: Clock = now) -> AsyncIterator[MemoryCloud]:
-    """A cloud that lives as long as the context."""
+async def open_cloud(clock: Clock = now, postgres: str = "") -> AsyncIterator[MemoryCloud]:
+    """A cloud that lives as long as the context; `postgres` is the address of an empty database to be used instead."""
     events = Events()
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(SqliteStore(":memory:", events).opened())
+        database = PostgresStore(postgres, events) if postgres else SqliteStore(":memory:", events)
+        store: Store = await stack.enter_async_context(database.opened())
         folder = stack.enter_context(TemporaryDirectory(prefix="machine-cloud-"))
         blobs = await stack.enter_async_context(FolderBlobs(Path(folder)).opened())
         nursery = await stack.enter_async_context(trio.open_nursery())

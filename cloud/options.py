@@ -16,6 +16,8 @@ class Options:
     """One start of machine-cloud."""
 
     data: Path  # folder of everything that it keeps
+    postgres: str = ""  # address of its database; "" for a file in `data`
+    files_folder: Path | None = None  # of captured files and packages; None for one in `data`
     address: str = DEFAULT_ADDRESS
     organization: str = "Home"  # name of the one that the first start makes
     tls_cert: Path | None = None
@@ -26,10 +28,15 @@ class Options:
 
     @property
     def database(self) -> Path:
-        """The database's file."""
+        """The database's file, unless it is PostgreSQL."""
         return self.data / "cloud.db"
 
     @property
     def files(self) -> Path:
-        """The folder of captured files and packages."""
-        return self.data / "files"
+        """The folder of captured files and packages; replicas share it."""
+        return self.files_folder or self.data / "files"
+
+
+def is_postgres(url: str) -> bool:
+    """Whether `url` names a PostgreSQL database, as libpq writes it."""
+    return url.startswith(("postgresql://", "postgres://"))

@@ -29,11 +29,6 @@ T = TypeVar("T")
 CONNECTIONS: Final = 4  # that read, and as many that write: more would only wait for the one core that a process has
 
 
-def is_postgres(url: str) -> bool:
-    """Whether `url` names a PostgreSQL database, as libpq writes it."""
-    return url.startswith(("postgresql://", "postgres://"))
-
-
 class PostgresStore:
     """`async with PostgresStore(url, events).opened() as store`. See Store.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -28,8 +29,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def cloud(clock: Clock) -> AsyncIterator[MemoryCloud]:
-    async with open_cloud(clock) as opened:
+def database(request: pytest.FixtureRequest) -> str:
+    """What `open_cloud` takes: SQLite, or PostgreSQL for a run with MACHINE_CLOUD_TESTS=postgresql."""
+    if os.environ.get("MACHINE_CLOUD_TESTS") != "postgresql":
+        return ""
+    url: str = request.getfixturevalue("postgresql").fresh()
+    return url
+
+
+@pytest.fixture
+async def cloud(clock: Clock, database: str) -> AsyncIterator[MemoryCloud]:
+    async with open_cloud(clock, database) as opened:
         yield opened
 
 
