@@ -77,6 +77,7 @@ class MemoryMachine:
         hardware: Hardware | None,
         logs: Logs | None = None,
         options: Options | None = None,
+        cloud: Any = None,
     ) -> None:
         self.source = MemorySource(json.dumps(document).encode())
         world = hardware.world if isinstance(hardware, SimHardware) else World()
@@ -89,6 +90,7 @@ class MemoryMachine:
             world=world,
             hardware=hardware or SimHardware(world),
         )
+        self.machine.cloud = cloud
         self.serving = MemoryServing(self.machine)
         self.configuration = Configuration(
             self.machine, self.serving, logs or Logs((), LogRing(), trio.current_time), self.source, {}
@@ -112,12 +114,14 @@ async def open_machine(
     hardware: Hardware | None = None,
     logs: Logs | None = None,
     options: Options | None = None,
+    cloud: Any = None,
 ) -> AsyncIterator[MemoryMachine]:
     """Run a machine in memory, on the simulated family unless `hardware` is given, and stop it in order at the end.
 
     `logs` is the pipeline that its documents steer, which is its caller's to close; without it nothing is kept.
+    `cloud` is what runtime.cloud.link.CloudLink is for a process, of which its address is used.
     """
-    memory = MemoryMachine(document, registry, jitter, hardware, logs, options)
+    memory = MemoryMachine(document, registry, jitter, hardware, logs, options, cloud)
     memory.graph.apply([memory.configuration.node()])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_when_asked, memory)

@@ -48,6 +48,10 @@ class CloudAddress:
         """Of the push channel."""
         return f"ws{self.url.removeprefix('http')}{PUSH}?part={self.part}"
 
+    def channel(self) -> Channel:
+        """A channel for calls, to be opened; it signs in by itself."""
+        return Channel(self.url, credentials=self.credentials())
+
     def credentials(self) -> ApiKey:
         """Credentials for one channel."""
         return ApiKey(self.entity, self.secret, type=self.type)

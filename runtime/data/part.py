@@ -17,8 +17,10 @@ from nursery_graph import Node, Restart
 from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
 from runtime.data.collector import Capture, Collector
 from runtime.data.control import Override, overridden
+from runtime.data.gate import NO_CLOUD
 from runtime.data.settings import Wish, wishes
 from runtime.data.steering import RESTART, steering_nodes
+from runtime.data.sync_part import sync_node
 from runtime.host import ResourceHost
 from runtime.machine import INTERNAL
 from runtime.parts import Surroundings
@@ -48,6 +50,10 @@ class Captures:
             return [_no_manager(wish) for wish in found if wish.active]
         name, config = str(service.name), config_of(service)
         steering = steering_nodes(document, config, name, self._machine.hardware, self._override) if config else []
+        if config is not None and self._machine.cloud is not None:
+            steering.append(sync_node(self._machine.cloud.address, config, name))
+        elif config is not None and (config.additional_sync_paths or config.selective_syncer_name):
+            self._tell(MachineError(NO_CLOUD), "not uploaded")
         if config is not None and config.capture_disabled:
             return steering
         names = {wanted.name for wanted in self._machine.wanted.values()} | {one.name for one in document.resources}
@@ -57,11 +63,11 @@ class Captures:
         nodes = [self._node(wish, name) for wish in found if wish.active]
         return nodes + steering
 
-    def _tell(self, problem: MachineError) -> None:
+    def _tell(self, problem: MachineError, what: str = "not captured") -> None:
         """Log it, once."""
         if str(problem) not in self._told:
             self._told.add(str(problem))
-            self._machine.log.warning("not captured", problem=str(problem))
+            self._machine.log.warning(what, problem=str(problem))
 
     def _node(self, wish: Wish, service: str) -> Node:
         if wish.fault is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +65,17 @@ def chosen(files: Sequence[tuple[Path, int]], every: int) -> Sequence[tuple[Path
     return files[::every]
 
 
-def make_room(folder: Path, limits: Limits, measure: Measure = disk_of) -> Deleted:
-    """Look at the disk and delete what `limits` say. Blocking; OSError if the disk refuses."""
+def make_room(
+    folder: Path, limits: Limits, measure: Measure = disk_of, held: Collection[Path] = frozenset()
+) -> Deleted:
+    """Look at the disk and delete what `limits` say, but nothing of `held`. Blocking; OSError if the disk refuses."""
     usage = usage_of(folder, limits.disk, measure)
     if usage.ratio < limits.disk:
         return Deleted(usage)
     if usage.folder_ratio < limits.folder:
         return Deleted(usage, warn=True)
     count = size = 0
-    for path, length in chosen(usage.files, limits.every):
+    for path, length in chosen([one for one in usage.files if one[0] not in held], limits.every):
         try:
             path.unlink()
         except FileNotFoundError:

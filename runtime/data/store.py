@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from runtime.data.health import Health, unusable
 from runtime.data.messages import Source
 from runtime.data.names import folder_of
 from runtime.data.recover import Recovered, recover
-from runtime.data.retention import Deleted, Limits, make_room
+from runtime.data.retention import Deleted, Limits, disk_of, make_room
 from runtime.data.writer import Place, Writer
 
 LOOK_INTERVAL: Final = 30.0  # seconds between two looks at how full the disk is; reference value
@@ -55,6 +55,7 @@ class Store:
         self._counters: dict[str, Counters] = {}
         self._warned = False
         self._report = report
+        self._held: set[Path] = set()  # files on their way to the cloud; used by the disk's thread only
         self._look = trio.Event()  # do not wait for the next look at the disk
 
     def _told(self, reason: str) -> None:
@@ -92,11 +93,24 @@ class Store:
             for writer in self._writers.values():
                 nursery.start_soon(writer.flush)
 
+    @asynccontextmanager
+    async def held(self, path: Path) -> AsyncIterator[None]:
+        """Nothing is deleted to make room while it is held: each file is uploaded or deleted. FileNotFoundError."""
+        try:
+            await self.disk.run(partial(self._hold, path))
+            yield
+        finally:
+            self.disk.post(partial(self._held.discard, path))
+
+    def _hold(self, path: Path) -> None:
+        path.lstat()
+        self._held.add(path)
+
     async def keep_room(self, limits: Limits) -> None:
         """Look after the disk until cancelled."""
         while True:
             try:
-                deleted = await self.disk.run(partial(make_room, self.folder, limits))
+                deleted = await self.disk.run(partial(make_room, self.folder, limits, disk_of, self._held))
             except OSError as error:
                 self.log.error("the disk could not be looked at", error=str(error))
             else:

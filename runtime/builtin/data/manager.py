@@ -5,20 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 import trio
 
 from nursery_graph import current_node
 from runtime.data.disk import Disk, ThreadDisk
+from runtime.data.encode import EXTENSIONS
 from runtime.data.gate import DISABLED, NO_CLOUD, OPEN, Gate, waiting
+from runtime.data.names import stem_of
 from runtime.data.retention import Limits
 from runtime.data.store import Store
 from runtime.modules.command import home
 from runtime.resource import Attributes, Context, Extra, Started
 from runtime.services.data_manager import DataManager, MimeType
 from schema.errors import ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    from runtime.data.sync import Syncer
+
+MEDIA_TYPES: Final[Mapping[MimeType, str]] = {
+    MimeType.IMAGE_JPEG: "image/jpeg",
+    MimeType.IMAGE_PNG: "image/png",
+    MimeType.APPLICATION_PCD: "pointcloud/pcd",
+    MimeType.VIDEO_MP4: "video/mp4",
+}
 
 
 class CaptureControlSensor(msgspec.Struct, kw_only=True, frozen=True):
@@ -29,7 +41,7 @@ class CaptureControlSensor(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DataManagerConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the data manager. What concerns the cloud is read and checked, and has no effect without one."""
+    """Attributes of the data manager. What concerns the cloud has no effect without one."""
 
     capture_dir: str = ""  # where files are kept; `capture` in the machine's home if empty. May begin with ~
     tags: tuple[str, ...] = ()  # of everything that is captured
@@ -40,11 +52,11 @@ class DataManagerConfig(Attributes, kw_only=True, frozen=True):
     delete_every_nth_when_disk_full: int = 5  # then each n-th closed file is deleted, every 30 s
     capture_control_sensor: CaptureControlSensor | None = None  # a sensor that changes what is captured
     sync_disabled: bool = False  # nothing goes to the cloud
-    sync_interval_mins: float = 0.1  # minutes between two hand-overs to the cloud; 0 means 0.1
+    sync_interval_mins: float = 0.1  # minutes between two uploads to the cloud; 0 means 0.1
     selective_syncer_name: str = ""  # a sensor; data leaves while its reading should_sync is true
-    additional_sync_paths: tuple[str, ...] = ()  # other folders that go to the cloud
+    additional_sync_paths: tuple[str, ...] = ()  # folders whose files go to the cloud and are deleted then
     file_last_modified_millis: int = 10000  # milliseconds that a file in them must have been left alone
-    maximum_num_sync_threads: int = 0  # files that go to the cloud at one time; 0 leaves it to the server
+    maximum_num_sync_threads: int = 0  # files that go to the cloud at one time; 0: half as many as there are cores
 
     @property
     def sync_interval(self) -> float:
@@ -83,6 +95,7 @@ class BuiltinDataManager(DataManager):
             report=self._report,
         )
         selective = config.selective_syncer_name
+        self.syncer: Syncer | None = None  # on a machine with a cloud
         self.gate = DISABLED if config.sync_disabled else waiting(selective) if selective else OPEN
 
     async def run(self, *, task_status: Started) -> None:
@@ -91,8 +104,6 @@ class BuiltinDataManager(DataManager):
         self._node = current_node()
         async with self.store.disk.opened():
             await self.store.prepare()
-            if config.additional_sync_paths or config.selective_syncer_name:
-                self.log.warning(NO_CLOUD, capture_dir=str(self.store.folder))
             task_status.started()
             if config.capture_disabled:
                 await trio.sleep_forever()
@@ -116,10 +127,20 @@ class BuiltinDataManager(DataManager):
         if gate != before:
             self.log.info("captured data may leave" if gate.is_open else "captured data stays", reason=gate.reason)
         if gate.is_open and not before.is_open:
-            await self.store.flush()
+            if self.syncer is not None:
+                self.syncer.wake()
+            else:
+                await self.store.flush()
 
     async def sync(self, *, extra: Extra = None) -> None:
-        """Close all files, so that what was captured so far can be taken; then PRECONDITION: there is no cloud."""
+        """Bring everything captured so far to the cloud, whatever sync_disabled and the selective sensor say.
+
+        Returns when the cloud has it; UNAVAILABLE if something has to wait. Without a cloud all files are closed, so
+        that they can be taken; then PRECONDITION.
+        """
+        if self.syncer is not None:
+            await self.syncer.sync()
+            return
         await self.store.flush()
         raise MachineError(
             f"this machine has no cloud to sync with; everything captured so far is in closed files in"
@@ -137,8 +158,14 @@ class BuiltinDataManager(DataManager):
         *,
         extra: Extra = None,
     ) -> None:
-        """PRECONDITION: there is no cloud. Nothing is kept."""
-        await trio.lowlevel.checkpoint()
+        """Returns when the cloud has it. UNAVAILABLE if it cannot be reached, PRECONDITION without: it is not kept."""
+        if self.syncer is not None:
+            media = MEDIA_TYPES.get(mime_type, "")
+            extension, moment = EXTENSIONS.get(media, ""), self.store.clock()
+            uploader, name = self.syncer.uploader, f"{stem_of(moment // 1000)}{extension}"
+            metadata = uploader.binary_metadata(self.name.short, name, media, extension, tags, dataset_ids)
+            await uploader.binary(metadata, binary_data, moment)
+            return
         raise MachineError(
             f"this machine has no cloud: the {len(binary_data)} bytes were not uploaded and are not kept here",
             kind=ErrorKind.PRECONDITION,
@@ -146,6 +173,7 @@ class BuiltinDataManager(DataManager):
         )
 
     async def get_status(self) -> Mapping[str, Any]:
-        """What is captured, what was recovered and deleted, and why nothing is synced."""
+        """What is captured, what was recovered and deleted, what was uploaded and what waits, and why."""
         gate = {"open": self.gate.is_open, "reason": self.gate.reason}
-        return {**self.store.status(), "sync": NO_CLOUD, "sync_gate": gate}
+        sync = NO_CLOUD if self.syncer is None else self.syncer.status()
+        return {**self.store.status(), "sync": sync, "sync_gate": gate}

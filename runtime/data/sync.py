@@ -1,0 +1,293 @@
+"""Brings captured files to the cloud: at each interval and on demand, the oldest first, each until it was acknowledged.
+
+What the cloud acknowledges is deleted here. What it refuses for good goes to `failed` with the reason beside it and
+blocks nobody. While the cloud cannot be reached nothing is closed for it, so that files grow as large as they may.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import trio
+
+from runtime.data import sync_files
+from runtime.data.disk import Disk
+from runtime.data.store import Store
+from runtime.data.sync_file import Parcel, Sent
+from runtime.data.sync_files import Waiting
+from runtime.data.sync_upload import Uploader
+from schema.errors import ErrorKind, MachineError
+
+FIRST_DELAY: Final = 0.5  # seconds before the next try while the cloud takes nothing; doubled each time, with jitter
+MAX_DELAY: Final = 60.0  # reference value
+FILE_DELAY: Final = 0.2  # seconds before the next try of a file that alone cannot be uploaded; reference value
+MAX_FILE_DELAY: Final = 3600.0  # reference value
+
+_NOBODY: Final = frozenset(
+    {
+        ErrorKind.UNAVAILABLE,
+        ErrorKind.TIMEOUT,
+        ErrorKind.UNAUTHENTICATED,
+        ErrorKind.PERMISSION,
+        ErrorKind.UNSUPPORTED,
+    }
+)
+"""Answers that do not depend on the file: no other file would fare better. NOT_FOUND may mean a file's dataset."""
+
+_WRONG: Final = _NOBODY - {ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT}
+"""Of these, what does not pass by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the data manager's attributes say."""
+
+    interval: float  # seconds
+    others: tuple[Path, ...] = ()  # folders whose files go, too
+    untouched: float = 10.0  # seconds that a file in them must have been left alone
+    at_once: int = 1  # files that are on their way at one time
+    automatic: bool = True  # else only on demand
+
+
+@dataclass(slots=True)
+class _Request:
+    done: trio.Event = field(default_factory=trio.Event)
+    problem: str = "the data manager ended before everything was uploaded"
+
+
+class Syncer:
+    """Uploads what `store` closes; `run` lives in a node.
+
+    `may_leave` is asked before each round; `report` gets what people must know, or "".
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        disk: Disk,
+        uploader: Uploader,
+        settings: Settings,
+        *,
+        may_leave: Callable[[], bool] = lambda: True,
+        report: Callable[[str], None] = lambda reason: None,
+        today: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.sent = Sent()
+        self.refused = 0  # files put aside since the start
+        self.trouble = ""  # why nothing can be uploaded now
+        self.waiting = 0  # files, as counted last
+        self.uploader = uploader
+        self._disk = disk
+        self._settings = settings
+        self._may_leave = may_leave
+        self._report = report
+        self._today = today
+        self._log: structlog.stdlib.BoundLogger = store.log
+        self._wake = trio.Event()
+        self._requests: list[_Request] = []
+        self._delay = FIRST_DELAY
+        self._serious = ""  # the trouble, if it does not pass by itself
+        self._later: dict[Path, tuple[float, float]] = {}  # files that alone failed: when they are due, the next delay
+        self._last = ""  # why a file was put aside or failed last
+
+    # ---- for others
+
+    def wake(self) -> None:
+        """Do not wait for the next interval."""
+        self._wake.set()
+
+    async def sync(self) -> None:
+        """Upload everything captured so far, also while `may_leave` says no. UNAVAILABLE if something has to wait."""
+        request = _Request()
+        self._requests.append(request)
+        self.wake()
+        await request.done.wait()
+        if request.problem:
+            raise MachineError(
+                request.problem,
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="nothing is lost: it is tried again by itself",
+            )
+
+    def status(self) -> Mapping[str, Any]:
+        """For people."""
+        return {
+            "problem": self.trouble,
+            "waiting_files": self.waiting,
+            "uploaded": asdict(self.sent),
+            "put_aside": self.refused,
+            "last_error": self._last,
+        }
+
+    # ---- the rounds
+
+    async def run(self) -> None:
+        """Upload until cancelled."""
+        try:
+            while True:
+                self._wake = trio.Event()
+                requests, self._requests = self._requests, []
+                try:
+                    if requests or (self._settings.automatic and self._may_leave()):
+                        problem = await self._round(demanded=bool(requests))
+                        for request in requests:
+                            request.problem = problem
+                finally:
+                    for request in requests:
+                        request.done.set()
+                with trio.move_on_after(self._pause()):
+                    await self._wake.wait()
+        finally:
+            for request in self._requests:
+                request.done.set()
+
+    def _pause(self) -> float:
+        if not self.trouble:
+            return self._settings.interval
+        delay, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
+        return delay * random.uniform(0.5, 1.0)
+
+    async def _round(self, *, demanded: bool) -> str:
+        """One look at the folders and everything that is there; why something still waits, "" if nothing does."""
+        if demanded or not self.trouble:
+            await self.store.flush()
+        try:
+            found = await self._found()
+        except OSError as error:
+            self._last = f"a folder cannot be read: {error}"
+            return self._last
+        now = trio.current_time()
+        due = [one for one in found if demanded or self._later.get(one.path, (0.0, 0.0))[0] <= now]
+        before = self.refused
+        lanes = _Lanes(due)
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._settings.at_once):
+                nursery.start_soon(self._work, lanes)
+        await self._tell()
+        if self.trouble:
+            return f"{self.waiting} files wait for the cloud: {self.trouble}"
+        if self._later:
+            return f"{len(self._later)} files could not be uploaded: {self._last}"
+        return f"the cloud has refused a file, which was put aside: {self._last}" if self.refused > before else ""
+
+    async def _found(self) -> Sequence[Waiting]:
+        settings = self._settings
+        found = await self._disk.run(
+            partial(sync_files.waiting, self.store.folder, settings.others, self._today() - settings.untouched)
+        )
+        self.waiting = len(found)
+        there = {one.path for one in found}
+        self._later = {path: when for path, when in self._later.items() if path in there}
+        return found
+
+    async def _work(self, lanes: _Lanes) -> None:
+        """Upload one file after the other, until none is left or the cloud takes none."""
+        while (lane := lanes.take()) is not None:
+            one = lane.popleft()
+            if not await self._one(one):
+                return
+            lanes.give_back(lane)
+
+    async def _one(self, one: Waiting) -> bool:
+        """Upload a file; False if the cloud takes nothing at all."""
+        parcel = Parcel(one, self._disk, self.uploader)
+        try:
+            async with self.store.held(one.path):
+                await parcel.send()
+        except FileNotFoundError:
+            pass  # deleted to make room
+        except MachineError as error:
+            if error.kind in _NOBODY:
+                self._no_cloud(error)
+                return False
+            if error.kind is ErrorKind.INVALID:
+                await self._put_aside(one, str(error))
+            else:
+                self._try_later(one, str(error))
+        else:
+            self._later.pop(one.path, None)
+        finally:
+            self.sent.add(parcel.sent)
+        self.waiting = max(0, self.waiting - 1)
+        self._cloud_works()
+        return True
+
+    # ---- what went wrong
+
+    def _no_cloud(self, error: MachineError) -> None:
+        if not self.trouble:
+            self._log.warning("captured data waits for the cloud", reason=str(error), files=self.waiting)
+        self.trouble = str(error)
+        self._serious = self.trouble if error.kind in _WRONG else ""
+
+    def _cloud_works(self) -> None:
+        self._delay = FIRST_DELAY
+        if self.trouble:
+            self._log.info("captured data goes to the cloud again", files=self.waiting)
+            self.trouble = self._serious = ""
+
+    def _try_later(self, one: Waiting, reason: str) -> None:
+        _, delay = self._later.get(one.path, (0.0, FILE_DELAY))
+        self._later[one.path] = (trio.current_time() + delay * random.uniform(0.5, 1.0), min(2 * delay, MAX_FILE_DELAY))
+        if reason != self._last:
+            self._log.warning("a file could not be uploaded and is tried again", file=str(one.path), reason=reason)
+        self._last = reason
+
+    async def _put_aside(self, one: Waiting, reason: str) -> None:
+        try:
+            target = await self._disk.run(partial(sync_files.put_aside, one, reason))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._try_later(one, f"it is refused ({reason}) and cannot be put aside: {error}")
+            return
+        self.refused += 1
+        self._later.pop(one.path, None)
+        self._last = reason
+        self._log.error("a file cannot be uploaded and is put aside", file=str(target), reason=reason)
+
+    async def _tell(self) -> None:
+        """What a person must deal with is a reason to be unhealthy; that the cloud cannot be reached now is none."""
+        roots = (self.store.folder, *self._settings.others)
+        try:
+            aside = await self._disk.run(partial(sync_files.put_aside_before, roots))
+        except OSError:
+            aside = []
+        words = ""
+        if self._serious:
+            words = f"captured data waits for the cloud: {self._serious}"
+        elif self._later:
+            words = f"{len(self._later)} files could not be uploaded and are tried again: {self._last}"
+        elif aside:
+            words = f"{len(aside)} files could not be uploaded; each has its reason beside it, such as {aside[0]}"
+        self._report(words)
+
+
+class _Lanes:
+    """Files by lanes; whoever takes a lane has its oldest file, and nobody else has one of that lane."""
+
+    def __init__(self, files: Iterable[Waiting]) -> None:
+        lanes: dict[Path, deque[Waiting]] = {}
+        for one in files:
+            lanes.setdefault(one.lane, deque()).append(one)
+        self._heap = [(lane[0].time, str(path), lane) for path, lane in lanes.items()]
+        heapq.heapify(self._heap)
+
+    def take(self) -> deque[Waiting] | None:
+        """The lane with the oldest file; None if all are taken or empty."""
+        return heapq.heappop(self._heap)[2] if self._heap else None
+
+    def give_back(self, lane: deque[Waiting]) -> None:
+        """Let others take it."""
+        if lane:
+            heapq.heappush(self._heap, (lane[0].time, str(lane[0].lane), lane))

@@ -1,0 +1,178 @@
+"""viam.app.datasync.v1.DataSyncService as the machine calls it: messages as they lie in files, without detours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import trio
+from grpclib.const import Cardinality
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.api import messages
+from rpc.api.client import find_method
+from rpc.status import to_machine_error
+from runtime.builtin.together import plain
+from schema.errors import ErrorKind, MachineError
+
+SERVICE: Final = "viam.app.datasync.v1.DataSyncService"
+UNARY: Final = 1024 * 1024  # bytes of a reading beyond which it is streamed; reference value
+PIECE: Final = 64 * 1024  # bytes of a file in one message; reference value
+CALL_LIMIT: Final = 30.0  # seconds for a call, besides the time that its bytes need
+SLOWEST: Final = 8 * 1024  # bytes per second that a link carries at least
+
+Read = Callable[[int, int], Awaitable[bytes]]
+"""At most so many bytes from an offset on, at least one; raises MachineError if they cannot be had."""
+
+
+def limit_of(size: int) -> float:
+    """Seconds that a call with so many bytes may take."""
+    return CALL_LIMIT + size / SLOWEST
+
+
+class Uploader:
+    """Uploads for one part over `channel`, which stays the caller's.
+
+    Every method returns when the cloud has acknowledged, and raises MachineError: what the cloud says, UNAVAILABLE if
+    the connection is lost, TIMEOUT if there is no answer in time, and what `read` raises.
+    """
+
+    def __init__(self, channel: Any, part: str) -> None:
+        self._channel = channel
+        self._part = part
+        self._sync = messages.load("app.datasync.v1.data_sync_pb2")
+
+    def metadata(self, header: Any, name: str) -> Any:
+        """UploadMetadata for a file with that DataCaptureMetadata."""
+        found = self._sync.UploadMetadata(
+            part_id=self._part,
+            component_type=header.component_type,
+            component_name=header.component_name,
+            method_name=header.method_name,
+            type=header.type,
+            file_name=name,
+            file_extension=header.file_extension,
+            tags=header.tags,
+            mime_type=header.mime_type,
+        )
+        for key, value in header.method_parameters.items():
+            found.method_parameters[key].CopyFrom(value)
+        return found
+
+    def file_metadata(
+        self, name: str, extension: str, changed: float, tags: Iterable[str] = (), datasets: Iterable[str] = ()
+    ) -> Any:
+        """UploadMetadata for any other file; `changed` in seconds since 1970."""
+        found = self._sync.UploadMetadata(
+            part_id=self._part,
+            type=self._sync.DATA_TYPE_FILE,
+            file_name=name,
+            file_extension=extension,
+            tags=tags,
+            dataset_ids=datasets,
+        )
+        found.file_modify_time.FromNanoseconds(int(changed * 1e9))
+        return found
+
+    def binary_metadata(
+        self, service: str, name: str, mime_type: str, extension: str, tags: Iterable[str], datasets: Iterable[str]
+    ) -> Any:
+        """UploadMetadata for bytes that somebody has given to the data manager `service`."""
+        return self._sync.UploadMetadata(
+            part_id=self._part,
+            component_type="rdk:service:data_manager",
+            component_name=service,
+            method_name="UploadBinaryDataToDatasets",
+            type=self._sync.DATA_TYPE_BINARY_SENSOR,
+            file_name=name,
+            file_extension=extension,
+            tags=tags,
+            dataset_ids=datasets,
+            mime_type=mime_type,
+        )
+
+    async def binary(self, metadata: Any, data: bytes, moment: int) -> None:
+        """Bytes that are in memory; `moment` is when they came, nanoseconds since 1970."""
+        sensor = self._sync.SensorMetadata()
+        sensor.time_requested.FromNanoseconds(moment)
+        sensor.time_received.FromNanoseconds(moment)
+        if len(data) <= UNARY:
+            await self.readings(metadata, [self._sync.SensorData(metadata=sensor, binary=data)])
+            return
+
+        async def read(offset: int, size: int) -> bytes:
+            return data[offset : offset + size]
+
+        await self.large(metadata, sensor, len(data), read)
+
+    async def readings(self, metadata: Any, readings: Iterable[Any]) -> None:
+        """SensorData that fit into one message."""
+        request = self._sync.DataCaptureUploadRequest(metadata=metadata, sensor_contents=readings)
+        await self._call("data_capture_upload", request, request.ByteSize())
+
+    async def large(self, metadata: Any, sensor: Any, size: int, read: Read) -> None:
+        """One binary reading of `size` bytes, piece by piece."""
+        kind = self._sync.StreamingDataCaptureUploadRequest
+        first = kind(metadata=self._sync.DataCaptureUploadMetadata(upload_metadata=metadata, sensor_metadata=sensor))
+        await self._call("streaming_data_capture_upload", first, size, lambda piece: kind(data=piece), read)
+
+    async def file(self, metadata: Any, size: int, read: Read) -> None:
+        """Any file of `size` bytes, piece by piece."""
+        kind, data = self._sync.FileUploadRequest, self._sync.FileData
+        first = kind(metadata=metadata)
+        await self._call("file_upload", first, size, lambda piece: kind(file_contents=data(data=piece)), read)
+
+    async def _call(
+        self, name: str, first: Any, size: int, wrap: Callable[[bytes], Any] | None = None, read: Read | None = None
+    ) -> None:
+        method = find_method(SERVICE, name)
+        kinds = Cardinality((method.client_streaming, method.server_streaming))
+        limit = limit_of(size)
+        try:
+            with trio.fail_after(limit):
+                async with self._channel.request(method.path, kinds, method.request_class, method.reply_class) as call:
+                    if wrap is None or read is None or not size:
+                        await call.send_message(first, end=True)
+                        reply = await call.recv_message()
+                    else:
+                        await call.send_message(first)
+                        reply = await _exchanged(call, size, wrap, read)
+        except trio.TooSlowError:
+            raise MachineError(f"no answer within {limit:.0f} s", kind=ErrorKind.TIMEOUT) from None
+        except GRPCError as error:
+            raise to_machine_error(error) from None
+        except (StreamTerminatedError, OSError) as error:
+            raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
+        if reply is None:
+            raise MachineError("the cloud ended the call without an answer", kind=ErrorKind.UNAVAILABLE)
+
+
+async def _exchanged(call: Any, size: int, wrap: Callable[[bytes], Any], read: Read) -> Any:
+    """Send all pieces; the answer, which comes before all are sent if the cloud refuses."""
+
+    async def send() -> None:
+        at = 0
+        while at < size:
+            piece = await read(at, min(PIECE, size - at))
+            at += len(piece)
+            await call.send_message(wrap(piece), end=at >= size)
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            reply = await call.recv_message()
+            nursery.cancel_scope.cancel()
+            return reply
+    except BaseExceptionGroup as group:
+        raise _only(group) from None
+
+
+def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What of a group counts: a MachineError of ours, then what the cloud said, else the first."""
+    ours = plain(group)
+    if ours is not group:
+        return ours
+    leaf: BaseException = group.subgroup(GRPCError) or group
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf
