@@ -22,9 +22,14 @@ class Links:
         self._secret = secret.encode()
         self._base = base
 
+    @property
+    def base(self) -> str:
+        """The cloud's own address as clients see it, without a slash at its end."""
+        return self._base()
+
     def url(self, path: str, until: datetime) -> str:
         """An address for `path` (it begins with /, its parts quoted) that works until then."""
-        return f"{self._base()}{path}?{self.query(path, until)}"
+        return f"{self.base}{path}?{self.query(path, until)}"
 
     def query(self, path: str, until: datetime) -> str:
         """What `url` puts behind the question mark."""

@@ -2,13 +2,269 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
 
-from cloud.services.base import Rule, Service
+from cloud.access import Of, Role
+from cloud.registry import access, files, items
+from cloud.registry.items import MODULE, TYPES, VISIBILITIES, Item
+from cloud.services import registry_messages as m
+from cloud.services.base import SELF, Rule, Service, owner
+from cloud.services.registry_shown import module_of, registry_item, update_of_model, update_of_module
+from cloud.services.uploads import upload
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
 
-RULES: Final[Mapping[str, Rule]] = {}
+RULES: Final[Mapping[str, Rule]] = {
+    "get_registry_item": SELF,
+    "create_registry_item": owner(Of.ORGANIZATION, "organization_id"),
+    "update_registry_item": owner(Of.ITEM, "item_id"),
+    "list_registry_items": SELF,
+    "delete_registry_item": owner(Of.ITEM, "item_id"),
+    "rename_registry_item": owner(Of.ITEM, "item_id"),
+    "create_module": owner(Of.ORGANIZATION, "organization_id"),
+    "update_module": owner(Of.ITEM, "module_id"),
+    "upload_module_file": owner(Of.ITEM, "module_id"),
+    "get_module": SELF,
+    "list_modules": SELF,
+}
+PAGE: Final = 200  # items of one reply
 
 
 class Registry(Service):
-    """The registry: modules, models and training scripts by name."""
+    """Items are named `namespace:name`, with the organization's id while it has no namespace."""
+
+    # ---- items of any type
+
+    async def get_registry_item(
+        self, item_id: str, include_markdown_documentation: bool | None = None
+    ) -> m.RegistryItem:
+        """One that is public, or of an organization in which the caller has a role."""
+        return await self.read(lambda sql: self._shown(sql, access.find(sql, self.author, item_id)))
+
+    async def create_registry_item(self, organization_id: str, name: str, type: m.PackageType) -> None:  # noqa: A002 - field of the wire
+        """A new item without versions, for its own organization only."""
+        kind = type_of(type)
+        await self.write(lambda sql: items.create(sql, organization_id, name, kind, self.now()))
+
+    async def update_registry_item(
+        self,
+        item_id: str,
+        type: m.PackageType = m.PackageType.UNSPECIFIED,  # noqa: A002 - field of the wire
+        description: str = "",
+        visibility: m.Visibility = m.Visibility.UNSPECIFIED,
+        url: str | None = None,
+        update_module_metadata: m.UpdateModuleMetadata | None = None,
+        update_ml_model_metadata: m.UpdateMLModelMetadata | None = None,
+        update_ml_training_metadata: m.UpdateMLTrainingMetadata | None = None,
+        markdown_description: str | None = None,
+        billing: Any = None,
+    ) -> None:
+        """Change an item; an empty description, no visibility and the like leave what is there. Its type stays."""
+        if billing is not None:
+            raise MachineError("this cloud does not bill", kind=ErrorKind.UNSUPPORTED, remedy="leave out billing")
+
+        def work(sql: Sql) -> None:
+            found = items.find(sql, item_id)
+            if type is not m.PackageType.UNSPECIFIED and type_of(type) != found.type:
+                raise MachineError(f"{item_id} is of the type {found.type} and stays so", kind=ErrorKind.PRECONDITION)
+            changes = {
+                **update_of_module(update_module_metadata),
+                **update_of_model(update_ml_model_metadata or update_ml_training_metadata),
+                **({"markdown": markdown_description} if markdown_description is not None else {}),
+            }
+            items.update(
+                sql,
+                found,
+                self.now(),
+                visibility=visibility_of(visibility),
+                url=url,
+                description=description or None,
+                metadata=changes,
+            )
+
+        await self.write(work)
+
+    async def list_registry_items(
+        self,
+        organization_id: str | None = None,
+        types: Sequence[m.PackageType] = (),
+        visibilities: Sequence[m.Visibility] = (),
+        platforms: Sequence[str] = (),
+        statuses: Sequence[m.RegistryItemStatus] = (),
+        search_term: str | None = None,
+        page_token: str | None = None,
+        public_namespaces: Sequence[str] = (),
+        include_markdown_documentation: bool | None = None,
+        module_source_types: Sequence[int] = (),
+        module_languages: Sequence[int] = (),
+        show_owned_deprecated: bool | None = None,
+    ) -> list[m.RegistryItem]:
+        """Those of an organization and the public ones; without one, those of the caller's and the public ones.
+
+        A page holds up to 200; `page_token` is the item_id of the last one of the page before. Where a module's source
+        comes from is not known here: those filters change nothing.
+        """
+
+        def work(sql: Sql) -> list[m.RegistryItem]:
+            found = [
+                one
+                for one in self._visible(sql, organization_id)
+                if (not types or one.type in {type_of(kind) for kind in types})
+                and (not visibilities or one.visibility in {visibility_of(one) for one in visibilities})
+                and (not public_namespaces or one.namespace in public_namespaces)
+                and _matches(one, search_term or "")
+            ]
+            shown: list[m.RegistryItem] = []
+            for one in sorted(found, key=lambda one: one.wire_id):
+                if page_token and one.wire_id <= page_token:
+                    continue
+                there = files.files(sql, one.id)
+                status = m.RegistryItemStatus.PUBLISHED if there else m.RegistryItemStatus.IN_DEVELOPMENT
+                if (statuses and status not in statuses) or (
+                    platforms and not {file.platform for file in there} & set(platforms)
+                ):
+                    continue
+                shown.append(registry_item(one, there))
+            return shown[:PAGE]
+
+        return await self.read(work)
+
+    async def delete_registry_item(self, item_id: str) -> None:
+        """Delete an item with all its versions. Machines keep what they have downloaded."""
+        blobs = await self.write(lambda sql: items.delete(sql, items.find(sql, item_id)))
+        for blob in blobs:
+            await self.cloud.blobs.delete(blob)
+
+    async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
+        """Give it another name; configurations have to name the new one."""
+
+        def work(sql: Sql) -> m.RegistryItem:
+            found = items.find(sql, item_id)
+            items.rename(sql, found, new_name, self.now())
+            return self._shown(sql, items.item(sql, found.id))
+
+        return await self.write(work)
+
+    # ---- modules
+
+    async def create_module(self, organization_id: str, name: str) -> m.NewModule:
+        """A new module without versions."""
+
+        def work(sql: Sql) -> m.NewModule:
+            made = items.create(sql, organization_id, name, MODULE, self.now())
+            return m.NewModule(made.wire_id, self._page(made))
+
+        return await self.write(work)
+
+    async def update_module(
+        self,
+        module_id: str,
+        visibility: m.Visibility = m.Visibility.UNSPECIFIED,
+        url: str = "",
+        description: str = "",
+        models: Sequence[m.Model] = (),
+        entrypoint: str = "",
+        first_run: str | None = None,
+        apps: Sequence[Any] = (),
+        markdown_description: str | None = None,
+    ) -> str:
+        """Change what is given; the address of its page. The next upload takes models and programs from here."""
+        if apps:
+            raise MachineError(
+                "this cloud hosts no applications", kind=ErrorKind.UNSUPPORTED, remedy="leave out apps of the module"
+            )
+
+        def work(sql: Sql) -> str:
+            found = _module(items.find(sql, module_id), module_id)
+            changes: dict[str, Any] = update_of_module(m.UpdateModuleMetadata(list(models), entrypoint))
+            if first_run is not None:
+                changes["first_run"] = first_run
+            if markdown_description is not None:
+                changes["markdown"] = markdown_description
+            items.update(
+                sql,
+                found,
+                self.now(),
+                visibility=visibility_of(visibility),
+                url=url or None,
+                description=description or None,
+                metadata=changes,
+            )
+            return self._page(found)
+
+        return await self.write(work)
+
+    async def upload_module_file(
+        self,
+        module_id: str,
+        version: str,
+        pieces: AsyncIterator[bytes],
+        platform: str = "",
+        platform_tags: Sequence[str] = (),
+    ) -> str:
+        """Add a file of a version; the address of the module's page. A version stays as it was uploaded."""
+        found = await self.read(lambda sql: _module(items.find(sql, module_id), module_id))
+        place = files.checked_place(found, version, platform, platform_tags)
+        await upload(self, found, place, pieces, found.metadata)
+        return self._page(found)
+
+    async def get_module(self, module_id: str, include_markdown_documentation: bool | None = None) -> m.Module:
+        """One that is public, or of an organization in which the caller has a role."""
+
+        def work(sql: Sql) -> m.Module:
+            found = _module(access.find(sql, self.author, module_id), module_id)
+            return module_of(found, files.files(sql, found.id))
+
+        return await self.read(work)
+
+    async def list_modules(
+        self, organization_id: str | None = None, include_markdown_documentation: bool | None = None
+    ) -> list[m.Module]:
+        """Those of an organization and the public ones; without one, those of the caller's and the public ones."""
+
+        def work(sql: Sql) -> list[m.Module]:
+            found = [one for one in self._visible(sql, organization_id) if one.type == MODULE]
+            return [module_of(one, files.files(sql, one.id)) for one in sorted(found, key=lambda one: one.wire_id)]
+
+        return await self.read(work)
+
+    # ---- both
+
+    def _visible(self, sql: Sql, organization_id: str | None) -> list[Item]:
+        mine = access.organizations_of(sql, self.author)
+        wanted = mine & {organization_id} if organization_id else mine
+        if organization_id and not wanted:
+            self.require(sql, Role.OPERATOR, Of.ORGANIZATION, organization_id)
+        found = {one.id: one for owner_id in wanted for one in items.of_organization(sql, owner_id)}
+        return list({**{one.id: one for one in items.public(sql)}, **found}.values())
+
+    def _shown(self, sql: Sql, found: Item) -> m.RegistryItem:
+        return registry_item(found, files.files(sql, found.id))
+
+    def _page(self, found: Item) -> str:
+        return f"{self.cloud.links.base}/modules/{found.wire_id}"
+
+
+def type_of(kind: m.PackageType) -> str:
+    """The type as the database has it; INVALID without one."""
+    if kind is m.PackageType.UNSPECIFIED:
+        raise MachineError("the type is missing", kind=ErrorKind.INVALID, remedy="name one, such as MODULE")
+    return TYPES[kind - 1]
+
+
+def visibility_of(visibility: m.Visibility) -> str | None:
+    """The visibility as the database has it; None without one."""
+    return None if visibility is m.Visibility.UNSPECIFIED else VISIBILITIES[visibility - 1]
+
+
+def _module(found: Item, named: str) -> Item:
+    if found.type != MODULE:
+        raise MachineError(f"{named} is no module but of the type {found.type}", kind=ErrorKind.INVALID)
+    return found
+
+
+def _matches(one: Item, term: str) -> bool:
+    words = re.split(r"\s+", term.strip().lower())
+    return all(word in f"{one.wire_id} {one.description}".lower() for word in words)

@@ -120,6 +120,8 @@ STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
     {
         "viam.app.datasync.v1.DataSyncService.FileUpload": Streamed("metadata", "file_contents", "contents"),
         "viam.app.datasync.v1.DataSyncService.StreamingDataCaptureUpload": Streamed("metadata", "data", "pieces"),
+        "viam.app.packages.v1.PackageService.CreatePackage": Streamed("info", "contents", "pieces"),
+        "viam.app.v1.AppService.UploadModuleFile": Streamed("module_file_info", "file", "pieces"),
         "viam.component.arm.v1.ArmService.MoveThroughJointPositionsStreamed": Streamed("init", "batch", "batches"),
         "viam.component.audioout.v1.AudioOutService.PlayStream": Streamed("init", "audio_chunk", "audio_chunks"),
         "viam.robot.v1.RobotService.Tunnel": Streamed("", "data", "data"),

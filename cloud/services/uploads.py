@@ -1,0 +1,60 @@
+"""An archive on its way into the registry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from typing import Any, Final
+
+import trio
+
+from cloud.registry import files
+from cloud.registry.files import File, Place
+from cloud.registry.items import MODULE, Item
+from cloud.services.base import Service
+from schema.errors import ErrorKind, MachineError
+
+_GZIP: Final = b"\x1f\x8b"  # RFC 1952, 2.3.1
+
+
+async def upload(
+    service: Service, item: Item, place: Place, pieces: AsyncIterable[bytes], metadata: Mapping[str, Any]
+) -> File:
+    """Keep an archive as a new file of `item`: on the disk when this returns, nothing of it after an error.
+
+    EXISTS if there is one at this place, EXHAUSTED if it is larger than the cloud takes, INVALID if it is empty or,
+    for a module, no .tar.gz.
+    """
+    cloud = service.cloud
+    await service.read(lambda sql: files.is_free(sql, item, place))
+    blob = await cloud.blobs.put(_checked(pieces, cloud.package_bytes, gzip=item.type == MODULE))
+    try:
+        return await service.write(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
+    except MachineError:
+        with trio.CancelScope(shield=True):  # a deletion of a file
+            await cloud.blobs.delete(blob.key)
+        raise
+
+
+async def _checked(pieces: AsyncIterable[bytes], most: int, *, gzip: bool) -> AsyncIterator[bytes]:
+    size, begin = 0, b""
+    async for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise MachineError(
+                f"the archive is larger than {most / 1024**2:g} MiB",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="make it smaller, or start machine-cloud with a larger --max-package",
+            )
+        if len(begin) < len(_GZIP):
+            begin = (begin + piece)[: len(_GZIP)]
+            if gzip and not _GZIP.startswith(begin):
+                raise _no_archive()
+        yield piece
+    if not size or (gzip and begin != _GZIP):
+        raise _no_archive()
+
+
+def _no_archive() -> MachineError:
+    return MachineError(
+        "this is no .tar.gz archive", kind=ErrorKind.INVALID, remedy="make one: `machine module pack FOLDER`"
+    )
