@@ -8,15 +8,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.blobs import Blob
-from cloud.data.filters import Scope, Wanted, where
+from cloud.data.filters import Scope, Wanted, conditions, where
+from cloud.data.pages import Page, rows_of
 from cloud.data.sources import COLUMNS, Source, chunks, number_of, read
 from cloud.names import new_id
 from cloud.store.sql import Sql, Value, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
-
-PAGE: Final = 50  # the published default
-MAX_PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +48,6 @@ class FileRecord:
     requested: datetime
     received: datetime
     synced: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Where a page of files or readings begins and how far it goes; `after` is the place of the last one seen."""
-
-    after: tuple[int, int] | None = None  # requested, number
-    limit: int = PAGE
-    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +105,7 @@ def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
 
 def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[FileRecord]:
     """A page of files in order of the time when they were captured."""
-    condition, values = where("files", wanted, scope)
-    text, more = paged("files", page)
-    rows = sql.rows(f"{_FILE} WHERE {condition}{text}", *values, *more)
-    return [_file(row) for row in rows]
-
-
-def paged(table: str, page: Page) -> tuple[str, list[Value]]:
-    """The rest of a query for a page, behind its condition."""
-    sign, order = ("<", "DESC") if page.descending else (">", "ASC")
-    values: list[Value] = []
-    text = ""
-    if page.after is not None:
-        requested, number = page.after
-        text = f" AND ({table}.requested {sign} ? OR ({table}.requested = ? AND {table}.number {sign} ?))"
-        values = [requested, requested, number]
-    text += f" ORDER BY {table}.requested {order}, {table}.number {order} LIMIT ?"
-    return text, [*values, max(1, min(page.limit, MAX_PAGE))]
+    return [_file(row) for row in rows_of(sql, "files", _FILE, conditions("files", wanted, scope), page)]
 
 
 def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:

@@ -63,8 +63,32 @@ EXACT: Final = {
 """Fields of Wanted, and the columns of data_sources that they are compared with."""
 
 
-def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, list[Value]]:
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions for sources and for the rows of one, with their parameters."""
+
+    sources: str
+    source_values: tuple[Value, ...]
+    rows: str
+    row_values: tuple[Value, ...]
+
+    def both(self) -> tuple[str, tuple[Value, ...]]:
+        """For rows joined with their sources."""
+        return f"{self.sources} AND {self.rows}", self.source_values + self.row_values
+
+
+def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, tuple[Value, ...]]:
     """The condition for rows of `files` or `readings` joined with `data_sources`, and its parameters."""
+    return conditions(kind, wanted, scope).both()
+
+
+def conditions(kind: Kind, wanted: Wanted, scope: Scope) -> Conditions:
+    """What `where` says, for sources and rows apart."""
+    where_from, rows = _of_sources(wanted, scope), _of_rows(kind, wanted)
+    return Conditions(where_from.text, tuple(where_from.values), rows.text, tuple(rows.values))
+
+
+def _of_sources(wanted: Wanted, scope: Scope) -> _Builder:
     build = _Builder()
     build.any_of(
         ("data_sources.organization_id", scope.organizations),
@@ -78,6 +102,11 @@ def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, list[Value]]:
             build.add(f"data_sources.{column} = ?", value)
     if wanted.parameters is not None:
         build.add("data_sources.parameters = ?", wanted.parameters)
+    return build
+
+
+def _of_rows(kind: Kind, wanted: Wanted) -> _Builder:
+    build = _Builder()
     if wanted.start is not None:
         build.add(f"{kind}.requested >= ?", stored(wanted.start))
     if wanted.end is not None:
@@ -101,7 +130,7 @@ def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, list[Value]]:
             )
     elif wanted.mime or wanted.labels or wanted.dataset:
         build.add("1 = 0")  # readings have none of these
-    return " AND ".join(build.conditions), build.values
+    return build
 
 
 _TAGS: Final = {
@@ -116,6 +145,10 @@ class _Builder:
     def __init__(self) -> None:
         self.conditions: list[str] = []
         self.values: list[Value] = []
+
+    @property
+    def text(self) -> str:
+        return " AND ".join(self.conditions) or "1 = 1"
 
     def add(self, condition: str, *values: Value) -> None:
         self.conditions.append(condition)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloud.data.files import MAX_PAGE, Page, Total, paged
-from cloud.data.filters import Scope, Wanted, where
+from cloud.data.files import Total
+from cloud.data.filters import Scope, Wanted, conditions, where
+from cloud.data.pages import MAX_PAGE, Page, rows_of
 from cloud.data.sources import COLUMNS, Source, number_of, read, tags_of
 from cloud.names import new_id
 from cloud.store.sql import Sql, inserted
@@ -72,9 +73,7 @@ _READING: Final = f"""
 
 def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[ReadingRecord]:
     """A page of readings in order of the time when they were captured."""
-    condition, values = where("readings", wanted, scope)
-    text, more = paged("readings", page)
-    return _read(sql, sql.rows(f"{_READING} WHERE {condition}{text}", *values, *more))
+    return _read(sql, rows_of(sql, "readings", _READING, conditions("readings", wanted, scope), page))
 
 
 def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
