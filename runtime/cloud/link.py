@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hal.worker import BusWorker
 from runtime.cloud.dial import CloudAddress, address_of
+from runtime.cloud.live import MAX_TEXT, tell
 from runtime.cloud.source import CloudSource
 from runtime.modules.command import home
 from schema.cloud import Cloud
@@ -35,8 +37,10 @@ class CloudLink:
     def attach(self, machine: Machine) -> None:
         """Tell the cloud of `machine`, and let the cloud ask it to restart."""
         self.source.attach(
-            state=lambda: _states(machine),
+            state=partial(_state, machine),
+            changes=partial(_changes, machine),
             restart=lambda: machine.request_stop("the cloud asked for a restart"),
+            tell=partial(tell, machine),
         )
 
 
@@ -66,23 +70,25 @@ def _name(part: str) -> str:
     return Path(part).name or "part"
 
 
-async def _states(machine: Machine) -> AsyncIterator[Mapping[str, Any]]:
-    """What the cloud shows of this machine, now and whenever it differs."""
-    last: Mapping[str, Any] = {}
-    async for _ in machine.graph.changes():
-        status = machine.status()
-        unhealthy = sum(one.state == "unhealthy" for one in status.resources)
-        report: Mapping[str, Any] = {
-            "host": status.host,
-            "os": os.uname().sysname.lower(),
-            "platform": f"{os.uname().sysname.lower()}/{os.uname().machine}",
-            "version": status.version,
-            "address": status.addresses[0] if status.addresses else "",
-            "state": status.state.value,
-            "ready": sum(one.state == "ready" for one in status.resources),
-            "unhealthy": unhealthy,
-            "revision": status.config.revision,
-        }
-        if report != last:
-            last = report
-            yield report
+def _state(machine: Machine) -> Mapping[str, Any]:
+    """What the cloud keeps of this machine."""
+    status = machine.status()
+    return {
+        "host": status.host,
+        "os": os.uname().sysname.lower(),
+        "platform": f"{os.uname().sysname.lower()}/{os.uname().machine}",
+        "version": status.version,
+        "address": status.addresses[0] if status.addresses else "",
+        "state": status.state.value,
+        "ready": sum(one.state == "ready" for one in status.resources),
+        "unhealthy": sum(one.state == "unhealthy" for one in status.resources),
+        "revision": status.config.revision,
+        "problems": len(status.config.problems),
+        "rejected": machine.masker.text(status.config.rejected)[:MAX_TEXT],
+    }
+
+
+def _changes(machine: Machine) -> Sequence[AsyncIterator[object]]:
+    from runtime.web.machine import MachineSource
+
+    return MachineSource(machine).changes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ import trio
 from runtime import cached
 from runtime.cloud.dial import CloudAddress, Refused, connected
 from runtime.cloud.document import NotAMessage, document_of
+from runtime.cloud.live import Tell, Watch
 from runtime.source import Reading
 
 if TYPE_CHECKING:
@@ -29,8 +30,11 @@ SILENCE: Final = 30.0  # seconds without an answer to a ping, after which the co
 
 _log = structlog.get_logger("rdk.networking")
 
-State = Callable[[], AsyncIterator[Mapping[str, Any]]]
-"""What the machine says of itself: now, and again whenever it differs."""
+State = Callable[[], Mapping[str, Any]]
+"""What the machine says of itself now."""
+
+Changes = Callable[[], Sequence[AsyncIterator[object]]]
+"""Streams that have an item whenever the state may differ; they may lag, but never lose the last."""
 
 
 class CloudSource:
@@ -49,11 +53,14 @@ class CloudSource:
         self._reading = Reading(initial)
         self._changed = trio.Event()
         self._state: State | None = None
+        self._changes: Changes = tuple
+        self._tell: Tell | None = None
+        self._watch = Watch()
         self._restart: Callable[[], None] = lambda: None
 
-    def attach(self, *, state: State, restart: Callable[[], None]) -> None:
-        """Who tells what the machine is like, and what to do when the cloud asks for a restart."""
-        self._state, self._restart = state, restart
+    def attach(self, *, state: State, changes: Changes, restart: Callable[[], None], tell: Tell) -> None:
+        """Who knows what the machine is like, what to do when the cloud asks for a restart, and who tells more."""
+        self._state, self._changes, self._restart, self._tell = state, changes, restart, tell
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
@@ -109,6 +116,9 @@ class CloudSource:
             nursery.start_soon(self._ping, socket, nursery.cancel_scope)
             if self._state is not None:
                 nursery.start_soon(self._report, socket, self._state)
+            if self._tell is not None:
+                self._watch = Watch()
+                nursery.start_soon(self._show, socket, self._tell)
             async for text in messages(socket):
                 await self._hear(text)
             nursery.cancel_scope.cancel()
@@ -119,8 +129,11 @@ class CloudSource:
             if message.get("restart"):
                 self._restart()
                 return
+            if "watched" in message:
+                self._watch.look(float(message["watched"]))
+                return
             data = document_of(message, self._own)
-        except (ValueError, AttributeError, NotAMessage) as error:
+        except (ValueError, TypeError, AttributeError, NotAMessage) as error:
             _log.error("the cloud said something that cannot be understood", problem=str(error))
             return
         if data != self._reading.data:
@@ -140,9 +153,30 @@ class CloudSource:
                 scope.cancel()
 
     async def _report(self, socket: WebSocketConnection, state: State) -> None:
-        async for report in state():
-            await sent(socket, json.dumps({"report": report}))
-            await trio.sleep(REPORT_EVERY)
+        changed = trio.Event()
+
+        async def follow(stream: AsyncIterator[object]) -> None:
+            async for _ in stream:
+                changed.set()
+
+        async with trio.open_nursery() as nursery:
+            for stream in self._changes():
+                nursery.start_soon(follow, stream)
+            last: Mapping[str, Any] = {}
+            while True:
+                found = state()
+                if found != last:
+                    last = found
+                    await sent(socket, json.dumps({"report": found}))
+                await trio.sleep(REPORT_EVERY)
+                await changed.wait()
+                changed = trio.Event()
+
+    async def _show(self, socket: WebSocketConnection, tell: Tell) -> None:
+        async def send(snapshot: Mapping[str, Any]) -> None:
+            await sent(socket, json.dumps({"live": snapshot}, separators=(",", ":")))
+
+        await tell(self._watch, send)
 
 
 async def messages(socket: WebSocketConnection) -> AsyncIterator[str]:

@@ -1,0 +1,159 @@
+"""How the machine is, told to the cloud while somebody looks at it there: resources, and readings once a second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from runtime.machine import Machine
+    from runtime.status import MachineStatus
+    from runtime.web.machine import MachineSource
+    from runtime.web.readings import Reading, Shared
+
+PERIOD: Final = 1.0  # seconds between two snapshots
+LONGEST: Final = 60.0  # seconds that one word of the cloud lasts; pages renew it
+MAX_SNAPSHOT: Final = 256 * 1024  # bytes of JSON; the cloud takes twice as many
+MAX_SENSORS: Final = 50  # that are read; the first ones by name
+MAX_VALUES: Final = 100  # of one sensor
+MAX_TEXT: Final = 300  # characters of a reason or a value
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Sends one snapshot, and returns when it is on its way."""
+
+
+class Watch:
+    """For how long somebody looks."""
+
+    def __init__(self) -> None:
+        self._until = -1.0
+        self._begun = trio.Event()
+
+    def look(self, seconds: float) -> None:
+        """Somebody looks for so long, from now on."""
+        self._until = max(self._until, trio.current_time() + min(seconds, LONGEST))
+        self._begun.set()
+
+    @property
+    def looking(self) -> bool:
+        """Whether somebody looks now."""
+        return trio.current_time() < self._until
+
+    async def begun(self) -> None:
+        """Wait until somebody looks."""
+        while not self.looking:
+            self._begun = trio.Event()
+            await self._begun.wait()
+
+
+Tell = Callable[[Watch, Send], Awaitable[None]]
+"""Tells, whenever somebody looks, until cancelled."""
+
+
+async def tell(machine: Machine, watch: Watch, send: Send) -> None:
+    """The Tell of a machine. A sensor that is slow to answer delays nothing but its own readings."""
+    from runtime.web.machine import MachineSource
+    from runtime.web.readings import Shared
+
+    source = MachineSource(machine)
+    shared = Shared(source.call)
+    while True:
+        await watch.begun()
+        async with trio.open_nursery() as nursery:
+            sensors = _Sensors(source, shared, nursery)
+            last: Mapping[str, Any] = {}
+            while watch.looking:
+                status = machine.status()
+                sensors.follow(status)
+                found = snapshot(status, sensors.readings)
+                if found != last:
+                    last = found
+                    await send(machine.masker.value(bounded(found)))
+                await trio.sleep(PERIOD)
+            nursery.cancel_scope.cancel()
+
+
+class _Sensors:
+    """One task for each sensor that is ready."""
+
+    def __init__(self, source: MachineSource, shared: Shared, nursery: trio.Nursery) -> None:
+        self._source = source
+        self._shared = shared
+        self._nursery = nursery
+        self._followed: dict[str, trio.CancelScope] = {}
+        self.readings: dict[str, Reading] = {}
+
+    def follow(self, status: MachineStatus) -> None:
+        """Read what is ready and has readings, and nothing else."""
+        ready = sorted(one.name for one in status.resources if one.state == "ready")
+        wanted = [name for name in ready if self._has_readings(name)][:MAX_SENSORS]
+        for name in set(self._followed) - set(wanted):
+            self._followed.pop(name).cancel()
+            self.readings.pop(name, None)
+        for name in wanted:
+            if name not in self._followed:
+                self._followed[name] = trio.CancelScope()
+                self._nursery.start_soon(self._read, name, self._followed[name])
+
+    def _has_readings(self, name: str) -> bool:
+        return any(method.name == "get_readings" for method in self._source.methods(name))
+
+    async def _read(self, name: str, scope: trio.CancelScope) -> None:
+        with scope, self._shared.watch(name) as watched:
+            after = float("-inf")
+            while True:
+                reading = await watched.next(after)
+                after = reading.at
+                self.readings[name] = reading
+
+
+def snapshot(status: MachineStatus, readings: Mapping[str, Reading]) -> Mapping[str, Any]:
+    """What is sent, as JSON; equal ones tell the same."""
+    config = status.config
+    return {
+        "state": status.state.value,
+        "started": status.started.isoformat(timespec="seconds"),
+        "addresses": list(status.addresses),
+        "revision": config.revision,
+        "rejected": config.rejected[:MAX_TEXT],
+        "pending": config.pending[:MAX_TEXT],
+        "problems": [
+            {"path": one.path, "message": one.message[:MAX_TEXT], "remedy": one.remedy[:MAX_TEXT]}
+            for one in config.problems[:MAX_VALUES]
+        ],
+        "resources": [
+            {
+                "name": one.name,
+                "model": one.model,
+                "state": one.state,
+                "reason": one.reason[:MAX_TEXT],
+                "since": one.since.isoformat(timespec="seconds"),
+                "dependencies": list(one.dependencies),
+            }
+            for one in status.resources
+        ],
+        "readings": {
+            name: {
+                "values": [[key, text[:MAX_TEXT], number] for key, text, number in one.values[:MAX_VALUES]],
+                "error": one.error[:MAX_TEXT],
+            }
+            for name, one in sorted(readings.items())
+        },
+        "omitted": 0,
+    }
+
+
+def bounded(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`found` in at most MAX_SNAPSHOT bytes: without readings, then with fewer resources; `omitted` is the rest."""
+    size = len(json.dumps(found))
+    if size > MAX_SNAPSHOT:
+        found = {**found, "readings": {}}
+    resources = list(found["resources"])
+    kept = len(resources)
+    while kept and len(json.dumps(found)) > MAX_SNAPSHOT:
+        kept //= 2
+        found = {**found, "resources": resources[:kept], "omitted": len(resources) - kept}
+    return found
