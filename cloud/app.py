@@ -16,6 +16,7 @@ import trio
 
 from cloud.authentication import CloudAuthenticator, open_signer
 from cloud.blobs import FolderBlobs
+from cloud.descriptors import connections
 from cloud.first import FirstKey, first_start
 from cloud.housekeeping import CHORES
 from cloud.links import Links, open_secret
@@ -27,9 +28,12 @@ from cloud.store.sql import Sql, Store
 from cloud.store.sqlite import SqliteStore
 from cloud.target import CloudRouter
 from cloud.times import now
+from cloud.triggering import nodes as triggering
 from cloud.web.app import application
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
+from rpc.http_limits import HttpLimits
+from rpc.limits import Limits
 from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
 from schema.errors import MachineError
@@ -65,6 +69,7 @@ class App:
             Node("cloud", self._cloud, requires={"database", "files"}, restart=FOREVER),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database"}, restart=FOREVER),
+            *triggering.nodes(self.options.ways, FOREVER),
         ]
 
     async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Store]) -> None:
@@ -101,12 +106,14 @@ class App:
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
         listeners = await open_listeners(self.options.address)
-        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize)
+        most = connections()
+        limits, http = Limits(max_connections=most), HttpLimits(max_per_address=most)
+        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize, limits=limits)
         addresses = tuple(names_of(listeners))
         try:
             async with trio.open_nursery() as nursery:
                 pages = application(cloud, loopback=only_loopback(listeners))
-                await nursery.start(partial(serve, listeners, core, app=pages, tls=self._tls()))
+                await nursery.start(partial(serve, listeners, core, app=pages, tls=self._tls(), limits=http))
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)
