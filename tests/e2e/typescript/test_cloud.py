@@ -1,0 +1,162 @@
+"""The official TypeScript SDK against a cloud, in Node and in a page of Chromium, over gRPC-Web."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from cloud.memory import APP, ROBOT
+from rpc.api.client import ApiClient
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.cloud.process import CloudProcess, cloud
+
+HERE = Path(__file__).parent
+SDK = HERE / "node_modules" / "@viamrobotics" / "sdk" / "dist" / "main.es.js"
+PAGE = """<!doctype html><title>walk</title><script type="module">
+import {{ Struct, createViamClient }} from '/sdk.js';
+import {{ walk }} from '/walk.mjs';
+const [serviceHost, authEntity, payload, ...places] = {words};
+const client = await createViamClient({{ serviceHost, credentials: {{ type: 'api-key', authEntity, payload }} }});
+const number = (_, value) => (typeof value === 'bigint' ? Number(value) : value);
+let text;
+try {{
+  text = JSON.stringify(await walk(client, Struct, ...places), number);
+}} catch (error) {{
+  text = JSON.stringify({{ failed: `${{error}} ${{error.stack}}` }});
+}}
+const result = document.createElement('pre');
+result.id = 'result';
+result.textContent = text;
+document.body.append(result);
+</script><body>"""
+
+
+@pytest.fixture(autouse=True)
+def _sdk() -> None:
+    if not SDK.exists():
+        pytest.skip("the TypeScript SDK is not installed: run tools/setup-node tests/e2e/typescript")
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[CloudProcess]:
+    """A cloud with a machine that logs an error again and again: whoever follows it hears the next one."""
+    async with cloud(tmp_path / "cloud") as one, one.client() as owner, trio.open_nursery() as nursery:
+        machine = await owner.call(APP, "", "new_robot", name="talker", location=one.facts["location"])
+        one.facts["talker"] = (await owner.call(APP, "", "get_robot_parts", robot_id=machine))[0]["id"]
+        nursery.start_soon(talk, owner, one.facts["talker"])
+        yield one
+        nursery.cancel_scope.cancel()
+
+
+async def talk(client: ApiClient, part: str) -> None:
+    while True:
+        entry = {"level": "error", "logger_name": "talker", "message": "loud", "host": "h"}
+        await client.call(ROBOT, "", "log", id=part, logs=[entry])
+        await trio.sleep(0.1)
+
+
+def words(one: CloudProcess) -> list[str]:
+    address = f"http://localhost:{one.address.rpartition(':')[2]}"
+    return [address, *one.key, *(one.facts[name] for name in ("organization", "location", "talker"))]
+
+
+def check(found: dict[str, Any], one: CloudProcess) -> None:
+    assert "failed" not in found, found
+    motor = {"name": "wheel", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 20}}
+    assert found == {
+        "organizations": [one.facts["organization"]],
+        "organization": "Home",
+        "locations": ["Home", "hall"],
+        "parent": one.facts["location"],
+        "machine": "rover two",
+        "machines": [True],
+        "main": ["arm"],
+        "config": {"components": [motor]},
+        "history": [10, None],
+        "reverted": 10,
+        "logs": 0,
+        "tail": "loud",
+        "filtered": "loud",
+        "summaries": ["rover two", "talker"],
+        "fragments": ["drive"],
+        "fragment": 40,
+        "keys": ["guard", "owner"],
+        "rotated": True,
+        "metadata": {"colour": "red"},
+        "permissions": 1,
+        "latest": {"temperature": 21.5},
+        "exported": [{"temperature": 21.5}],
+        "binary": [True],
+        "bytes": [1, 2, 3],
+        "tags": ["first", "second"],
+        "labels": ["cup"],
+        "datasets": ["mugs"],
+        "deleted": 1,
+        "error": 5,  # NOT_FOUND
+        "unbuilt": 12,  # UNIMPLEMENTED
+    }
+
+
+async def test_in_node(running: CloudProcess) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("Node.js is not installed and could not be installed by tools/setup-node")
+    with trio.fail_after(60):
+        done = await trio.run_process(
+            ["node", "cloud.mjs", *words(running)], cwd=HERE, capture_stdout=True, stderr=subprocess.STDOUT, check=False
+        )
+    assert done.returncode == 0, done.stdout.decode()
+    check(json.loads(done.stdout.splitlines()[-1]), running)
+
+
+class Files(http.server.BaseHTTPRequestHandler):
+    """The page, the SDK and the walk: another origin than the cloud's, as with anybody's own page."""
+
+    def __init__(self, page: bytes, *args: Any) -> None:
+        self.files = {
+            "/": (page, "text/html"),
+            "/sdk.js": (SDK.read_bytes(), "text/javascript"),
+            "/walk.mjs": ((HERE / "walk.mjs").read_bytes(), "text/javascript"),
+        }
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        body, kind = self.files.get(self.path, (b"", "text/plain"))
+        self.send_response(200 if body else 204)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site(running: CloudProcess) -> Iterator[str]:
+    page = PAGE.format(words=json.dumps(words(running))).encode()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, page))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://localhost:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@needs_chromium
+async def test_in_a_page(running: CloudProcess, site: str, tmp_path: Path) -> None:
+    async with browser(tmp_path / "chromium") as page:
+        await page.goto(site)
+        with trio.fail_after(60):
+            await page.until("document.querySelector('#result')")
+        check(json.loads(await page.text("#result")), running)
