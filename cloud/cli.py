@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
+from cloud.triggering.ways import ways
 from schema.errors import MachineError
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -46,6 +47,22 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--tls-cert", type=_EXISTING, help="Certificate (PEM); with --tls-key.")
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
 @click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
+@click.option("--smtp", default="", metavar="HOST:PORT", help="The server that takes emails of triggers.")
+@click.option("--smtp-from", default="", metavar="ADDRESS", help="Who sends them; with --smtp.")
+@click.option(
+    "--smtp-security",
+    type=click.Choice(("starttls", "tls", "none")),
+    default="starttls",
+    show_default=True,
+    help="How that server is spoken to. User and password: MACHINE_CLOUD_SMTP_USER, MACHINE_CLOUD_SMTP_PASSWORD.",
+)
+@click.option("--smtp-ca", default="", metavar="FILE", help="Certificates (PEM) to trust there, not the system's.")
+@click.option(
+    "--webhook-allow",
+    multiple=True,
+    metavar="HOST|NETWORK",
+    help="A private host or network (CIDR) that webhooks may reach; several times for several.",
+)
 @click.pass_context
 def command(context: click.Context, /, data: Path, database: str, files: Path | None, **given: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
@@ -61,6 +78,17 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
         raise click.UsageError("--tls-cert and --tls-key go together")
     from cloud.app import main as serve
 
+    try:
+        found = ways(
+            smtp=given["smtp"],
+            sender=given["smtp_from"],
+            security=given["smtp_security"],
+            ca_file=given["smtp_ca"],
+            environment=os.environ,
+            allow=given["webhook_allow"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     options = Options(
         data=data,
         postgres=database,
@@ -70,6 +98,7 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
         tls_cert=given["tls_cert"],
         tls_key=given["tls_key"],
         url=given["url"].rstrip("/"),
+        ways=found,
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

@@ -31,6 +31,10 @@ class Links:
         """An address for `path` (it begins with /, its parts quoted) that works until then."""
         return f"{self.base}{path}?{self.query(path, until)}"
 
+    def page(self, path: str) -> str:
+        """The address of a page, for which one signs in."""
+        return f"{self._base()}{path}"
+
     def query(self, path: str, until: datetime) -> str:
         """What `url` puts behind the question mark."""
         expires = int(until.timestamp())

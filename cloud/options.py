@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cloud.triggering.ways import NOTHING_SET, Ways
+
 DEFAULT_ADDRESS: Final = "localhost:8090"
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1  # could not start, or failed
@@ -23,6 +25,7 @@ class Options:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
+    ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
     debug: bool = False
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from cloud.configurations import resolved
+from cloud.machines import part as part_of
 from cloud.store.sql import Sql
+from cloud.tenants import location, organization
+from triggers.document import Examined, Notification, Trigger, examine
+from triggers.events import Where
 
 DATA: Final = frozenset({"part_data_ingested", "conditional_data_ingested"})
 PRESENCE: Final = frozenset({"part_online", "part_offline"})
@@ -52,3 +59,45 @@ def _entries(text: str) -> tuple[Any, ...]:
         return ()
     found = json.loads(text).get("triggers")
     return tuple(found) if isinstance(found, list) else ()
+
+
+def examined(sql: Sql, part: str) -> Examined:
+    """The triggers in force for a part, and what is wrong with the others."""
+    found = entries(sql, part)
+    return _examined(json.dumps(found)) if found else Examined(())
+
+
+def target_of(sql: Sql, part: str, trigger: str, type: str, value: str) -> tuple[Trigger, Notification] | None:  # noqa: A002 - field of the document
+    """A trigger and its notification entry, as they are in force now; None if they are not there any more."""
+    for one in examined(sql, part).triggers:
+        for notification in one.notifications if one.name == trigger else ():
+            if (notification.type, notification.value) == (type, value):
+                return one, notification
+    return None
+
+
+def where(sql: Sql, part: str) -> Where:
+    """What a part belongs to; NOT_FOUND."""
+    found = part_of(sql, part)
+    place = location(sql, found.location_id)
+    owner = organization(sql, place.organization_id)
+    return Where(
+        organization_id=owner.id,
+        organization_name=owner.name,
+        location_id=place.id,
+        location_name=place.name,
+        machine_id=found.machine_id,
+        machine_name=found.machine,
+        part_id=part,
+        part_name=found.name,
+    )
+
+
+def digest(trigger: Trigger) -> str:
+    """The same as long as the trigger is the same in every field."""
+    return hashlib.sha256(msgspec.json.encode(trigger)).hexdigest()
+
+
+@lru_cache(_KEPT)
+def _examined(text: str) -> Examined:
+    return examine(json.loads(text))

@@ -20,7 +20,8 @@ from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, moment_of, stored
 from cloud.triggering.configured import PRESENCE, listens
-from cloud.triggering.queue import Turn, enqueue
+from cloud.triggering.queue import enqueue
+from triggers.events import Presence
 
 SEEN: Final = "seen"  # told by cloud.machines.note_seen
 BATCH: Final = 500  # parts of one query
@@ -93,7 +94,7 @@ def went(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
 
 def _tell(sql: Sql, part: str, now: datetime, *, online: bool) -> None:
     if listens(sql, part, PRESENCE):
-        enqueue(sql, part, Turn(online), now)
+        enqueue(sql, part, Presence(online), now)
 
 
 class Watch:

@@ -5,67 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from cloud.store.sql import Sql, inserted
 from cloud.times import moment_of, stored
+from triggers.events import Happening, Ingested, Logged, Presence
 
 TOPIC: Final = "triggers"
 """Told with the id of a part when something was queued for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One tabular reading as it was uploaded; `data` with the wrapper `readings` where the machine sent one."""
-
-    requested: datetime
-    received: datetime
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Ingestion:
-    """One upload. `component_type` is the last segment of the API: `sensor`, `camera`."""
-
-    part: str
-    component_type: str
-    component_name: str
-    method: str
-    data_type: str  # binary, tabular, file or unspecified
-    file_id: str
-    first: datetime  # when its earliest piece was received by the machine, else by the cloud
-    last: datetime
-    readings: tuple[Reading, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A part came online, or went offline."""
-
-    online: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """One entry of the logs that a trigger tells of."""
-
-    time: datetime
-    logger: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Logs:
-    """What was logged since the last look, by level: the newest few entries, and how many there were."""
-
-    lines: Mapping[str, tuple[LogLine, ...]]
-    counts: Mapping[str, int]
-
-
-Event = Ingestion | Turn | Logs
-KINDS: Final[Mapping[str, type[Event]]] = {"ingestion": Ingestion, "presence": Turn, "logs": Logs}
+KINDS: Final[Mapping[str, type[Happening]]] = {"ingestion": Ingested, "presence": Presence, "logs": Logged}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +27,10 @@ class Queued:
     number: int
     part: str
     happened: datetime
-    event: Event
+    event: Happening
 
 
-def enqueue(sql: Sql, part: str, event: Event, now: datetime) -> None:
+def enqueue(sql: Sql, part: str, event: Happening, now: datetime) -> None:
     """Keep an event until it has been evaluated."""
     kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
     sql.run("INSERT INTO trigger_queues (part_id) VALUES (?) ON CONFLICT (part_id) DO NOTHING", part)

@@ -44,14 +44,14 @@ CREATE TABLE deliveries (
     event TEXT NOT NULL,  -- type of the event
     entry TEXT NOT NULL,  -- digest of the trigger that fired
     type TEXT NOT NULL,  -- webhook, email or push
+    value TEXT NOT NULL,  -- as the notification entry has it
     target TEXT NOT NULL,  -- URL or address
     about TEXT NOT NULL,  -- JSON: component, method ...
     test INTEGER NOT NULL,  -- somebody asked for it to try the target
     created INTEGER NOT NULL,
     method TEXT NOT NULL,
-    headers TEXT NOT NULL,  -- JSON, without the signature, which every attempt makes anew
+    headers TEXT NOT NULL,  -- JSON, without signature and password, which every attempt adds
     body BLOB NOT NULL,
-    secret TEXT NOT NULL,  -- for the signature
     state TEXT NOT NULL,  -- waiting, delivered, failed
     due INTEGER NOT NULL,  -- when it is tried next; while it is sent: when that is given up for dead
     sending INTEGER NOT NULL DEFAULT 0,  -- somebody has taken it

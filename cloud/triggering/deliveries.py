@@ -1,0 +1,317 @@
+"""The outbox and the log of deliveries: what is to be sent, when, and every attempt of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from cloud.store.sql import Sql, Value, inserted
+from cloud.tenants import missing
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+RETENTION: Final = timedelta(days=30)
+TOPIC: Final = "outbox"
+"""Told with the id of a part when one of its deliveries was made, tried or replayed."""
+PAGE: Final = 50
+MAX_PAGE: Final = 500
+
+
+class State(Enum):
+    """What has become of a delivery."""
+
+    WAITING = "waiting"  # it is tried now or later
+    DELIVERED = "delivered"
+    FAILED = "failed"  # nobody tries it again, unless somebody replays it
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message to one target. `id` is the same in every attempt: the receiver knows a repetition by it.
+
+    `headers` are without signature and password, which every attempt adds: nothing secret is kept here. `entry` is the
+    digest of the trigger that made it. `tries` counts from its creation or last replay, `attempts` from the beginning.
+    """
+
+    id: str
+    part: str
+    trigger: str
+    event: str  # part_online ...
+    entry: str
+    type: str  # webhook, email or push
+    value: str  # of the notification entry
+    target: str  # URL or address
+    about: Mapping[str, str]  # component, method
+    test: bool
+    created: datetime
+    method: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    state: State = State.WAITING
+    due: datetime | None = None
+    tries: int = 0
+    attempts: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try. `status` is of HTTP, 0 without an answer; `error` is empty for one that succeeded.
+
+    `number` counts from 1; 0 before it is kept.
+    """
+
+    started: datetime
+    duration: timedelta
+    status: int
+    error: str
+    number: int = 0
+
+
+def add(sql: Sql, one: Delivery) -> None:
+    """Keep a delivery until it is sent."""
+    row: dict[str, Value] = {
+        "id": one.id,
+        "part_id": one.part,
+        "trigger_name": one.trigger,
+        "event": one.event,
+        "entry": one.entry,
+        "type": one.type,
+        "value": one.value,
+        "target": one.target,
+        "about": json.dumps(dict(one.about)),
+        "test": int(one.test),
+        "created": stored(one.created),
+        "method": one.method,
+        "headers": json.dumps(one.headers),
+        "body": one.body,
+        "state": State.WAITING.value,
+        "due": stored(one.created),
+    }
+    inserted(sql, "deliveries", row)
+    sql.notify(TOPIC, one.part)
+
+
+# ---- the outbox
+
+# The first tries to one target are made in order. A message that is tried again may be overtaken: nothing waits for
+# hours behind it. Of one part, one target hears one message at a time, so that a dead one cannot occupy everybody.
+_DUE: Final = """
+    FROM deliveries WHERE state = 'waiting' AND due <= ? AND NOT EXISTS (
+        SELECT 1 FROM deliveries AS other
+        WHERE other.part_id = deliveries.part_id AND other.target = deliveries.target AND other.state = 'waiting'
+            AND ((other.tries = 0 AND other.number < deliveries.number)
+                OR (other.sending = 1 AND other.due > ? AND other.number <> deliveries.number))
+    )
+"""
+
+
+def due(sql: Sql, now: datetime) -> tuple[bool, datetime | None]:
+    """Whether something can be sent now; and when something waits for its time next."""
+    moment = stored(now)
+    found = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, moment)
+    row = sql.row("SELECT MIN(due) AS next FROM deliveries WHERE state = 'waiting' AND due > ?", moment)
+    later = row["next"] if row is not None else None
+    return found is not None, None if later is None else moment_of(later)
+
+
+def take(sql: Sql, now: datetime, lease: timedelta, limit: int) -> list[Delivery]:
+    """Deliveries to send now, at most `limit`. Nobody else is given them before `lease` is over."""
+    moment = stored(now)
+    rows = sql.rows(f"SELECT deliveries.* {_DUE} ORDER BY due, number LIMIT ?{sql.skip_locked}", moment, moment, limit)
+    first = {(row["part_id"], row["target"]): row for row in reversed(rows)}
+    chosen = sorted(first.values(), key=lambda row: (row["due"], row["number"]))
+    for row in chosen:
+        sql.run("UPDATE deliveries SET sending = 1, due = ? WHERE id = ?", stored(now + lease), row["id"])
+    return [_delivery(row) for row in chosen]
+
+
+def release(sql: Sql) -> int:
+    """Nobody sends anything: what a process had taken that has died is due at once; how many that were."""
+    return sql.run("UPDATE deliveries SET sending = 0, due = created WHERE state = 'waiting' AND sending = 1")
+
+
+def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datetime | None) -> int:
+    """Note how a try went; which attempt that was. WAITING is tried `again` then.
+
+    Whoever took too long may find that somebody else has delivered it meanwhile: it stays delivered.
+    """
+    row = sql.row("SELECT state, attempts FROM deliveries WHERE id = ?", one.id)
+    if row is None:
+        return 0
+    number: int = row["attempts"] + 1
+    inserted(
+        sql,
+        "delivery_attempts",
+        {
+            "delivery": one.id,
+            "attempt": number,
+            "started": stored(attempt.started),
+            "duration": attempt.duration // timedelta(microseconds=1),
+            "status": attempt.status,
+            "error": attempt.error,
+        },
+    )
+    kept = State.DELIVERED if row["state"] == State.DELIVERED.value else state
+    sql.run(
+        "UPDATE deliveries SET state = ?, due = ?, sending = 0, tries = tries + 1, attempts = ? WHERE id = ?",
+        kept.value,
+        stored(again or attempt.started),
+        number,
+        one.id,
+    )
+    sql.notify(TOPIC, one.part)
+    return number
+
+
+# ---- the log
+
+
+def delivery(sql: Sql, part: str, subject: str) -> Delivery:
+    """One delivery of a part; NOT_FOUND."""
+    row = sql.row("SELECT * FROM deliveries WHERE id = ? AND part_id = ?", subject, part)
+    if row is None:
+        raise missing("delivery", subject)
+    return _delivery(row)
+
+
+def deliveries(
+    sql: Sql,
+    part: str,
+    *,
+    trigger: str = "",
+    state: State | None = None,
+    before: int | None = None,
+    limit: int = PAGE,
+) -> list[Delivery]:
+    """Deliveries of a part, the newest first, below the number `before`."""
+    conditions: list[str] = ["part_id = ?"]
+    values: list[Value] = [part]
+    if trigger:
+        conditions.append("trigger_name = ?")
+        values.append(trigger)
+    if state is not None:
+        conditions.append("state = ?")
+        values.append(state.value)
+    if before is not None:
+        conditions.append("number < ?")
+        values.append(before)
+    rows = sql.rows(
+        f"SELECT * FROM deliveries WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?",
+        *values,
+        max(1, min(limit, MAX_PAGE)),
+    )
+    return [_delivery(row) for row in rows]
+
+
+def attempts(sql: Sql, subject: str) -> list[Attempt]:
+    """Every try of a delivery, in order."""
+    rows = sql.rows("SELECT * FROM delivery_attempts WHERE delivery = ? ORDER BY attempt", subject)
+    return [
+        Attempt(
+            moment_of(row["started"]),
+            timedelta(microseconds=row["duration"]),
+            row["status"],
+            row["error"],
+            row["attempt"],
+        )
+        for row in rows
+    ]
+
+
+def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
+    """Send a delivery once more: the same body under the same id. PRECONDITION while it waits anyway."""
+    found = delivery(sql, part, subject)
+    if found.state is State.WAITING:
+        raise MachineError(
+            "this delivery is on its way",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"it is tried {'next at ' + found.due.isoformat() if found.due else 'now'}",
+        )
+    sql.run(
+        "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = 0 WHERE id = ?", stored(now), subject
+    )
+    sql.notify(TOPIC, part)
+    return delivery(sql, part, subject)
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete deliveries that are older than RETENTION, unless they are still tried; how many that were."""
+    limit = stored(now - RETENTION)
+    old = "SELECT id FROM deliveries WHERE created < ? AND state <> 'waiting'"
+    sql.run(f"DELETE FROM delivery_attempts WHERE delivery IN ({old})", limit)
+    return sql.run("DELETE FROM deliveries WHERE created < ? AND state <> 'waiting'", limit)
+
+
+def _delivery(row: Mapping[str, Any]) -> Delivery:
+    return Delivery(
+        id=row["id"],
+        part=row["part_id"],
+        trigger=row["trigger_name"],
+        event=row["event"],
+        entry=row["entry"],
+        type=row["type"],
+        value=row["value"],
+        target=row["target"],
+        about=json.loads(row["about"]),
+        test=bool(row["test"]),
+        created=moment_of(row["created"]),
+        method=row["method"],
+        headers=tuple((name, value) for name, value in json.loads(row["headers"])),
+        body=bytes(row["body"]),
+        state=State(row["state"]),
+        due=moment_of(row["due"]),
+        tries=row["tries"],
+        attempts=row["attempts"],
+        number=row["number"],
+    )
+
+
+# ---- targets that want nothing any more
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A target that answered that it is gone. `entry` is the digest of the trigger then: a changed one starts again."""
+
+    trigger: str
+    target: str
+    entry: str
+    stopped: datetime
+    reason: str
+
+
+def stop(sql: Sql, one: Delivery, reason: str, now: datetime) -> None:
+    """Make no further deliveries to the target of this one."""
+    sql.run(
+        """
+        INSERT INTO trigger_stops (part_id, trigger_name, target, entry, stopped, reason) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (part_id, trigger_name, target) DO UPDATE
+            SET entry = excluded.entry, stopped = excluded.stopped, reason = excluded.reason
+        """,
+        one.part,
+        one.trigger,
+        one.value,
+        one.entry,
+        stored(now),
+        reason,
+    )
+
+
+def stops(sql: Sql, part: str) -> list[Stop]:
+    """The targets of a part that are stopped."""
+    rows = sql.rows("SELECT * FROM trigger_stops WHERE part_id = ? ORDER BY trigger_name, target", part)
+    return [
+        Stop(row["trigger_name"], row["target"], row["entry"], moment_of(row["stopped"]), row["reason"]) for row in rows
+    ]
+
+
+def start_again(sql: Sql, part: str, triggers: Iterable[str]) -> int:
+    """Send to the targets of these triggers again; how many were stopped."""
+    return sum(
+        sql.run("DELETE FROM trigger_stops WHERE part_id = ? AND trigger_name = ?", part, one) for one in triggers
+    )

@@ -1,0 +1,206 @@
+"""From what happened to what is to be delivered: one transaction forgets the event and makes the deliveries.
+
+So no event is lost and none makes two deliveries for one target, wherever the process is killed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
+
+import structlog
+import trio
+
+from cloud.names import new_id
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.tenants import metadata
+from cloud.times import moment_of, stored
+from cloud.triggering import deliveries, queue
+from cloud.triggering.configured import digest, examined, where
+from cloud.triggering.deliveries import Delivery
+from cloud.triggering.queue import Queued
+from schema.errors import ErrorKind, MachineError
+from triggers import cooldown
+from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, Trigger
+from triggers.evaluate import fires
+from triggers.events import Firing, Happening, Ingested, Where
+from triggers.mail import mail
+from triggers.webhook import unsigned
+
+NOBODY: Final = "machine-cloud@localhost"
+"""In From of emails until they are sent: the mail server's settings name the sender."""
+BATCH: Final = 100  # events of one transaction
+
+_ADDRESS: Final = re.compile(r"[^\s@<>,;:]+@[^\s@<>,;:]+")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.triggers")
+
+
+Page = Callable[[str], str]
+"""The address of a page of this cloud, by its path: for links in messages."""
+
+
+async def evaluate(
+    store: Store, events: Events, page: Page, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Evaluate what is queued until cancelled. Any number of processes may do it side by side."""
+    with events.listening(queue.TOPIC) as news:
+        task_status.started()
+        while True:
+            while await store.write(partial(evaluate_some, page=page)):
+                pass
+            await news.all()
+
+
+def evaluate_some(sql: Sql, page: Page) -> int:
+    """Evaluate the oldest events of one part; how many. 0 if none waits."""
+    taken = queue.take(sql, BATCH)
+    if not taken:
+        return 0
+    part = taken[0].part
+    try:
+        place = where(sql, part)
+    except MachineError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        place = None  # it was deleted: nobody is told
+    if place is not None:
+        known = [(one, digest(one)) for one in examined(sql, part).triggers]
+        stopped = {(one.trigger, one.target): one.entry for one in deliveries.stops(sql, part)}
+        for one in taken:
+            for trigger, entry in known:
+                _met(sql, one, trigger, entry, place, stopped, page)
+    for one in taken:
+        queue.done(sql, one)
+    return len(taken)
+
+
+def _met(
+    sql: Sql,
+    one: Queued,
+    trigger: Trigger,
+    entry: str,
+    place: Where,
+    stopped: Mapping[tuple[str, str], str],
+    page: Page,
+) -> None:
+    try:
+        firing = fires(trigger, one.event)
+    except Exception:  # a mistake of this program in one trigger must not keep all later events waiting
+        _log.exception("a trigger could not be evaluated", part=one.part, trigger=trigger.name)
+        return
+    if firing is None:
+        return
+    for notification in trigger.notifications:
+        if stopped.get((trigger.name, notification.value)) == entry:
+            continue
+        if not _clock(sql, one, trigger, notification):
+            continue
+        addresses = recipients(sql, notification, place)
+        try:
+            found = made(trigger, notification, firing, place, addresses, one.happened, page)
+        except Exception:
+            _log.exception("a message could not be made", part=one.part, trigger=trigger.name)
+            continue
+        for delivery in found:
+            deliveries.add(sql, delivery)
+
+
+def _clock(sql: Sql, one: Queued, trigger: Trigger, notification: Notification) -> bool:
+    """Whether a target may be told, and the note that it is."""
+    interval = cooldown.interval(trigger, notification)
+    if not interval:
+        return True
+    key = (one.part, trigger.name, cooldown.clock(trigger, notification))
+    row = sql.row(
+        "SELECT notified FROM trigger_clocks WHERE part_id = ? AND trigger_name = ? AND target = ?",
+        *key,
+    )
+    if not cooldown.due(None if row is None else moment_of(row["notified"]), one.happened, interval):
+        return False
+    sql.run(
+        """
+        INSERT INTO trigger_clocks (part_id, trigger_name, target, notified) VALUES (?, ?, ?, ?)
+        ON CONFLICT (part_id, trigger_name, target) DO UPDATE SET notified = excluded.notified
+        """,
+        *key,
+        stored(one.happened),
+    )
+    return True
+
+
+def made(
+    trigger: Trigger,
+    notification: Notification,
+    firing: Firing,
+    place: Where,
+    addresses: Sequence[str],
+    now: datetime,
+    page: Page,
+    *,
+    test: bool = False,
+) -> list[Delivery]:
+    """The deliveries for one notification, each with the id that it keeps: one, or one for each of `addresses`."""
+    common: dict[str, Any] = {
+        "part": place.part_id,
+        "trigger": trigger.name,
+        "event": trigger.event.type,
+        "entry": digest(trigger),
+        "type": notification.type,
+        "value": notification.value,
+        "about": _about(firing.happening),
+        "test": test,
+        "created": now,
+    }
+    if notification.type == WEBHOOK:
+        request = unsigned(trigger, notification, firing, place)
+        return [
+            Delivery(
+                id=new_id(),
+                target=request.url,
+                method=request.method,
+                headers=request.headers,
+                body=request.body,
+                **common,
+            )
+        ]
+    nothing: dict[str, Any] = {"method": "", "headers": ()}
+    if notification.type != EMAIL:
+        return [Delivery(id=new_id(), target=notification.value, body=b"", **nothing, **common)]
+    found = []
+    link = page(f"/machines/{quote(place.machine_id)}")
+    for address in addresses or [OWNERS]:
+        name = new_id()
+        message = mail(trigger, notification, firing, place, name, now, sender=NOBODY, recipients=[address], link=link)
+        found.append(Delivery(id=name, target=address, body=message.as_bytes(), **nothing, **common))
+    return found
+
+
+def _about(happening: Happening) -> dict[str, str]:
+    if not isinstance(happening, Ingested):
+        return {}
+    return {"component": happening.component_name, "method": happening.method}
+
+
+def recipients(sql: Sql, notification: Notification, place: Where) -> list[str]:
+    """Whom an email goes to. Keys have no addresses: owners are who `email` in the nearest metadata names."""
+    if notification.type != EMAIL:
+        return []
+    if notification.value != OWNERS:
+        return [notification.value]
+    for kind, subject in (
+        ("robot", place.machine_id),
+        ("location", place.location_id),
+        ("organization", place.organization_id),
+    ):
+        known = metadata(sql, kind, subject).get("email")
+        several = known if isinstance(known, list) else [known]
+        found = [one.strip() for one in several if isinstance(one, str) and _ADDRESS.fullmatch(one.strip())]
+        if found:
+            return list(dict.fromkeys(found))
+    return []

@@ -1,0 +1,101 @@
+"""The hourly look at what machines have logged, for the triggers that tell of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import trio
+
+from cloud import logs
+from cloud.store.sql import Sql, Store
+from cloud.times import Clock, moment_of, stored
+from cloud.triggering.configured import LOGS, listens
+from cloud.triggering.queue import enqueue
+from triggers.events import Logged, LogLine
+
+INTERVAL: Final = timedelta(hours=1)
+LINES: Final = 100
+"""Entries of one level that a message tells of at most: the newest."""
+OWN: Final = "app.trigger."
+"""Loggers of failed deliveries begin so. They are not looked at: a trigger would tell of its own failures for ever."""
+
+_SETTING: Final = "trigger logs"
+_LEVELS: Final = ("error", "warn", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far the last look came. `number` is of the last log entry that it saw."""
+
+    number: int
+    at: datetime
+
+
+def last(sql: Sql) -> Look | None:
+    """The last look; None before the first one."""
+    row = sql.row("SELECT value FROM settings WHERE name = ?", _SETTING)
+    if row is None:
+        return None
+    kept = json.loads(row["value"])
+    return Look(kept["number"], moment_of(kept["at"]))
+
+
+def look(sql: Sql, now: datetime) -> datetime:
+    """Queue what was logged since the last look, if an hour has gone by; when the next look is due."""
+    before, newest = last(sql), logs.newest(sql)
+    value = json.dumps({"number": newest, "at": stored(now)})
+    if before is None:
+        sql.run("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", _SETTING, value)
+        return now + INTERVAL
+    if before.at <= now < before.at + INTERVAL:
+        return before.at + INTERVAL
+    sql.run("UPDATE settings SET value = ? WHERE name = ?", value, _SETTING)
+    marks = ", ".join("?" * len(_LEVELS))
+    rows = sql.rows(
+        f"""
+        SELECT DISTINCT part_id FROM log_entries
+        WHERE number > ? AND number <= ? AND level IN ({marks}) AND lower(logger) NOT LIKE ?
+        """,
+        before.number,
+        newest,
+        *_LEVELS,
+        f"{OWN}%",
+    )
+    for row in rows:
+        if listens(sql, row["part_id"], LOGS):
+            enqueue(sql, row["part_id"], _logged(sql, row["part_id"], before.number, newest), now)
+    return now + INTERVAL
+
+
+def _logged(sql: Sql, part: str, after: int, until: int) -> Logged:
+    found = {}
+    for level in _LEVELS:
+        rows = sql.rows(
+            """
+            SELECT logged, logger, message FROM log_entries
+            WHERE part_id = ? AND number > ? AND number <= ? AND level = ? AND lower(logger) NOT LIKE ?
+            ORDER BY number DESC LIMIT ?
+            """,
+            part,
+            after,
+            until,
+            level,
+            f"{OWN}%",
+            LINES,
+        )
+        found[level] = tuple(
+            LogLine(moment_of(row["logged"]), level, row["logger"], row["message"]) for row in reversed(rows)
+        )
+    return Logged({level: lines for level, lines in found.items() if lines})
+
+
+async def watch(store: Store, clock: Clock, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Look every hour until cancelled, also over restarts. Run it once in each process: they take turns."""
+    task_status.started()
+    while True:
+        now = clock()
+        due = await store.write(lambda sql, at=now: look(sql, at))  # type: ignore[misc]
+        await trio.sleep(max(0.0, (due - clock()).total_seconds()))

@@ -1,0 +1,142 @@
+"""Sends what is in the outbox: several messages at a time, each under a time limit, every attempt on record.
+
+A message is taken for as long as LEASE; whoever took it and died before it was recorded leaves it to the next one, who
+sends it again under the same id. It waits for events and for the next time that something is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+import trio
+
+from cloud import logs
+from cloud.logs import LogRecord
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.times import Clock
+from cloud.triggering import deliveries
+from cloud.triggering.configured import target_of
+from cloud.triggering.deliveries import Attempt, Delivery, State
+from triggers.document import Notification, Trigger
+from triggers.retry import Outcome, next_try
+
+CONCURRENT: Final = 16  # messages sent at the same time
+LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svix gives a receiver 15
+LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record it
+LOGGER: Final = "app.trigger"
+_ARTICLES: Final = {"webhook": "a webhook", "email": "an email", "push": "a push message"}
+
+Send = Callable[[Delivery, Trigger, Notification, datetime], Awaitable[Outcome]]
+"""Makes one attempt; it is cancelled when its time is up. Whatever goes wrong with a receiver is an Outcome."""
+
+
+class Outbox:
+    """Run it once in each process. `senders` has a Send for each type of delivery."""
+
+    def __init__(self, store: Store, events: Events, clock: Clock, senders: Mapping[str, Send]) -> None:
+        self._store = store
+        self._events = events
+        self._clock = clock
+        self._senders = senders
+        self._sending = 0
+        self._log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.outbox")
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Send until cancelled."""
+        with self._events.listening(deliveries.TOPIC) as news:
+            await self._store.write(_release)
+            task_status.started()
+            async with trio.open_nursery() as nursery:
+                while True:
+                    wait = await self._round(nursery)
+                    with trio.move_on_after(wait):
+                        await news.all()
+
+    async def _round(self, nursery: trio.Nursery) -> float:
+        """Start what can be sent now; seconds until something is due by itself."""
+        now = self._clock()
+        ready, later = await self._store.read(lambda sql: deliveries.due(sql, now))
+        free = CONCURRENT - self._sending
+        if ready and free:
+            for one in await self._store.write(lambda sql: deliveries.take(sql, now, LEASE, free)):
+                self._sending += 1
+                nursery.start_soon(self._deliver, one)
+        return float("inf") if later is None else max(0.0, (later - self._clock()).total_seconds())
+
+    async def _deliver(self, one: Delivery) -> None:
+        try:
+            started, begin = self._clock(), trio.current_time()
+            outcome = await self._attempt(one, started)
+            duration = timedelta(seconds=trio.current_time() - begin)
+            attempt = Attempt(started, duration, outcome.status, outcome.error)
+            wait = None if one.test else next_try(outcome, one.tries + 1, one.id)
+            ended = self._clock()
+            await self._store.write(lambda sql: conclude(sql, one, attempt, outcome, wait, ended))
+        finally:
+            self._sending -= 1
+
+    async def _attempt(self, one: Delivery, now: datetime) -> Outcome:
+        send = self._senders.get(one.type)
+        if send is None:
+            return Outcome(error=f"{one.type} messages are not delivered by this cloud", final=True)
+        found = await self._store.read(lambda sql: target_of(sql, one.part, one.trigger, one.type, one.value))
+        if found is None:
+            return Outcome(error="the trigger, or this target of it, was removed", final=True)
+        limit = LIMITS[one.type]
+        with trio.move_on_after(limit):
+            try:
+                return await send(one, *found, now)
+            except Exception as error:
+                self._log.exception("a delivery failed for a reason of our own", delivery=one.id)
+                return Outcome(error=f"this cloud failed to send it: {type(error).__name__}: {error}")
+        return Outcome(error=f"no answer within {limit:g} s")
+
+
+def _release(sql: Sql) -> int:
+    """One process alone: what was taken was taken by one that died. Replicas wait for the lease to end."""
+    return 0 if sql.skip_locked else deliveries.release(sql)
+
+
+def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: float | None, now: datetime) -> None:
+    """Record an attempt: what becomes of the delivery, and a line in the machine's own logs if it failed."""
+    if outcome.delivered:
+        deliveries.record(sql, one, attempt, State.DELIVERED, None)
+        return
+    again = None if wait is None else now + timedelta(seconds=wait)
+    number = deliveries.record(sql, one, attempt, State.FAILED if again is None else State.WAITING, again)
+    if outcome.disable:
+        deliveries.stop(sql, one, outcome.error, now)
+    if again is None or one.tries == 0:  # the first failure and the last: not every one of a long night
+        logs.append(sql, one.part, [_line(one, replace(attempt, number=number), again, outcome.disable, now)], now)
+
+
+def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool, now: datetime) -> LogRecord:
+    if stopped:
+        what = "nothing more is sent to it until the trigger is changed or started again"
+    elif again is None:
+        what = "it is not tried again" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
+    else:
+        what = f"it is tried again at {again.isoformat(timespec='seconds')}"
+    fields = {
+        "target": one.target,
+        "part_id": one.part,
+        **one.about,
+        "trigger_type": one.event,
+        "notification_type": one.type,
+        "error": attempt.error,
+        "status_code": attempt.status,
+        "delivery": one.id,
+        "attempt": attempt.number,
+    }
+    return LogRecord(
+        time=now,
+        level="error",
+        logger=f"{LOGGER}.{one.trigger}",
+        message=f"{_ARTICLES.get(one.type, one.type)} was not delivered: {attempt.error}; {what}",
+        fields=tuple({"Key": key, "Value": value} for key, value in fields.items()),
+    )
