@@ -7,10 +7,16 @@ from datetime import datetime
 from typing import Final
 
 from cloud import logs, watching
+from cloud.data import readings, retention
 from cloud.store.sql import Sql
+from cloud.triggering import deliveries, queue
 
 CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("log entries", logs.expire),
+    ("captured data", retention.expire),
+    ("notes of uploads", readings.forget_uploads),
     ("snapshots of machines", watching.expire),
+    ("deliveries", deliveries.expire),
+    ("notes of deleted parts", queue.forget),
 )
 """What expires, and the transaction that removes it: how many there were."""
