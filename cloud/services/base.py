@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from cloud import audit
 from cloud.access import Of, Place, Role, require
 from cloud.authentication import CloudAuthenticator
 from cloud.author import Author
@@ -70,20 +71,47 @@ def operator(of: Of, field: str) -> Rule:
     return Rule(Role.OPERATOR, of, field)
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A call that changes something, as the audit log tells it."""
+
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+
+
 class Service:
     """One call of one caller. Methods are guarded by `guarded`; their transactions go through `read` and `write`."""
 
     def __init__(self, cloud: Cloud, author: Author) -> None:
         self.cloud = cloud
         self.author = author
+        self._place: Place | None = None  # where the caller was found to have a role
+        self._change: _Change | None = None  # until it has been noted
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """As Store.read."""
         return await self.cloud.store.read(work)
 
     async def write(self, work: Callable[[Sql], T]) -> T:
-        """As Store.write."""
-        return await self.cloud.store.write(work)
+        """As Store.write. The first write of a call that changes something is noted in the audit log with it."""
+        change = self._change
+        if change is None:
+            return await self.cloud.store.write(work)
+
+        def noted(sql: Sql) -> T:
+            found = work(sql)
+            self._note(sql, change, audit.made(found))
+            return found
+
+        done = await self.cloud.store.write(noted)
+        self._change = None
+        return done
+
+    def _note(self, sql: Sql, change: _Change, made: str) -> None:
+        owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
+        detail = {**change.detail, **({"made": made} if made and made != change.subject else {})}
+        audit.note(sql, owner, self.author, change.action, change.subject or made, detail, self.now())
 
     def now(self) -> datetime:
         """The time of day."""
@@ -91,14 +119,19 @@ class Service:
 
     def require(self, sql: Sql, role: Role, of: Of, subject: str) -> Place:
         """For what a rule cannot say: a second thing that a method touches. As cloud.access.require."""
-        return require(sql, self.author, role, of, subject)
+        place = require(sql, self.author, role, of, subject)
+        self._place = self._place or place
+        return place
 
 
 Guarded = TypeVar("Guarded", bound=type[Service])
 
 
 def guarded(rules: Mapping[str, Rule]) -> Callable[[Guarded], Guarded]:
-    """Put its rule before each public method. A method without a rule, or a rule without a method, is a TypeError."""
+    """Put its rule before each public method. A method without a rule, or a rule without a method, is a TypeError.
+
+    A method whose first word is one of audit.VERBS is noted in the audit log when it succeeds.
+    """
 
     def decorate(cls: Guarded) -> Guarded:
         methods = {
@@ -109,21 +142,36 @@ def guarded(rules: Mapping[str, Rule]) -> Callable[[Guarded], Guarded]:
         if different := methods.keys() ^ rules.keys():
             raise TypeError(f"{cls.__name__}: no rule, or no method: {', '.join(sorted(different))}")
         for name, rule in rules.items():
-            if rule.of is not None:
-                setattr(cls, name, _guard(methods[name], rule, rule.of))
+            if rule.of is not None or audit.is_change(name):
+                setattr(cls, name, _guard(methods[name], rule))
         return cls
 
     return decorate
 
 
-def _guard(method: Callable[..., Any], rule: Rule, of: Of) -> Callable[..., Any]:
+def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
     signature = inspect.signature(method)
-    if rule.field not in signature.parameters:
+    if rule.of is not None and rule.field not in signature.parameters:
         raise TypeError(f"{method.__name__} has no argument {rule.field}")
+    change = audit.is_change(method.__name__)
 
     async def check(service: Service, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        subject = signature.bind(service, *args, **kwargs).arguments.get(rule.field, "")
-        await service.read(lambda sql: require(sql, service.author, rule.role, of, subject))
+        given = dict(signature.bind(service, *args, **kwargs).arguments)
+        given.pop("self", None)
+        subject = given.pop(rule.field, "") if rule.field else ""
+        called = ""
+        of = rule.of
+        if of is not None:
+
+            def work(sql: Sql) -> tuple[Place, str]:
+                place = require(sql, service.author, rule.role, of, subject)
+                return place, audit.label(sql, of, subject) if change else ""
+
+            service._place, called = await service.read(work)
+        if change:
+            about = {"of": of.value} if of is not None else {}
+            detail = {**about, **({"called": called} if called else {}), **audit.told(given)}
+            service._change = _Change(method.__name__, subject, detail)
 
     if inspect.isasyncgenfunction(method):
 
@@ -139,6 +187,9 @@ def _guard(method: Callable[..., Any], rule: Rule, of: Of) -> Callable[..., Any]
     @functools.wraps(method)
     async def call(self: Service, *args: Any, **kwargs: Any) -> Any:
         await check(self, args, kwargs)
-        return await method(self, *args, **kwargs)
+        result = await method(self, *args, **kwargs)
+        if self._change is not None:  # it has written in a way of its own
+            await self.write(lambda sql: None)
+        return result
 
     return call
