@@ -26,6 +26,7 @@ from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Sql, Store
 from cloud.store.sqlite import SqliteStore
+from cloud.sweep import sweep
 from cloud.target import CloudRouter
 from cloud.times import now
 from cloud.triggering import nodes as triggering
@@ -68,7 +69,7 @@ class App:
             Node("files", self._files, restart=FOREVER),
             Node("cloud", self._cloud, requires={"database", "files"}, restart=FOREVER),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
-            Node("housekeeping", self._housekeeping, requires={"database"}, restart=FOREVER),
+            Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
         ]
 
@@ -132,9 +133,10 @@ class App:
         task_status.started()
         while True:
             for what, chore in CHORES:
-                expired = await store.write(partial(_do, chore))
-                if expired:
+                while expired := await store.write(partial(_do, chore)):  # a part at a time, others in between
                     self.log.info("expired", what=what, count=expired)
+            if swept := await sweep(store, deps["files"]):
+                self.log.info("removed files that nothing names", count=swept)
             await trio.sleep(HOUSEKEEPING)
 
 

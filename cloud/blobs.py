@@ -1,7 +1,7 @@
 """Large things, kept outside the database: captured files, packages. A row of the database names each by its key.
 
 Write the blob first, then the row; delete the row first, then the blob: what a crash leaves is a blob without a row,
-which `machine-cloud` removes when it starts, never a row without a blob.
+which `cloud.sweep` removes later, never a row without a blob.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ class Blobs(Protocol):
         """Forget a blob; one that is not there is no error."""
         ...
 
+    async def old(self, prefix: str, age: float) -> set[str]:
+        """The keys that begin with `prefix`, two hexadecimal digits, of blobs kept more than `age` seconds ago."""
+        ...
+
 
 class FolderBlobs:
     """Files below one folder: `async with FolderBlobs(path).opened() as blobs`."""
@@ -55,7 +60,7 @@ class FolderBlobs:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[FolderBlobs]:
-        """Usable while the context is open. What was half written before is removed."""
+        """Usable while the context is open."""
         async with self._worker.opened():
             await self._worker.run(self._prepare)
             yield self
@@ -96,6 +101,10 @@ class FolderBlobs:
         """As Blobs."""
         await self._worker.run(lambda: self._path(key).unlink(missing_ok=True))
 
+    async def old(self, prefix: str, age: float) -> set[str]:
+        """As Blobs. What was half written and given up as long ago is removed by the way."""
+        return await self._worker.run(lambda: self._old(self._folder / prefix, time.time() - age))
+
     async def keys(self) -> set[str]:
         """Every blob that is here."""
         return await self._worker.run(lambda: {path.name for path in self._folder.glob("??/*") if not path.suffix})
@@ -107,8 +116,20 @@ class FolderBlobs:
 
     def _prepare(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in self._folder.glob("??/*.part"):
-            path.unlink()
+
+    def _old(self, folder: Path, before: float) -> set[str]:
+        found = set()
+        for path in folder.glob("*"):
+            try:
+                if path.stat().st_mtime >= before:
+                    continue
+                if path.suffix:
+                    path.unlink()
+                else:
+                    found.add(path.name)
+            except FileNotFoundError:
+                continue  # finished or deleted meanwhile
+        return found
 
 
 def _begin(path: Path) -> BinaryIO:

@@ -163,3 +163,9 @@ def _reason(found: Sequence[File], usable: Sequence[File], item: Item, wanted: s
         return f"{item.wire_id} is not there for {versions.normal_platform(platform)}, but for {there}"
     there = ", ".join(versions.newest_first(dict.fromkeys(one.version for one in usable))[:5])
     return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; there are {there}"
+
+
+def blobs_from(sql: Sql, first: str, last: str) -> set[str]:
+    """The keys of blobs from `first` on and before `last` that an upload names."""
+    rows = sql.rows("SELECT blob FROM registry_files WHERE blob >= ? AND blob < ?", first, last)
+    return {row["blob"] for row in rows}
