@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from schema.errors import ConfigError
+from schema.report import shown
 from schema.section import Section
 from triggers.regex import Pattern, PatternError
 
@@ -31,6 +32,8 @@ class Eval(Section, frozen=True, kw_only=True):
     """What the field is compared with, in objects as the reading has them, or under a path with dots: `{"a.b": 1}`."""
 
     def __post_init__(self) -> None:
+        if _deeper(self.value, DEPTH):
+            raise ConfigError("value", f"is nested more than {DEPTH} levels deep", remedy="write the path with dots")
         for one in comparisons(self):
             where = ".".join(("value", *one.path))
             if reason := _unusable(self.operator, one):
@@ -60,6 +63,18 @@ def _descend(path: tuple[str, ...], value: Any, operator: str) -> Iterator[Compa
         yield from _descend((*path, *str(key).split(".")), item, operator)
 
 
+def _deeper(value: Any, levels: int) -> bool:
+    """True if objects and lists lie in each other more often than `levels`."""
+    here = [value]
+    for _ in range(levels + 1):
+        inner = (one.values() if isinstance(one, Mapping) else one for one in here if isinstance(one, _NESTING))
+        here = [item for items in inner for item in items]
+    return any(isinstance(one, _NESTING) for one in here)
+
+
+_NESTING: Final = (Mapping, list, tuple)
+
+
 def _unusable(operator: str, one: Comparison) -> str:
     if len(one.path) > DEPTH:
         return f"more than {DEPTH} names deep"
@@ -69,9 +84,9 @@ def _unusable(operator: str, one: Comparison) -> str:
     if right is None:
         return "null is compared with, which nothing equals"
     if operator == "regex" and not isinstance(right, str):
-        return f"{right!r} is no regular expression"
+        return f"{shown(right, one.path[-1] if one.path else '')} is no regular expression"
     if operator in ORDER and (isinstance(right, bool) or not isinstance(right, (int, float, str))):
-        return f"{right!r} has no order"
+        return f"{shown(right, one.path[-1] if one.path else '')} has no order"
     if isinstance(right, Mapping) and not right and not one.path:
         return "names no field"
     return ""

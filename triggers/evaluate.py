@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from schema.report import shown
-from triggers.condition import DEPTH, Comparison, Eval, comparisons
+from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
 from triggers.events import Firing, Happening, Ingested, Logged, Presence
 from triggers.regex import MAX_STEPS, MAX_TEXT, Pattern, StepLimit
@@ -40,7 +41,7 @@ class Explanation:
 
 def holds(wanted: Eval, reading: Any) -> bool:
     """True if a reading satisfies an eval. What is missing, null, not finite or of another type never does."""
-    return all(_compare(wanted.operator, one, reading)[0] for one in comparisons(wanted))
+    return all(_compare(wanted.operator, one, lookup(reading, one.path))[0] for one in comparisons(wanted))
 
 
 def satisfies(evals: Sequence[Eval], reading: Any) -> bool:
@@ -54,9 +55,10 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
     for wanted in evals:
         for one in comparisons(wanted):
             found = lookup(reading, one.path)
-            verdict, reason = _compare(wanted.operator, one, reading)
+            verdict, reason = _compare(wanted.operator, one, found)
             known = None if found is _MISSING else found
-            result.append(Finding(".".join(one.path), wanted.operator, known, one.right, verdict, reason))
+            words = _filled(reason, found, one)
+            result.append(Finding(".".join(one.path), wanted.operator, known, one.right, verdict, words))
     return tuple(result)
 
 
@@ -166,21 +168,19 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _compare(operator: str, one: Comparison, reading: Any) -> tuple[bool, str]:
-    left = lookup(reading, one.path)
+def _compare(operator: str, one: Comparison, left: Any) -> tuple[bool, str]:
+    """Whether a comparison holds, and why, with {here} and {there} for the two sides."""
     if left is _MISSING:
         return False, "the reading has no such field" if one.path else "the reading is an object, not a single value"
     if left is None:
         return False, "the field is null"
-    name = one.path[-1] if one.path else ""
-    here, there = shown(left, name), shown(one.right, name)
     kind, other = _kind(left), _kind(one.right)
     if kind == "a number" and _double(left) is None:
-        return False, f"{here} is no finite number"
+        return False, "{here} is no finite number"
     if operator == "regex":
-        return _search(left, str(one.right), here)
+        return _search(left, str(one.right))
     if kind != other:
-        return False, f"{here} is {kind}, {there} is {other}: they are not compared"
+        return False, f"{{here}} is {kind}, {{there}} is {other}: they are not compared"
     if operator in _ORDER:
         if kind not in {"a number", "a string"}:
             return False, f"{kind} has no order"
@@ -189,20 +189,36 @@ def _compare(operator: str, one: Comparison, reading: Any) -> tuple[bool, str]:
     else:
         same = _equal(left, one.right)
         if same is None:
-            return False, f"{here} holds a number that is not finite, or is nested too deeply"
+            return False, "{here} holds a number that is not finite"
         verdict = same is (operator == "eq")
-    return verdict, f"{here} is {'' if verdict else 'not '}{_WORDS[operator]} {there}"
+    return verdict, f"{{here}} is {'' if verdict else 'not '}{_WORDS[operator]} {{there}}"
 
 
-def _search(left: Any, pattern: str, here: str) -> tuple[bool, str]:
+def _search(left: Any, pattern: str) -> tuple[bool, str]:
     if not isinstance(left, str):
-        return False, f"{here} is {_kind(left)}: expressions are for strings"
+        return False, f"{{here}} is {_kind(left)}: expressions are for strings"
     try:
         found = _pattern(pattern).search(left)
     except StepLimit:
         return False, f"the search was given up after {MAX_STEPS} steps: simplify the expression"
     cut = f" in its first {MAX_TEXT} characters" if len(left) > MAX_TEXT else ""
-    return found, f"{pattern!r} is {'' if found else 'not '}found in {here}{cut}"
+    return found, f"{{there}} is {'' if found else 'not '}found in {{here}}{cut}"
+
+
+def _filled(reason: str, left: Any, one: Comparison) -> str:
+    name = one.path[-1] if one.path else ""
+    sides = {"here": left, "there": one.right}
+    return _SIDE.sub(lambda match: _shown(sides[match[1]], name), reason)
+
+
+def _shown(value: Any, name: str) -> str:
+    try:
+        return shown(value, name)
+    except RecursionError:
+        return "something nested too deeply"
+
+
+_SIDE = re.compile(r"\{(here|there)\}")
 
 
 @functools.lru_cache(256)
@@ -229,26 +245,24 @@ def _double(value: Any) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def _equal(left: Any, right: Any, depth: int = 0) -> bool | None:
-    """True if two values are the same all through; None if that cannot be said."""
+def _equal(left: Any, right: Any) -> bool | None:
+    """True if two values are the same all through; None if that cannot be said. The right one is nested little."""
     kind = _kind(left)
     if kind != _kind(right):
         return False
     if kind == "a number":
         a, b = _double(left), _double(right)
         return None if a is None or b is None else a == b
-    if depth > DEPTH:
-        return None
     if kind not in {"an object", "a list"}:
         return bool(left == right)
     if kind == "an object":
         if left.keys() != right.keys():
             return False
-        parts = [_equal(left[key], right[key], depth + 1) for key in left]
+        parts = [_equal(left[key], right[key]) for key in left]
     else:
         if len(left) != len(right):
             return False
-        parts = [_equal(a, b, depth + 1) for a, b in zip(left, right, strict=True)]
+        parts = [_equal(a, b) for a, b in zip(left, right, strict=True)]
     return None if None in parts else all(parts)
 
 

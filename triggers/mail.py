@@ -57,8 +57,8 @@ def mail(
     rows, blocks = _facts(firing, where, now), _blocks(firing)
     if trigger.notes:
         blocks = (("Notes", trigger.notes), *blocks)
-    message.set_content(_text(rows, blocks, link))
-    message.add_alternative(_html(rows, blocks, link), subtype="html")
+    message.set_content(_text(rows, blocks, link), cte="quoted-printable")
+    message.add_alternative(_html(rows, blocks, link), subtype="html", cte="quoted-printable")
     return message
 
 

@@ -10,6 +10,7 @@ look-around have no such automaton and are refused.
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,6 +50,11 @@ class Pattern:
     """A compiled expression. PatternError says what is wrong with it."""
 
     def __init__(self, text: str) -> None:
+        with warnings.catch_warnings():  # of what a later Python may mean by it
+            warnings.simplefilter("ignore", FutureWarning)
+            self._compile(text)
+
+    def _compile(self, text: str) -> None:
         if len(text) > MAX_PATTERN:
             raise PatternError(f"the expression has {len(text)} characters; {MAX_PATTERN} is the limit")
         try:

@@ -54,6 +54,9 @@ _PRIVATE: Final[tuple[tuple[str, str], ...]] = (
     ("3fff::/20", "documentation"),
     ("5f00::/16", "segment routing"),
     ("64:ff9b:1::/48", "private translation"),
+    ("::/3", "not assigned"),  # what is left of IPv6 outside 2000::/3
+    ("4000::/2", "not assigned"),
+    ("8000::/1", "not assigned"),
 )
 _RULES: Final = tuple(
     (ipaddress.ip_network(network), why, never)
