@@ -3,14 +3,15 @@ SHELL := /bin/sh
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PORT ?= 8080
+CLOUD_PORT ?= 8090
 
 .PHONY: help run test test-unit test-fuzz hil rig check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-run: $(VENV)/.run ## Set up and start machine-server on the simulated bench
-	@exec $(VENV)/bin/machine-server -config examples/bench.json
+run: $(VENV)/.run ## Set up and start a cloud with a machine of simulated hardware joined to it (PORT, CLOUD_PORT)
+	@PORT=$(PORT) CLOUD_PORT=$(CLOUD_PORT) exec $(PY) examples/cloud_and_machine.py
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
 	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi || echo "Going on without the hardware rig; its tests say why they are skipped."
@@ -48,7 +49,7 @@ lock: ## Rewrite requirements/*.lock from pyproject.toml (needs uv)
 	@tools/lock
 
 clean: ## Remove everything that `make` made
-	rm -rf $(VENV) build docs/_build tests/e2e/typescript/node_modules .mypy_cache .ruff_cache .import_linter_cache artifacts
+	rm -rf $(VENV) build docs/_build tests/e2e/typescript/node_modules .run .mypy_cache .ruff_cache .import_linter_cache artifacts
 
 $(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
 	@VENV=$(VENV) tools/setup $*

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -23,7 +24,8 @@ from rpc.client import Channel
 from rpc.credentials import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
-HOME = ROOT / ".run"
+HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
+BENCH = ROOT / "examples" / "bench.json"
 CLOUD = f"localhost:{os.environ.get('CLOUD_PORT', '8090')}"
 MACHINE = f"localhost:{os.environ.get('PORT', '8080')}"
 APP = "viam.app.v1.AppService"
@@ -41,10 +43,11 @@ async def program(
     read, write = os.pipe()
     environment = {**os.environ, "MACHINE_READY_FD": str(write), "MACHINE_HOME": str(HOME / "machine")}
     command = [sys.executable, "-m", module, *arguments]
-    printed = HOME / "key.txt"
-    with printed.open("ab") if module == "cloud.cli" else open(os.dup(1), "wb") as output:  # noqa: ASYNC230 - a log
-        os.chmod(printed, 0o600)
-        async with process_group(command, grace=60, pass_fds=[write], env=environment, stdout=output) as group:
+    log = HOME / f"{module.partition('.')[0]}.log"
+    log.touch(mode=0o600)  # the first start of the cloud prints a key
+    options = {"pass_fds": [write], "env": environment, "stderr": subprocess.STDOUT}
+    with log.open("ab") as output:
+        async with process_group(command, grace=60, stdout=output, **options) as group:
             os.close(write)
             async with trio.open_nursery() as nursery, aclosing(trio.lowlevel.FdStream(read)) as pipe:
 
@@ -60,7 +63,7 @@ async def program(
 
 async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     """The first time: make the machine in the cloud, give it its configuration, keep what it joins with."""
-    lines = [line.strip().rpartition("  ") for line in (HOME / "key.txt").read_text().splitlines()]
+    lines = [line.strip().rpartition("  ") for line in (HOME / "cloud.log").read_text().splitlines()]
     facts = {name.strip(): value for name, _, value in lines}
     key, secret, location = facts["key id"], facts["key"], facts["location"]
     keep(
@@ -68,24 +71,27 @@ async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Non
         f"export MACHINE_CLOUD=http://{CLOUD} MACHINE_CLOUD_KEY_ID={key} MACHINE_CLOUD_KEY={secret}\n"
         f"export MACHINE_ADDRESS={MACHINE} MACHINE_API_KEY_ID={key} MACHINE_API_KEY={secret}\n",
     )
-    if not (HOME / "bench.json").exists():
-        async with Channel(CLOUD, credentials=ApiKey(key, secret)) as channel:
-            client = ApiClient(channel)
-            machine = await client.call(APP, "", "new_robot", name="bench", location=location)
-            (part,) = await client.call(APP, "", "get_robot_parts", robot_id=machine)
-            text = (ROOT / "examples" / "bench.json").read_text()
-            await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
-        keep(
-            HOME / "bench.json",
-            json.dumps(
-                {
-                    "cloud": {"id": part["id"], "secret": part["secret"], "app_address": f"http://{CLOUD}"},
-                    "network": {"bind_address": MACHINE},
-                }
-            ),
-        )
+    credentials = HOME / "bench.json"
+    if credentials.exists():
+        part = json.loads(credentials.read_text())["cloud"]
+    else:
+        part = await made(ApiKey(key, secret), location)
+    part = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{CLOUD}"}
+    keep(credentials, json.dumps({"cloud": part, "network": {"bind_address": MACHINE}}))
     task_status.started()
     await trio.sleep_forever()
+
+
+async def made(key: ApiKey, location: str) -> Mapping[str, Any]:
+    """A new machine with the configuration of examples/bench.json: its part."""
+    async with Channel(CLOUD, credentials=key) as channel:
+        client = ApiClient(channel)
+        machine = await client.call(APP, "", "new_robot", name="bench", location=location)
+        (part,) = await client.call(APP, "", "get_robot_parts", robot_id=machine)
+        text = BENCH.read_text()
+        await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
+        found: Mapping[str, Any] = part
+        return found
 
 
 def keep(path: Path, text: str) -> None:
@@ -101,7 +107,7 @@ async def announce(graph: Graph, problems: list[str]) -> None:
     async for snapshot in graph.changes():
         for name, node in snapshot.nodes.items():
             if node.state is State.UNHEALTHY:
-                print(f"\n{name}: {node.reason}", file=sys.stderr)
+                print(f"\n{name} could not start: {node.reason}; see the logs in {HOME}", file=sys.stderr)
                 problems.append(node.reason)
                 graph.stop("it could not start")
                 return
@@ -115,14 +121,15 @@ async def announce(graph: Graph, problems: list[str]) -> None:
         f"\nSign in to both with the key   {key}"
         f"\nand its secret                 {secret}"
         f"\nIn a second terminal: . .venv/bin/activate; . .run/env; machine status; machine cloud machines"
-        f"\nCtrl-C ends both.\n",
+        f"\nBoth log into {HOME.name}/. Ctrl-C ends them.\n",
         flush=True,
     )
 
 
 async def main() -> int:
     """Run both until Ctrl-C."""
-    HOME.mkdir(mode=0o700, exist_ok=True)
+    print("Starting a cloud and a machine ...", flush=True)
+    os.makedirs(HOME, mode=0o700, exist_ok=True)
     cloud = ["--data", str(HOME / "cloud"), "--listen", CLOUD]
     machine = ["-config", str(HOME / "bench.json")]
     problems: list[str] = []

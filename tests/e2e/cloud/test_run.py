@@ -1,0 +1,62 @@
+"""What `make run` starts: a cloud and a joined machine, ready to use, the same again at the next start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import trio
+
+PROGRAM = Path(__file__).parents[3] / "examples" / "cloud_and_machine.py"
+
+
+async def free_port() -> str:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        return str(listener.socket.getsockname()[1])
+
+
+async def started(home: Path) -> tuple[str, str]:
+    """Start, see what it says, ask the machine, end it in order: the key that it names, and what `machine` prints."""
+    environment = {**os.environ, "RUN_HOME": str(home), "PORT": await free_port(), "CLOUD_PORT": await free_port()}
+    process = await trio.lowlevel.open_process(
+        [sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    )
+    assert process.stdout is not None
+    said = b""
+    try:
+        with trio.fail_after(60):
+            while b"Ctrl-C ends them" not in said:
+                piece = await process.stdout.receive_some()
+                assert piece, said.decode()
+                said += piece
+        words = re.findall(r"export (.*)", (home / "env").read_text())
+        variables = dict(word.split("=", 1) for line in words for word in line.split())
+        done = await trio.run_process(
+            [sys.executable, "-m", "runtime.operator.cli", "cloud", "machines"],
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+            env={**environment, **variables},
+            check=False,
+        )
+        process.send_signal(signal.SIGINT)
+        with trio.fail_after(60):
+            assert await process.wait() == 0
+    finally:
+        process.kill()
+        await process.stdout.aclose()
+    key = re.search(r"its secret +(\S+)", said.decode())
+    assert key is not None
+    return key[1], done.stdout.decode()
+
+
+async def test_a_cloud_and_its_machine_start_and_stop_together(tmp_path: Path) -> None:
+    key, shown = await started(tmp_path)
+    assert re.search(r"^bench +online", shown, re.MULTILINE), shown
+    assert oct((tmp_path / "env").stat().st_mode)[-3:] == oct((tmp_path / "cloud.log").stat().st_mode)[-3:] == "600"
+    again, shown = await started(tmp_path)
+    assert (again, len(re.findall("^bench +online", shown, re.MULTILINE))) == (key, 1)
