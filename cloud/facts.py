@@ -8,6 +8,7 @@ from cloud.access import Of, Role, best, place_of
 from cloud.configurations import resolution
 from cloud.keys import grants_of
 from cloud.machines import part
+from cloud.registry.resolution import with_sources
 from cloud.store.sql import Sql
 from cloud.tenants import location
 
@@ -16,7 +17,8 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
     """Everything of one part, as JSON; NOT_FOUND.
 
     `keys` are those with a role at the machine: each id with the digest of its key, so that clients reach the machine
-    with the keys of the cloud, also while the cloud is away.
+    with the keys of the cloud, also while the cloud is away. Packages and modules of the registry in `document` have a
+    `source`: where the machine gets them (see cloud.registry.resolution).
     """
     found = part(sql, subject)
     place = place_of(sql, Of.PART, subject)
@@ -26,9 +28,10 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
         if best(grants_of(sql, row["id"]), place) >= Role.OPERATOR
     }
     version, merged = resolution(sql, subject)
+    platform, tags = str(found.reported.get("platform", "")), found.reported.get("platform_tags") or ()
     return {
         "revision": version,
-        "document": merged.document,
+        "document": with_sources(sql, merged.document, place.organization, platform, tags),
         "cloud": {
             "location_id": found.location_id,
             "primary_org_id": location(sql, found.location_id).organization_id,

@@ -71,7 +71,8 @@ class Facts:
 class Guard:
     """Wraps `app`. `names` are further names of a server that is bound to loopback; None if it is bound to more.
 
-    `public` paths need no token. Where they overlap, /login and /logout are answered here, not by `app`.
+    `public` paths need no token; one that ends with / stands for all
+    below it. Where they overlap, /login and /logout are answered here, not by `app`.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Guard:
         self._authenticator = authenticator
         self._names = names
         self._public = frozenset(public)
+        self._public_below = tuple(path for path in public if path.endswith("/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As ASGI 3."""
@@ -110,7 +112,7 @@ class Guard:
                     self._authenticator, scope, receive, protected, facts.peer, facts.scheme == "https", identity
                 )
                 return
-            if identity is None and facts.path not in self._public:
+            if identity is None and facts.path not in self._public and not facts.path.startswith(self._public_below):
                 await self._unauthenticated(scope, protected, facts)
                 return
         await self._app(scope, receive, protected)

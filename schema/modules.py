@@ -9,6 +9,7 @@ import msgspec
 from schema.durations import Duration
 from schema.errors import ConfigError
 from schema.names import MAX_MODULE_NAME, check_name
+from schema.packages import PackageSource
 from schema.section import Section
 
 DEFAULT_FIRST_RUN_TIMEOUT: Final = 3600.0
@@ -62,7 +63,7 @@ class Module(Section, frozen=True, kw_only=True):
     module_id: str = ""
     """`namespace:name` in the registry."""
     version: str = ""
-    """Version in the registry, resolved by the cloud."""
+    """Version in the registry: `1.2.3`, its beginning (`1`, `1.2`), `latest` or `latest-with-prerelease`."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Environment variables added to the machine's own."""
     log_level: str = ""
@@ -79,6 +80,8 @@ class Module(Section, frozen=True, kw_only=True):
     """Restart the module when a file of its folder is saved: for modules under development."""
     status: ModuleStatus | None = None
     """Set by the cloud."""
+    source: PackageSource | None = None
+    """Set by the cloud: the archive of a module of the registry."""
 
     def __post_init__(self) -> None:
         check_name(self.name, path="name", limit=MAX_MODULE_NAME)

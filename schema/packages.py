@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 from schema.errors import ConfigError
 from schema.names import MAX_MODULE_NAME, check_name
 from schema.section import Section
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class PackageSource(Section, frozen=True, kw_only=True):
+    """The file that the cloud has found for a package, or why there is none."""
+
+    package: str = ""
+    """`namespace:name` in the registry."""
+    version: str = ""
+    """The version that was found."""
+    url: str = ""
+    """Where the archive is; without a host, at the cloud."""
+    sha256: str = ""
+    """Of the archive, in hexadecimal digits; without it nothing is used."""
+    size: int = 0
+    """Of the archive, in bytes."""
+    error: str = ""
+    """Why there is none."""
+
+    def __post_init__(self) -> None:
+        if self.sha256 and not _SHA256.fullmatch(self.sha256):
+            raise ConfigError("sha256", "is no SHA-256", value=self.sha256, remedy="write 64 hexadecimal digits")
 
 
 class Package(Section, frozen=True, kw_only=True):
@@ -20,6 +44,8 @@ class Package(Section, frozen=True, kw_only=True):
     """Which version of it."""
     type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
     """What it holds."""
+    source: PackageSource | None = None
+    """Set by the cloud."""
 
     def __post_init__(self) -> None:
         check_name(self.name, path="name", limit=MAX_MODULE_NAME)

@@ -1,6 +1,7 @@
 """The push channel: a machine hears of its configuration within moments, and tells how it is.
 
-`/machine/v1/follow?part=ID`, a WebSocket with a token in `authorization`. The cloud sends a JSON object whenever what
+`/machine/v1/follow?part=ID&platform=linux/arm64`,
+a WebSocket with a token in `authorization`. The cloud sends a JSON object whenever what
 it says has changed, beginning at once: `revision`, `document`, `cloud`, `keys` (see cloud.facts), and `restart` when
 somebody asked for one, once; and `{"watched": seconds}` when somebody looks at the machine for so long. The machine
 sends `{"report": {...}}`; reports are kept and shown. While somebody looks it also sends `{"live": {...}}`: resources
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import trio
@@ -21,6 +23,7 @@ from cloud.access import Of, Role, require
 from cloud.author import Author
 from cloud.facts import facts
 from cloud.machines import mark_restart, note_seen, part
+from cloud.registry.items import TOPIC as REGISTRY
 from cloud.services.base import Cloud
 from cloud.store.sql import Sql
 from rpc.guard import identity_of
@@ -29,6 +32,7 @@ from schema.errors import MachineError
 PRESENCE: Final = 20.0  # seconds between two notes that a connected machine is there; a third of cloud.online.SILENCE
 REFUSED: Final = 4403  # close code: private use, after HTTP's 403
 GONE: Final = 4404
+MAX_PLATFORM: Final = 40  # characters
 MAX_REPORT: Final = 64 * 1024  # bytes
 MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
 REPORTED: Final = frozenset(
@@ -50,6 +54,9 @@ class Push:
         try:
             author = Author(identity.kind, identity.entity) if identity is not None else Author("", "")
             await self._cloud.store.read(lambda sql: require(sql, author, Role.MACHINE, Of.PART, subject))
+            if platform := socket.query_params.get("platform", "")[:MAX_PLATFORM]:
+                # before it is told anything: which packages it gets depends on it
+                await self._cloud.store.write(lambda sql: _note_platform(sql, subject, platform, self._cloud.clock()))
         except MachineError as error:
             await socket.close(REFUSED, str(error))
             return
@@ -82,6 +89,7 @@ class Push:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow, "part", subject)
             nursery.start_soon(follow, "key", "")
+            nursery.start_soon(follow, REGISTRY, "")
             while True:
                 await changed.wait()
                 changed = trio.Event()
@@ -139,6 +147,12 @@ def _message(text: str) -> Mapping[str, Any]:
     if not isinstance(message, dict) or (len(text) > MAX_REPORT and "report" in message):
         return {}
     return message
+
+
+def _note_platform(sql: Sql, subject: str, platform: str, now: datetime) -> None:
+    known = part(sql, subject).reported
+    if known.get("platform") != platform:
+        note_seen(sql, subject, now, {**known, "platform": platform})
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class CloudAddress:
     @property
     def push_url(self) -> str:
         """Of the push channel."""
-        return f"ws{self.url.removeprefix('http')}{PUSH}?part={self.part}"
+        return f"ws{self.url.removeprefix('http')}{PUSH}?part={self.part}&platform={platform()}"
 
     def channel(self) -> Channel:
         """A channel for calls, to be opened; it signs in by itself."""
@@ -55,6 +56,12 @@ class CloudAddress:
     def credentials(self) -> ApiKey:
         """Credentials for one channel."""
         return ApiKey(self.entity, self.secret, type=self.type)
+
+
+def platform() -> str:
+    """This computer's system and processor, as the kernel says them: the cloud chooses packages by it."""
+    kernel = os.uname()
+    return f"{kernel.sysname.lower()}/{kernel.machine}"
 
 
 def address_of(cloud: Cloud) -> CloudAddress:
@@ -86,6 +93,8 @@ async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]
             finally:
                 with trio.move_on_after(CLOSE_LIMIT, shield=True):
                     await socket.aclose()
+                with trio.CancelScope(shield=True):  # the library leaves it open if the peer went without a word
+                    await trio.aclose_forcefully(socket._stream)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise plain(group) from None

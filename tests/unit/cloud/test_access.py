@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -68,12 +69,23 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     }
     ids[Of.FRAGMENT] = await fragment_of(cloud.client(), first.organization)
     other[Of.FRAGMENT] = await fragment_of(theirs, second.organization)
+    ids[Of.ITEM] = await item_of(cloud.client(), first.organization)
+    other[Of.ITEM] = await item_of(theirs, second.organization)
     return World(cloud, {**ids, Of.KEY: first.id}, keys, other)
 
 
 async def fragment_of(client: ApiClient, organization: str) -> str:
     made = await client.call(APP, "", "create_fragment", name="arm", config={}, organization_id=organization)
     return str(made["id"])
+
+
+async def item_of(client: ApiClient, organization: str) -> str:
+    return str((await client.call(APP, "", "create_module", organization_id=organization, name="smooth"))["module_id"])
+
+
+async def no_pieces() -> AsyncIterator[bytes]:
+    for nothing in ():
+        yield nothing
 
 
 def has(key: str, of: Of) -> Role:
@@ -93,6 +105,7 @@ def arguments(method: str, field: str, subject: str) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": "", "data": {}, "part_name": "", "robot_config": None, "property_changes": [], "secret_id": "x",
         "id": "x", "location": "", "tag": "stable", "revision": "1",
+        "type": "MODULE", "new_name": "", "version": "", "pieces": no_pieces(),
     }  # fmt: skip
     signature = inspect.signature(getattr(AppService, method))
     needed = [name for name, one in signature.parameters.items() if one.default is one.empty and name != "self"]
