@@ -10,7 +10,9 @@ message is an object whose keys have handlers in the page's script; `patch` maps
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
@@ -86,3 +88,43 @@ async def _key_changed(cloud: Cloud, author: Author) -> None:
 def _leaves(group: BaseExceptionGroup[Any]) -> Iterable[BaseException]:
     for one in group.exceptions:
         yield from _leaves(one) if isinstance(one, BaseExceptionGroup) else (one,)
+
+
+class News:
+    """What happened on several topics, each subject once, until somebody takes it."""
+
+    def __init__(self) -> None:
+        self._heard: dict[tuple[str, str], None] = {}
+        self._event = trio.Event()
+
+    def tell(self, topic: str, subject: str) -> None:
+        """Something happened; EVERY as subject if it is not known to what."""
+        self._heard[topic, subject] = None
+        self._event.set()
+
+    async def next(self, within: float | None = None) -> list[tuple[str, str]]:
+        """Topics and subjects since the last call. Waits for one, but no longer than `within` seconds."""
+        with trio.move_on_after(math.inf if within is None else max(0.0, within)):
+            await self._event.wait()
+        heard, self._heard = list(self._heard), {}
+        self._event = trio.Event()
+        return heard
+
+
+@asynccontextmanager
+async def news_of(cloud: Cloud, *topics: tuple[str, str]) -> AsyncIterator[News]:
+    """Hear of topics with a subject (EVERY for all of them) from when the context is entered until it is left."""
+    news = News()
+
+    async def follow(topic: str, subject: str, *, task_status: trio.TaskStatus[None]) -> None:
+        with cloud.events.listening(topic, subject) as listener:
+            task_status.started()
+            while True:
+                for one in await listener.all():
+                    news.tell(topic, one)
+
+    async with trio.open_nursery() as nursery:
+        for topic, subject in topics:
+            await nursery.start(follow, topic, subject)
+        yield news
+        nursery.cancel_scope.cancel()

@@ -14,6 +14,7 @@ has made sure that they come from this site.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -97,12 +98,13 @@ def author_of(connection: HTTPConnection) -> Author:
 async def fields(request: Request) -> FormData:
     """The fields of a form that was sent by POST, `application/x-www-form-urlencoded`. INVALID if it is too large."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM:
-            raise MachineError(
-                f"the form is larger than {MAX_FORM >> 20} MiB", kind=ErrorKind.INVALID, remedy="send less at once"
-            )
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > MAX_FORM:
+                raise MachineError(
+                    f"the form is larger than {MAX_FORM >> 20} MiB", kind=ErrorKind.INVALID, remedy="send less at once"
+                )
     pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
     return FormData([(name, value) for name, value in pairs])
 

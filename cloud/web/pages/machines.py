@@ -1,0 +1,145 @@
+"""All machines at a glance: `/`; and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from cloud.access import Role
+from cloud.fleet import FleetLocation, FleetMachine, fleet, locations
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.store.events import EVERY
+from cloud.store.sql import Sql
+from cloud.web.fleet_view import WORDS, Row, Wanted, chosen, counts, next_change, row
+from cloud.web.live import FRAME, LivePage, live, news_of
+from cloud.web.setup import setup_page
+from cloud.web.site import author_of, fields, part, render, status_of, text_of
+from rpc.pages.patches import Patcher, Piece
+from schema.errors import MachineError
+
+STATES = tuple(WORDS.values())
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The fleet view, its live connection, and the form for a new machine."""
+    pages = Machines(cloud)
+    return [
+        Route("/", pages.index, methods=["GET"]),
+        Route("/machines", pages.create, methods=["POST"]),
+        WebSocketRoute("/live/machines", pages.live),
+    ]
+
+
+class Machines:
+    """The endpoints."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def index(self, request: Request) -> Response:
+        """`GET /?q=&location=&state=&sort=`."""
+        return await self._index(request)
+
+    async def _index(self, request: Request, error: MachineError | None = None, name: str = "") -> Response:
+        author = author_of(request)
+
+        def work(sql: Sql) -> tuple[list[FleetMachine], list[FleetLocation]]:
+            return fleet(sql, author), list(locations(sql, author).values())
+
+        found, places = await self._cloud.store.read(work)
+        wanted = Wanted.of(request.query_params)
+        rows = [row(one, self._cloud.clock()) for one in found]
+        seen = {one.location_id for one in rows}
+        return render(
+            request,
+            "machines.html",
+            status_of(error) if error else 200,
+            rows=chosen(rows, wanted),
+            total=len(rows),
+            counts=counts(rows),
+            wanted=wanted,
+            states=STATES,
+            places=[(one.id, one.path) for one in places if one.role >= Role.OPERATOR or one.id in seen],
+            owned=[(one.id, one.path) for one in places if one.role is Role.OWNER],
+            organizations=sorted({one.organization for one in places}),
+            error=error,
+            name=name,
+            live="/live/machines?" + urlencode(wanted.query()),
+        )
+
+    async def create(self, request: Request) -> Response:
+        """`POST /machines`: a new machine, and how its machine-server joins."""
+        form = await fields(request)
+        name = text_of(form, "name")
+        service = AppService(self._cloud, author_of(request))
+        try:
+            made = await service.new_robot(name, text_of(form, "location"))
+        except MachineError as error:
+            return await self._index(request, error, name)
+        return await setup_page(self._cloud, request, made, new=True)
+
+    # ---- live
+
+    async def live(self, socket: WebSocket) -> None:
+        """`/live/machines?q=&location=&state=&sort=`: rows as they change."""
+        wanted = Wanted.of(socket.query_params)
+
+        async def stream(page: LivePage) -> None:
+            await self._follow(page, wanted)
+
+        await live(self._cloud, socket, stream)
+
+    async def _follow(self, page: LivePage, wanted: Wanted) -> None:
+        """Only machines that were heard of are read again; all of them when one is new, renamed, moved or gone."""
+        store, clock = self._cloud.store, self._cloud.clock
+        patcher = Patcher(lambda piece: part("machines_parts.html", piece.macro, *piece.arguments))
+        async with news_of(self._cloud, ("part", EVERY), ("seen", EVERY)) as news:
+            known = await _whole(self._cloud, page)
+            while True:
+                now = clock()
+                rows = [row(one, now) for one in known.values()]
+                if patch := patcher.patch(_pieces(rows, wanted)):
+                    await page.send(patch=patch)
+                due = next_change(known.values(), now)  # as of what was shown: a moment in between is not missed
+                await trio.sleep(FRAME)
+                heard = await news.next(due)
+                mine = {one.id for machine in known.values() for one in machine.parts}
+                subjects = [subject for topic, subject in heard if topic == "part" or subject in mine]
+                if any(subject == EVERY for _, subject in heard):
+                    known = await _whole(self._cloud, page)
+                elif subjects:
+                    again = await store.read(lambda sql, some=tuple(subjects): fleet(sql, page.author, some))  # type: ignore[misc]
+                    new = {one.id: one for one in again}
+                    told = {one.id for machine in again for one in machine.parts}
+                    if set(new) <= set(known) and mine.intersection(subjects) <= told and _same(known, new):
+                        known.update(new)
+                    else:
+                        known = await _whole(self._cloud, page)
+
+
+async def _whole(cloud: Cloud, page: LivePage) -> dict[str, FleetMachine]:
+    found = await cloud.store.read(lambda sql: fleet(sql, page.author))
+    return {one.id: one for one in found}
+
+
+def _same(known: dict[str, FleetMachine], new: dict[str, FleetMachine]) -> bool:
+    """Whether they stand where they stood."""
+    return all((one.name, one.location) == (known[one.id].name, known[one.id].location) for one in new.values())
+
+
+def _pieces(rows: Iterable[Row], wanted: Wanted) -> list[Piece]:
+    every = list(rows)
+    shown = chosen(every, wanted)
+    head = counts(every)
+    return [
+        Piece("counts", "counts", (head,), head),
+        Piece("machines", "table", (shown, wanted), tuple(one.id for one in shown)),
+        *(Piece(one.dom, "row", (one,), one, inside="machines") for one in shown),
+    ]

@@ -1,0 +1,41 @@
+"""How a computer joins: the credentials file of a part and the commands to run there."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.web.site import author_of, render
+from schema.errors import ErrorKind, MachineError
+
+FILE = "machine.json"
+
+
+async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str = "", new: bool = False) -> Response:
+    """The page with the credentials of a machine's main part, or of `part`. PERMISSION for who is no owner."""
+    service = AppService(cloud, author_of(request))
+    record = await service.get_robot(machine)
+    parts = await service.get_robot_parts(machine)
+    chosen = next((one for one in parts if one.id == part or (not part and one.main_part)), None)
+    if chosen is None:
+        raise MachineError("the machine has no such part", kind=ErrorKind.NOT_FOUND)
+    if not chosen.secret:
+        raise MachineError(
+            "only owners see the credentials of a machine", kind=ErrorKind.PERMISSION, remedy="use an owner's key"
+        )
+    address = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    text = json.dumps({"cloud": {"id": chosen.id, "secret": chosen.secret, "app_address": address}}, indent=2)
+    return render(
+        request,
+        "setup.html",
+        machine=record,
+        part=chosen,
+        credentials=text,
+        file=FILE,
+        command=f"machine-server -config {FILE}",
+        new=new,
+    )
