@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from cloud.services.base import Cloud
+from cloud.triggering import http
 from cloud.web import pages, site
 from cloud.web.push import Push
 from rpc.guard import Guard
@@ -31,6 +32,7 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             Route("/healthz", _health),
             Route("/static/{file}", site.static),
             WebSocketRoute("/machine/v1/follow", push.serve),
+            *http.routes(cloud),
             *_pages(cloud),
         ],
         middleware=[Middleware(Protect)],

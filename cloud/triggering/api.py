@@ -1,0 +1,257 @@
+"""Triggers as pages and commands see them: what is in force, what was delivered, and what would happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.access import Of
+from cloud.data import readings
+from cloud.data.filters import Scope, Wanted
+from cloud.data.pages import Page
+from cloud.machines import part as part_of
+from cloud.services.base import Service, guarded, operator, owner
+from cloud.store.sql import Sql
+from cloud.tenants import missing
+from cloud.times import moment_of
+from cloud.triggering import deliveries
+from cloud.triggering.configured import digest, examined, where
+from cloud.triggering.deliveries import PAGE, Attempt, Delivery, State
+from cloud.triggering.evaluation import made, recipients
+from schema.errors import ErrorKind, MachineError
+from triggers import cooldown
+from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, Notification, Trigger, split_method
+from triggers.evaluate import Explanation, explain, fires
+from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading
+
+AT_PART: Final = "part"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is told. `until` is when the pause after the last message ends; `stopped` says why nothing is sent."""
+
+    type: str
+    value: str
+    seconds: float  # between notifications
+    signed: bool
+    until: datetime | None = None
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A trigger in force. `condition` is its event as it was written."""
+
+    name: str
+    event: str
+    condition: Mapping[str, Any]
+    notes: str
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The triggers of a part, with the mistakes in those that are not in force."""
+
+    triggers: tuple[Rule, ...]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a reading would do. `targets` tells who would hear of it now."""
+
+    explanation: Explanation
+    targets: tuple[Target, ...]
+    reading: Mapping[str, Any] | None  # that was looked at
+
+
+@guarded(
+    {
+        "list_triggers": operator(Of.PART, AT_PART),
+        "list_deliveries": operator(Of.PART, AT_PART),
+        "get_delivery": operator(Of.PART, AT_PART),
+        "explain_trigger": operator(Of.PART, AT_PART),
+        "send_test": owner(Of.PART, AT_PART),
+        "replay_delivery": owner(Of.PART, AT_PART),
+        "start_trigger": owner(Of.PART, AT_PART),
+    }
+)
+class TriggerService(Service):
+    """One call of one caller."""
+
+    async def list_triggers(self, part: str) -> Triggers:
+        """The triggers of a part."""
+
+        def work(sql: Sql) -> Triggers:
+            found = examined(sql, part)
+            rules = tuple(
+                Rule(
+                    one.name,
+                    one.event.type,
+                    _condition(one),
+                    one.notes,
+                    tuple(_target(sql, part, one, target, self.now()) for target in one.notifications),
+                )
+                for one in found.triggers
+            )
+            return Triggers(rules, tuple(map(str, found.problems)), tuple(map(str, found.warnings)))
+
+        return await self.read(work)
+
+    async def list_deliveries(
+        self, part: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
+    ) -> list[Delivery]:
+        """The log of deliveries of a part, the newest first, below the number `before`; kept 30 days."""
+        if state and state not in {one.value for one in State}:
+            raise MachineError(
+                f"there is no state {state[:40]!r}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {', '.join(one.value for one in State)}",
+            )
+        wanted = State(state) if state else None
+        return await self.read(
+            lambda sql: deliveries.deliveries(sql, part, trigger=trigger, state=wanted, before=before, limit=limit)
+        )
+
+    async def get_delivery(self, part: str, delivery: str) -> tuple[Delivery, list[Attempt]]:
+        """One delivery with every attempt."""
+        return await self.read(
+            lambda sql: (deliveries.delivery(sql, part, delivery), deliveries.attempts(sql, delivery))
+        )
+
+    async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> Tried:
+        """Whether a reading would make a trigger fire, and why; without one, the newest that was captured."""
+
+        def work(sql: Sql) -> Tried:
+            one = _trigger(sql, part, trigger)
+            now = self.now()
+            given = reading if reading is not None else _newest(sql, part, one)
+            said = explain(one, _happening(one, given, now))
+            return Tried(said, tuple(_target(sql, part, one, target, now) for target in one.notifications), given)
+
+        return await self.read(work)
+
+    async def send_test(
+        self, part: str, trigger: str, value: str = "", reading: Mapping[str, Any] | None = None
+    ) -> list[str]:
+        """Send a made-up message to the targets of a trigger, or to the one `value`: the ids of the deliveries.
+
+        It goes the way of all deliveries, but is tried once and starts no pause. Conditions are not looked at.
+        """
+
+        def work(sql: Sql) -> list[str]:
+            one = _trigger(sql, part, trigger)
+            now, place = self.now(), where(sql, part)
+            given = reading if reading is not None else _newest(sql, part, one)
+            firing = _firing(one, _happening(one, given, now))
+            sent = []
+            for target in one.notifications:
+                if value and target.value != value:
+                    continue
+                addresses = recipients(sql, target, place)
+                for delivery in made(one, target, firing, place, addresses, now, self.cloud.links.page, test=True):
+                    deliveries.add(sql, delivery)
+                    sent.append(delivery.id)
+            if not sent:
+                raise missing("target", value)
+            return sent
+
+        return await self.write(work)
+
+    async def replay_delivery(self, part: str, delivery: str) -> None:
+        """Send a delivery once more: the same body under the same id. PRECONDITION while it waits anyway."""
+        await self.write(lambda sql: deliveries.replay(sql, part, delivery, self.now()))
+
+    async def start_trigger(self, part: str, trigger: str) -> None:
+        """Send to targets of a trigger again that had said that they are gone."""
+
+        def work(sql: Sql) -> None:
+            _trigger(sql, part, trigger)
+            deliveries.start_again(sql, part, [trigger])
+
+        await self.write(work)
+
+
+def _trigger(sql: Sql, part: str, name: str) -> Trigger:
+    found = examined(sql, part)
+    for one in found.triggers:
+        if one.name == name:
+            return one
+    raise missing("trigger", name)
+
+
+def _condition(one: Trigger) -> dict[str, Any]:
+    event = one.event
+    if event.conditional is not None and event.type == CONDITIONAL:
+        evals = [{"operator": each.operator, "value": each.value} for each in event.conditional.evals]
+        return {"data_capture_method": event.conditional.data_capture_method, "evals": evals}
+    if event.data_ingested is not None and event.type == DATA:
+        return {"data_types": list(event.data_ingested.data_types)}
+    return {"log_levels": list(event.log_levels)} if event.type == LOGS else {}
+
+
+def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: datetime) -> Target:
+    entry = digest(one)
+    stopped = [
+        each.reason
+        for each in deliveries.stops(sql, part)
+        if (each.trigger, each.target, each.entry) == (one.name, target.value, entry)
+    ]
+    row = sql.row(
+        "SELECT notified FROM trigger_clocks WHERE part_id = ? AND trigger_name = ? AND target = ?",
+        part,
+        one.name,
+        cooldown.clock(one, target),
+    )
+    last, interval = None if row is None else moment_of(row["notified"]), cooldown.interval(one, target)
+    pausing = bool(interval) and last is not None and not cooldown.due(last, now, interval)
+    return Target(
+        target.type,
+        target.value,
+        target.seconds_between_notifications,
+        bool(target.secret or one.secret) and target.type == "webhook",
+        last + interval if pausing and last is not None else None,
+        stopped[0] if stopped else "",
+    )
+
+
+def _newest(sql: Sql, part: str, one: Trigger) -> Mapping[str, Any] | None:
+    """The newest reading of what a trigger listens to; None if there is none."""
+    if one.event.type not in {DATA, CONDITIONAL}:
+        return None
+    machine = part_of(sql, part).machine_id
+    conditional = one.event.conditional if one.event.type == CONDITIONAL else None
+    _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
+    wanted = Wanted(part=part, component=component, method=method)
+    found = readings.query(sql, wanted, Scope(machines=(machine,)), Page(limit=1, descending=True))
+    return found[0].data if found else None
+
+
+def _happening(one: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:
+    """What would make this trigger fire, if its conditions hold for `reading`."""
+    event = one.event
+    if event.type == LOGS:
+        return Logged({event.log_levels[0]: (LogLine(now, event.log_levels[0], "test", "a test of the trigger"),)})
+    if event.type not in {DATA, CONDITIONAL}:
+        return Presence(event.type == ONLINE)
+    came = () if reading is None else (Reading(now, now, reading),)
+    if event.type == CONDITIONAL and event.conditional is not None:
+        kind, component, method = split_method(event.conditional.data_capture_method)
+        return Ingested(kind, component, method, "tabular", "", now, now, came)
+    data_type = event.data_ingested.data_types[0] if event.data_ingested is not None else "tabular"
+    return Ingested("sensor", "test", "Readings", data_type, "", now, now, came)
+
+
+def _firing(one: Trigger, happening: Happening) -> Firing:
+    """A firing, also when the conditions do not hold: a test asks whether the message arrives."""
+    found = fires(one, happening)
+    if found is not None:
+        return found
+    assert isinstance(happening, Ingested)
+    evals = one.event.conditional.evals if one.event.conditional is not None else ()
+    return Firing(one.name, one.event.type, happening, evals, next(iter(happening.readings), None), 0)
