@@ -112,10 +112,12 @@ def document(folder: Path, *components: Mapping[str, Any], **attributes: Any) ->
 
 
 @asynccontextmanager
-async def machine(folder: Path, *components: Mapping[str, Any], **attributes: Any) -> AsyncIterator[MemoryMachine]:
+async def machine(
+    folder: Path, *components: Mapping[str, Any], cloud: Any = None, **attributes: Any
+) -> AsyncIterator[MemoryMachine]:
     """A machine in memory that captures, when everything is ready."""
     fresh()
-    async with open_machine(document(folder, *components, **attributes), registry=registry()) as memory:
+    async with open_machine(document(folder, *components, **attributes), registry=registry(), cloud=cloud) as memory:
         await memory.machine.running.wait()
         yield memory
 

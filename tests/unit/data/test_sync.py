@@ -1,0 +1,519 @@
+"""What was captured goes to the cloud: once, in order, whatever the cloud and the network do."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from runtime.data import sync_files, sync_read
+from runtime.data.frames import framed
+from runtime.data.messages import Source
+from runtime.data.retention import Limits, make_room
+from runtime.data.store import Store
+from runtime.data.sync import MAX_DELAY, Settings
+from runtime.data.sync_upload import PIECE, UNARY, limit_of
+from schema.errors import ErrorKind, MachineError
+from tests.unit.data.clouds import (
+    LOG,
+    FakeCloud,
+    InlineDisk,
+    Upload,
+    camera,
+    counted,
+    failing,
+    left,
+    number,
+    picture,
+    reading,
+    sensor,
+    syncing,
+    write,
+)
+
+# ---- what goes
+
+
+async def test_readings_go_with_what_their_file_says_of_them(autojump_clock: MockClock, tmp_path: Path) -> None:
+    source = Source("rdk:component:board", "pi", "Analogs", {"reader_name": "a"}, ("trial", "roof"))
+    path = write(tmp_path, source, reading(1) + reading(2))
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+    (upload,) = cloud.kept
+    metadata = upload.metadata
+    assert upload.method == "DataCaptureUpload"
+    assert (metadata.part_id, metadata.component_type, metadata.component_name, metadata.method_name) == (
+        "part-1",
+        "rdk:component:board",
+        "pi",
+        "Analogs",
+    )
+    assert list(metadata.tags) == ["trial", "roof"]
+    assert metadata.type == 2
+    assert list(metadata.method_parameters) == ["reader_name"]
+    assert metadata.file_name == path.name
+    assert [number(one) for one in upload.contents] == [1, 2]
+    assert upload.contents[0].metadata.HasField("time_received")
+    assert left(tmp_path) == []
+    assert (syncer.sent.files, syncer.sent.readings) == (1, 2)
+    assert syncer.status()["waiting_files"] == 0
+
+
+async def test_a_picture_goes_as_one_message_or_in_pieces(autojump_clock: MockClock, tmp_path: Path) -> None:
+    small, large = bytes(1000), random.Random(7).randbytes(3 * UNARY + 17)
+    write(tmp_path, camera(), picture(small, label="cat"), 0, "image/jpeg")
+    write(tmp_path, camera(), picture(large, label="dog"), 1, "image/png")
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+    first, second = cloud.kept
+    assert (first.method, first.contents[0].binary) == ("DataCaptureUpload", small)
+    assert (first.metadata.mime_type, first.metadata.file_extension, first.name[-5:]) == ("image/jpeg",) + (
+        ".jpeg",
+    ) * 2
+    assert second.method == "StreamingDataCaptureUpload"
+    assert second.data == large
+    assert second.pieces == -(-len(large) // PIECE)
+    assert second.contents[0].metadata.annotations.classifications[0].label == "dog"
+    assert left(tmp_path) == []
+    assert syncer.sent.readings == 2
+
+
+async def test_a_large_picture_is_never_read_as_a_whole(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, camera(), picture(bytes(4 * UNARY)), 0, "image/png")
+    sizes: list[int] = []
+    read = sync_read.CaptureReader.read
+
+    def noted(self: Any, offset: int, size: int) -> bytes:
+        found = read(self, offset, size)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(sync_read.CaptureReader, "read", noted)
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert len(cloud.kept[0].data) == 4 * UNARY
+    assert max(sizes) <= PIECE
+
+
+async def test_the_oldest_goes_first_across_methods(autojump_clock: MockClock, tmp_path: Path) -> None:
+    for index in range(10):
+        write(tmp_path, sensor("ab"[index % 2]), reading(index), index)
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert cloud.numbers() == list(range(10))
+
+
+async def test_so_many_at_one_time_but_one_of_a_method(autojump_clock: MockClock, tmp_path: Path) -> None:
+    for name in "abcd":
+        counted(tmp_path, 5, name=name)
+    cloud = FakeCloud()
+    now: list[str] = []
+
+    async def slowly(upload: Upload) -> None:
+        name = upload.metadata.component_name
+        assert name not in now
+        now.append(name)
+        await trio.sleep(random.random())
+        now.remove(name)
+
+    cloud.before = slowly
+    async with syncing(tmp_path, cloud, settings=Settings(6.0, at_once=3)):
+        await trio.sleep(30)
+    assert cloud.most_at_once == 3
+    assert len(cloud.kept) == 20
+    for name in "abcd":
+        of_one = [upload.name for upload in cloud.kept if upload.metadata.component_name == name]
+        assert of_one == sorted(of_one)
+
+
+# ---- large files
+
+
+def chunks(cloud: FakeCloud) -> list[list[int]]:
+    return [[number(one) for one in upload.contents] for upload in cloud.calls]
+
+
+async def test_a_large_file_goes_in_several_messages_and_is_resumed(autojump_clock: MockClock, tmp_path: Path) -> None:
+    (path,) = counted(tmp_path, 1, each=3000, padding=1000)
+    cloud = FakeCloud()
+    cloud.before = failing(Status.UNAVAILABLE, when=lambda upload: len(cloud.calls) == 4)
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(0.2)
+        assert len(cloud.kept) == 3
+        assert left(tmp_path) == sorted(str(one.relative_to(tmp_path)) for one in (path, Path(f"{path}.progress")))
+    async with syncing(tmp_path, cloud) as again:
+        await trio.sleep(1)
+    assert cloud.numbers() == list(range(3000))
+    assert len(cloud.calls) == len(cloud.kept) + 1, "only what was not acknowledged is sent once more"
+    assert len({upload.name for upload in cloud.kept}) == len(cloud.kept), "each piece is a file of its own"
+    assert all(
+        upload.metadata.ByteSize() + sum(one.ByteSize() for one in upload.contents) < UNARY for upload in cloud.calls
+    )
+    assert left(tmp_path) == []
+    assert again.sent.readings == 3000 - sum(map(len, chunks(cloud)[:3]))
+
+
+async def test_progress_that_is_lost_costs_time_and_nothing_else(autojump_clock: MockClock, tmp_path: Path) -> None:
+    (path,) = counted(tmp_path, 1, each=3000, padding=1000)
+    cloud = FakeCloud()
+    cloud.before = failing(Status.UNAVAILABLE, when=lambda upload: len(cloud.calls) == 4)
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(0.2)
+    for garbage in (b"", b"[]", b'{"acknowledged": 7, "size": 1}', b"\0\0\0"):
+        path.with_name(f"{path.name}.progress").write_bytes(garbage)
+        assert sync_files.progress_of(path) == 0
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert cloud.numbers() == list(range(3000))
+    assert chunks(cloud)[4:7] == chunks(cloud)[:3], "what is repeated is the very same, so that the cloud knows it"
+
+
+async def test_progress_of_a_file_that_is_gone_is_removed(autojump_clock: MockClock, tmp_path: Path) -> None:
+    (path,) = counted(tmp_path, 1)
+    orphan = path.with_name("2020-01-01T00_00_00.000000Z.capture.progress")
+    orphan.write_text("{}")
+    async with syncing(tmp_path, FakeCloud()):
+        await trio.sleep(1)
+    assert left(tmp_path) == []
+
+
+# ---- what goes wrong
+
+
+async def test_an_answer_that_is_lost(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 3)
+    cloud = FakeCloud()
+    cloud.after = failing(Status.UNAVAILABLE, when=lambda upload: len(cloud.calls) in (1, 3))
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(20)
+    assert chunks(cloud) == [[0], [0], [1], [1], [2]]
+    assert cloud.numbers() == [0, 1, 2]
+    assert left(tmp_path) == []
+
+
+async def test_a_deletion_that_is_cut(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends between the acknowledgement and the deletion: the file goes again, the cloud keeps it once."""
+    counted(tmp_path, 2)
+    cloud = FakeCloud()
+    before = left(tmp_path)
+
+    def cut(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sync_files, "delete", cut)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with syncing(tmp_path, cloud):
+            await trio.sleep(1)
+    assert caught.group_contains(KeyboardInterrupt)
+    monkeypatch.undo()
+    assert left(tmp_path) == before
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert chunks(cloud) == [[0], [0], [1]]
+    assert cloud.numbers() == [0, 1]
+    assert left(tmp_path) == []
+
+
+async def test_what_is_refused_is_put_aside_and_blocks_nobody(autojump_clock: MockClock, tmp_path: Path) -> None:
+    paths = counted(tmp_path, 3)
+    cloud, told = FakeCloud(), [""]
+    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: one.name == paths[1].name, message="too odd")
+    async with syncing(tmp_path, cloud, report=told.append) as syncer:
+        await trio.sleep(1)
+        aside = tmp_path / "failed" / paths[1].relative_to(tmp_path)
+        assert aside.exists()
+        why = aside.with_name(f"{aside.name}.reason")
+        assert why.read_text() == "too odd\n"
+        assert cloud.numbers() == [0, 2]
+        assert left(tmp_path) == []
+        assert told[-1].startswith("1 files could not be uploaded")
+        assert str(aside) in told[-1]
+        assert (syncer.status()["put_aside"], syncer.status()["last_error"]) == (1, "too odd")
+        await trio.sleep(60)
+        assert len(cloud.calls) == 3, "it is not tried again"
+        aside.unlink()
+        why.unlink()
+        await trio.sleep(7)
+        assert told[-1] == ""
+
+
+async def test_a_second_file_of_the_same_name_is_put_aside_too(autojump_clock: MockClock, tmp_path: Path) -> None:
+    cloud = FakeCloud()
+    cloud.before = failing(Status.INVALID_ARGUMENT)
+    async with syncing(tmp_path, cloud):
+        for _ in range(2):
+            counted(tmp_path, 1)
+            await trio.sleep(7)
+    assert len(list((tmp_path / "failed").rglob("*.capture"))) == 2
+    assert len(list((tmp_path / "failed").rglob("*.reason"))) == 2
+
+
+@pytest.mark.parametrize("status", [Status.INTERNAL, Status.RESOURCE_EXHAUSTED, Status.NOT_FOUND, Status.UNKNOWN])
+async def test_a_file_that_fails_alone_is_tried_ever_more_seldom(
+    autojump_clock: MockClock, tmp_path: Path, status: Status
+) -> None:
+    first, *_ = counted(tmp_path, 2)
+    counted(tmp_path, 2, name="other", first=10)
+    cloud, told = FakeCloud(), [""]
+    cloud.before = failing(status, when=lambda one: one.metadata.component_name == "s" and one.name == first.name)
+    async with syncing(tmp_path, cloud, settings=Settings(30.0), report=told.append) as syncer:
+        await trio.sleep(1)
+        assert sorted(cloud.numbers()) == [1, 10, 11], "nobody else waits for it"
+        assert "1 files could not be uploaded and are tried again: no" in told[-1]
+        await trio.sleep(36_000)
+        tries = [one.time for one in cloud.calls if one.name == first.name and one.metadata.component_name == "s"]
+        assert tries[1] - tries[0] < 31
+        assert 1800 <= tries[-1] - tries[-2] <= 3631
+        assert len(tries) < 40
+        cloud.before = failing(status, when=lambda one: False)
+        await syncer.sync()
+        assert 0 in cloud.numbers()
+        assert told[-1] == ""
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.UNAUTHENTICATED, Status.UNIMPLEMENTED])
+async def test_a_cloud_that_takes_nothing_is_asked_ever_more_seldom(
+    autojump_clock: MockClock, tmp_path: Path, status: Status
+) -> None:
+    counted(tmp_path, 50)
+    cloud, told = FakeCloud(), [""]
+    cloud.before = failing(status, message="gone")
+    async with syncing(tmp_path, cloud, report=told.append) as syncer:
+        await trio.sleep(3600)
+        assert {one.name for one in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
+        assert 3600 / MAX_DELAY <= len(cloud.calls) < 3 * 3600 / MAX_DELAY
+        gaps = [after.time - before.time for before, after in zip(cloud.calls, cloud.calls[1:], strict=False)]
+        assert gaps[0] < 1
+        assert MAX_DELAY / 2 <= max(gaps) <= MAX_DELAY
+        assert len(set(gaps)) > 30, "with jitter"
+        assert (syncer.status()["problem"], syncer.status()["waiting_files"]) == ("gone", 50)
+        assert ("gone" in told[-1]) == (status is not Status.UNAVAILABLE), "being offline is nothing to deal with"
+        cloud.before = failing(status, when=lambda one: False)
+        await trio.sleep(MAX_DELAY)
+        assert cloud.numbers() == list(range(50))
+        assert (syncer.status()["problem"], told[-1]) == ("", "")
+
+
+async def test_a_cloud_that_does_not_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 2)
+    cloud = FakeCloud()
+
+    async def never(upload: Upload) -> None:
+        if len(cloud.calls) == 1:
+            await trio.sleep_forever()
+
+    cloud.before = never
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(29)
+        assert syncer.status()["problem"] == ""
+        await trio.sleep(1.1)
+        assert syncer.status()["problem"] == "no answer within 30 s"
+        await trio.sleep(2)
+    assert cloud.numbers() == [0, 1]
+    assert limit_of(2**30) > 2**30 / 8192, "what is large has the time that it needs"
+
+
+async def test_a_refusal_comes_before_all_was_sent(autojump_clock: MockClock, tmp_path: Path) -> None:
+    write(tmp_path, camera(), picture(bytes(50 * UNARY)), 0, "video/mp4")
+    cloud = FakeCloud()
+
+    async def at_once(stream: Any) -> None:
+        await stream.recv_message()
+        raise GRPCError(Status.INVALID_ARGUMENT, "no videos")
+
+    cloud._stream = at_once  # type: ignore[method-assign]
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+        assert syncer.status()["last_error"] == "no videos"
+    assert left(tmp_path) == []
+
+
+# ---- files that are not what they should be
+
+
+async def test_of_a_damaged_file_goes_what_is_whole(autojump_clock: MockClock, tmp_path: Path) -> None:
+    path = write(tmp_path, sensor(), reading(1) + reading(2) + framed(b"\xff\xff\xff") + reading(3))
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+        assert "SensorData" in syncer.status()["last_error"]
+    assert cloud.numbers() == [], "a message that is none spoils its batch"
+    assert (tmp_path / "failed" / path.relative_to(tmp_path)).exists()
+
+
+@pytest.mark.parametrize("cut", [1, 5, 30])
+async def test_of_a_file_that_ends_too_early_goes_what_is_whole(
+    autojump_clock: MockClock, tmp_path: Path, cut: int
+) -> None:
+    path = write(tmp_path, sensor(), reading(1) + reading(2) + reading(3))
+    path.write_bytes(path.read_bytes()[:-cut])
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert cloud.numbers() == [1, 2]
+    assert (tmp_path / "failed" / path.relative_to(tmp_path)).exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"hello", b"\x03abc", framed(b"\x0a\x01x")])
+async def test_what_is_no_capture_file_is_put_aside(autojump_clock: MockClock, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.capture").write_bytes(content)
+    counted(tmp_path, 1)
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert cloud.numbers() == [0]
+    assert (tmp_path / "failed" / "x.capture").read_bytes() == content
+
+
+@pytest.mark.parametrize("rest", [b"\xff" * 12, b"\x80", b"\x90\x4e"])
+async def test_pictures_that_are_cut(autojump_clock: MockClock, tmp_path: Path, rest: bytes) -> None:
+    write(tmp_path, camera(), picture(b"one") + rest, 0, "image/png")
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+        assert syncer.refused == 1
+    assert [upload.contents[0].binary for upload in cloud.kept] == [b"one"]
+
+
+async def test_a_file_that_vanishes_is_no_error(autojump_clock: MockClock, tmp_path: Path) -> None:
+    paths = counted(tmp_path, 3)
+    cloud = FakeCloud()
+
+    async def vanish(upload: Upload) -> None:
+        paths[1].unlink(missing_ok=True)
+
+    cloud.before = vanish
+    async with syncing(tmp_path, cloud) as syncer:
+        await trio.sleep(1)
+        assert (syncer.refused, syncer.status()["last_error"]) == (0, "")
+    assert cloud.numbers() == [0, 2]
+
+
+# ---- room on the disk
+
+
+async def test_what_is_on_its_way_is_not_deleted_to_make_room(autojump_clock: MockClock, tmp_path: Path) -> None:
+    paths = counted(tmp_path, 4)
+    store = Store(tmp_path, InlineDisk(), LOG, largest=2**18)
+    async with store.held(paths[0]):
+        deleted = make_room(tmp_path, Limits(0, 0, 1), lambda folder: (100, 100), store._held)
+        assert deleted.files == 3
+        assert [path for path in paths if path.exists()] == [paths[0]]
+    assert make_room(tmp_path, Limits(0, 0, 1), lambda folder: (100, 100), store._held).files == 1
+    with pytest.raises(FileNotFoundError):
+        async with store.held(paths[0]):
+            pass
+    assert store._held == set()
+
+
+# ---- on demand
+
+
+async def test_sync_on_demand_goes_when_nothing_may_leave(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 2)
+    cloud = FakeCloud()
+    async with syncing(tmp_path, cloud, settings=Settings(6.0, automatic=False), may_leave=lambda: False) as syncer:
+        await trio.sleep(100)
+        assert cloud.calls == []
+        await syncer.sync()
+        assert cloud.numbers() == [0, 1]
+
+
+async def test_sync_on_demand_says_what_waits(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 2)
+    cloud = FakeCloud()
+    cloud.before = failing(Status.UNAVAILABLE, message="offline")
+    async with syncing(tmp_path, cloud) as syncer:
+        with pytest.raises(MachineError, match="2 files wait for the cloud: offline") as caught:
+            await syncer.sync()
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+        cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: len(cloud.kept) == 1, message="odd")
+        with pytest.raises(MachineError, match="put aside: odd"):
+            await syncer.sync()
+        cloud.before = failing(Status.INTERNAL, message="broken")
+        counted(tmp_path, 1)
+        with pytest.raises(MachineError, match="1 files could not be uploaded: broken"):
+            await syncer.sync()
+
+
+async def test_whoever_waits_hears_when_the_data_manager_ends(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 1)
+    cloud = FakeCloud()
+
+    async def never(upload: Upload) -> None:
+        await trio.sleep_forever()
+
+    cloud.before = never
+    said: list[str] = []
+
+    async def ask(syncer: Any) -> None:
+        try:
+            await syncer.sync()
+        except MachineError as error:
+            said.append(str(error))
+
+    async with trio.open_nursery() as nursery:
+        async with syncing(tmp_path, cloud) as syncer:
+            nursery.start_soon(ask, syncer)
+            await trio.sleep(1)
+            nursery.start_soon(ask, syncer)
+            await trio.sleep(1)
+    assert len(said) == 2
+    assert all("the data manager ended" in text for text in said)
+
+
+# ---- whatever happens
+
+
+@given(seed=st.integers(0, 2**32), files=st.integers(1, 12), at_once=st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_nothing_is_lost_and_nothing_is_there_twice(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, files: int, at_once: int
+) -> None:
+    """Answers lost, calls refused, silence, processes that end: each reading comes once, each method in order."""
+    chance = random.Random(seed)
+    folder, cloud = tmp_path_factory.mktemp("sync"), FakeCloud()
+
+    async def hazard(upload: Upload) -> None:
+        await trio.sleep(chance.random())
+        what = chance.random()
+        if what < 0.2:
+            raise GRPCError(Status.UNAVAILABLE, "offline")
+        if what < 0.25:
+            await trio.sleep_forever()
+
+    async def work() -> None:
+        for name in "abc":
+            counted(folder, files, each=chance.choice([1, 3, 40]), padding=90, name=name)
+        cloud.before = cloud.after = hazard
+        while left(folder):
+            with trio.move_on_after(chance.uniform(0.1, 100)):
+                async with syncing(folder, cloud, settings=Settings(1.0, at_once=at_once)):
+                    await trio.sleep_forever()
+            cloud.before = cloud.after = hazard
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sync_read, "BATCH", 2000)
+        trio.run(work, clock=MockClock(autojump_threshold=0))
+    for name in "abc":
+        got = [number(one) for up in cloud.kept if up.metadata.component_name == name for one in up.contents]
+        assert got == list(range(len(got)))
+        assert len(got) % files == 0
+        assert got
