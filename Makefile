@@ -5,13 +5,15 @@ PY := $(VENV)/bin/python
 PORT ?= 8080
 CLOUD_PORT ?= 8090
 
-.PHONY: help run test test-unit test-fuzz hil rig check format lock docs bench clean
+.PHONY: help run setup test test-unit test-fuzz hil rig check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.run ## Set up and start a cloud with a machine of simulated hardware joined to it (PORT, CLOUD_PORT)
 	@PORT=$(PORT) CLOUD_PORT=$(CLOUD_PORT) exec $(PY) examples/cloud_and_machine.py
+
+setup: $(VENV)/.run ## Set up what machine-server and machine-cloud need, and start nothing
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
 	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi || echo "Going on without the hardware rig; its tests say why they are skipped."

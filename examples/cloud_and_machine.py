@@ -28,6 +28,7 @@ HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
 BENCH = ROOT / "examples" / "bench.json"
 CLOUD = f"localhost:{os.environ.get('CLOUD_PORT', '8090')}"
 MACHINE = f"localhost:{os.environ.get('PORT', '8080')}"
+HOOK = "http://localhost:9000/"  # where examples/webhook_receiver.py listens
 APP = "viam.app.v1.AppService"
 
 
@@ -88,10 +89,34 @@ async def made(key: ApiKey, location: str) -> Mapping[str, Any]:
         client = ApiClient(channel)
         machine = await client.call(APP, "", "new_robot", name="bench", location=location)
         (part,) = await client.call(APP, "", "get_robot_parts", robot_id=machine)
-        text = BENCH.read_text()
+        text = json.dumps(with_data(json.loads(BENCH.read_text())))
         await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
         found: Mapping[str, Any] = part
         return found
+
+
+def with_data(bench: dict[str, Any]) -> dict[str, Any]:
+    """The bench with data that goes to the cloud, and a trigger that examples/webhook_receiver.py hears."""
+    captured = {"climate": {"method": "Readings", "capture_frequency_hz": 1}}
+    captured["camera"] = {"method": "GetImages", "capture_frequency_hz": 0.1}
+    for entry in bench["components"]:
+        if entry["name"] in captured:
+            attributes = {"capture_methods": [captured[entry["name"]]]}
+            entry["service_configs"] = [{"type": "data_manager", "attributes": attributes}]
+    manager = {"name": "data", "api": "rdk:service:data_manager", "model": "builtin"}
+    bench["services"].append({**manager, "attributes": {"sync_interval_mins": 0.1}})
+    warm = {"operator": "gt", "value": {"temperature_c": 15}}
+    bench["triggers"] = [
+        {
+            "name": "warm",
+            "event": {
+                "type": "conditional_data_ingested",
+                "conditional": {"data_capture_method": "sensor:climate:Readings", "conditions": {"evals": [warm]}},
+            },
+            "notifications": [{"type": "webhook", "value": HOOK, "seconds_between_notifications": 60}],
+        }
+    ]
+    return bench
 
 
 def keep(path: Path, text: str) -> None:
@@ -130,7 +155,7 @@ async def main() -> int:
     """Run both until Ctrl-C."""
     print("Starting a cloud and a machine ...", flush=True)
     os.makedirs(HOME, mode=0o700, exist_ok=True)
-    cloud = ["--data", str(HOME / "cloud"), "--listen", CLOUD]
+    cloud = ["--data", str(HOME / "cloud"), "--listen", CLOUD, "--webhook-allow", "localhost"]
     machine = ["-config", str(HOME / "bench.json")]
     problems: list[str] = []
     graph = Graph(shutdown_timeout=120)
