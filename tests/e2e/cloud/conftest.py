@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.postgresql import postgresql
+
+__all__ = ["postgresql"]
+
 
 @pytest.fixture(autouse=True)
 def _sockets_of_the_sdk() -> Iterator[None]:

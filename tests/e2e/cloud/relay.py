@@ -1,0 +1,48 @@
+"""What a load balancer does, as little as a test needs: one address, behind which is whoever is alive."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+
+class Relay:
+    """Passes connections on to `target` (host:port), each to what it is when the connection comes."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.address = ""
+
+    async def _pass_on(self, near: trio.SocketStream) -> None:
+        host, _, port = self.target.rpartition(":")
+        async with near:
+            try:
+                far = await trio.open_tcp_stream(host, int(port))
+            except OSError:
+                return
+            async with far, trio.open_nursery() as nursery:
+                nursery.start_soon(_copy, near, far, nursery.cancel_scope)
+                nursery.start_soon(_copy, far, near, nursery.cancel_scope)
+
+
+async def _copy(source: trio.SocketStream, target: trio.SocketStream, scope: trio.CancelScope) -> None:
+    try:
+        async for data in source:
+            await target.send_all(data)
+    except trio.BrokenResourceError:
+        pass
+    scope.cancel()
+
+
+@asynccontextmanager
+async def relay(target: str) -> AsyncIterator[Relay]:
+    """Passes connections on while the context is open."""
+    made = Relay(target)
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        made.address = f"127.0.0.1:{listener.socket.getsockname()[1]}"
+        nursery.start_soon(trio.serve_listeners, made._pass_on, [listener])
+        yield made
+        nursery.cancel_scope.cancel()
