@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import trio
 
@@ -19,7 +19,7 @@ from runtime.hotplug import Hotplug
 from runtime.machine import INTERNAL, Machine
 from runtime.maintenance import RETRY_INTERVAL, Decision
 from runtime.nodes import resource_nodes
-from runtime.parts import Surroundings, owned_nodes
+from runtime.parts import Surroundings, owned_nodes, part_of
 from runtime.reconfigure import plan
 from runtime.serving import Serving
 from runtime.source import Reading, decode_text
@@ -28,8 +28,12 @@ from runtime.version import version
 from runtime.window import Window
 from schema.errors import ConfigError, MachineError
 from schema.machine import Decoded, MachineDocument
+from schema.substitution import fill
 from telemetry.activity import tell
 from telemetry.log import REVEALED, Logs
+
+if TYPE_CHECKING:
+    from runtime.packages.part import Packages
 
 NODE: Final = f"{INTERNAL}configuration"
 SESSIONS: Final = f"{INTERNAL}sessions"
@@ -66,6 +70,7 @@ class Configuration:
         self._applied = False  # a document is in force
         self._began: float | None = None  # when the document that is being applied was taken
         self._resources: list[Node] = []
+        self._unresolved: list[str] = []  # placeholders of the document in force that stay as they are
 
     def node(self) -> Node:
         """The node that follows the source."""
@@ -153,7 +158,7 @@ class Configuration:
             machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
             machine.note_config(pending=decision.reason)
         self._serving.follow(document)
-        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
+        machine.graph.apply([*self._internal(document), *self._owned(self._filled(machine.document)), *self._resources])
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
@@ -169,7 +174,7 @@ class Configuration:
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.reconfiguring = True
-        machine.graph.apply([*self._internal(document), *self._owned(machine.document), *self._resources])
+        machine.graph.apply([*self._internal(document), *self._owned(self._filled(machine.document)), *self._resources])
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")
@@ -183,6 +188,7 @@ class Configuration:
     def _plan(self, document: MachineDocument) -> None:
         """Make the graph want what `document` wants, with what modules offer by now."""
         machine = self.machine
+        document = self._filled(document)
         owned = self._owned(document)  # first: the plan asks modules
         remotes = machine.remotes
         wanted = plan(
@@ -200,6 +206,18 @@ class Configuration:
         self._resources = resource_nodes(machine, wanted)
         machine.graph.apply([*self._internal(document), *owned, *self._resources])
         self._settling.set()
+
+    def _filled(self, document: MachineDocument) -> MachineDocument:
+        """The document with its placeholders replaced, as far as their packages are there."""
+        packages = cast("Packages | None", part_of(self._surroundings, document, "packages"))
+        folders = packages.find(document) if packages is not None else {}
+        filled, warnings = fill(document, self._environment, lambda kind, name: folders.get((kind, name)))
+        said = [str(warning) for warning in warnings]
+        if said != self._unresolved:
+            self._unresolved = said
+            for text in said:
+                self.machine.log.warning("in the configuration", problem=text)
+        return filled
 
     def _replan(self) -> None:
         """A part has something new to offer: the document in force is planned anew."""

@@ -60,6 +60,10 @@ KINDS: Final[Mapping[str, Kind]] = {
         lambda document, options: document.cloud is not None, "runtime.netcheck.background:NetworkChecks"
     ),
     "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.cloud.part:CloudPart"),
+    "packages": Kind(
+        lambda document, options: bool(document.packages) or any(one.type == "registry" for one in document.modules),
+        "runtime.packages.part:Packages",
+    ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.modules.manager:Modules"),
     "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.remotes.manager:Remotes"),
     "mdns": Kind(lambda document, options: options.mdns, "runtime.mdns.part:Mdns"),
@@ -70,15 +74,21 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 def owned_nodes(surroundings: Surroundings, document: MachineDocument) -> list[Node]:
     """The nodes of all parts that `document` needs, or an earlier one needed."""
-    machine = surroundings.machine
     nodes: list[Node] = []
-    for name, kind in KINDS.items():
-        part = machine.parts.get(name)
-        if part is None and kind.needed(document, machine.options):
-            part = machine.parts[name] = _made(kind.path, surroundings)
+    for name in KINDS:
+        part = part_of(surroundings, document, name)
         if part is not None:
             nodes.extend(part.nodes(document))
     return nodes
+
+
+def part_of(surroundings: Surroundings, document: MachineDocument, name: str) -> Part | None:
+    """One part, if `document` needs it or an earlier one needed it."""
+    machine, kind = surroundings.machine, KINDS[name]
+    part = machine.parts.get(name)
+    if part is None and kind.needed(document, machine.options):
+        part = machine.parts[name] = _made(kind.path, surroundings)
+    return part
 
 
 def _made(path: str, surroundings: Surroundings) -> Part:

@@ -105,7 +105,7 @@ async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketCon
 
     try:
         with trio.fail_after(DIAL_LIMIT):
-            headers = await _token(address)
+            headers = await token_headers(address)
             return await connect_websocket_url(
                 nursery,
                 address.push_url,
@@ -120,7 +120,8 @@ async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketCon
         raise Refused(getattr(error, "message", "") or str(error) or repr(error)) from None
 
 
-async def _token(address: CloudAddress) -> list[tuple[str, str]]:
+async def token_headers(address: CloudAddress) -> list[tuple[str, str]]:
+    """Sign in: what requests by HTTP carry from now on. Errors as those of a call."""
     async with Channel(address.url) as channel:
         return list(await address.credentials().headers(channel))
 

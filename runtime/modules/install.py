@@ -33,12 +33,7 @@ async def prepared(module: Module, path: str, environment: Mapping[str, str]) ->
     What was unpacked of the module's older archives is removed.
     """
     if module.type == "registry":
-        raise ConfigError(
-            f"{path}.type",
-            "modules of the registry come from the cloud, which this machine does not speak to yet",
-            value=module.module_id or module.name,
-            remedy="name its program or its archive in executable_path, with type local",
-        )
+        return _of_registry(module, path, environment)
     if not module.is_archive:
         return local_program(module, path)
     source = absolute(module.executable_path)
@@ -51,6 +46,21 @@ async def prepared(module: Module, path: str, environment: Mapping[str, str]) ->
         program: Program = await worker.run(partial(archive.prepare, source, packages, module.name, stopped))
         await worker.run(partial(archive.remove_others, packages, module.name, program.root))
         return program
+
+
+def _of_registry(module: Module, path: str, environment: Mapping[str, str]) -> Program:
+    """What runtime.packages has put there."""
+    from runtime.packages.store import folder, root_of
+
+    if module.source is None or not module.source.sha256:
+        raise ConfigError(
+            f"{path}.module_id",
+            "where this module comes from is not known",
+            value=module.module_id or module.name,
+            remedy="join this machine to a cloud whose registry has it; a program on this computer has the type local",
+        )
+    place = folder(root_of(environment), ("module", module.name), module.source.sha256)
+    return archive.read_meta(place, place)
 
 
 async def remove(module: str, data: Path, environment: Mapping[str, str]) -> None:

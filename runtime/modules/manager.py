@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 import trio
@@ -28,9 +28,11 @@ from telemetry.names import of_module
 
 if TYPE_CHECKING:
     from runtime.modules.foreign import ForeignServices
+    from runtime.packages.part import Packages
 
 PARENT: Final = f"{INTERNAL}module-parent"
 PARENT_TCP: Final = f"{INTERNAL}module-parent-tcp"
+PACKAGE: Final = f"{INTERNAL}package/"  # prefix of the nodes of packages: runtime.packages
 RELOAD: Final = f"{INTERNAL}module-reload/"
 UNPACK_LIMIT: Final = 600.0  # seconds for an archive
 STOP_LIMIT: Final = 40.0  # seconds; more than the grace between SIGTERM and SIGKILL
@@ -93,7 +95,8 @@ class Modules:
         whole = not any(entry.section == "modules" for entry in document.broken)
         self._tidy.plan({name: f"{PREFIX}{name}" for name in gone if whole}, wanted.keys(), data)
         nodes: list[Node] = []
-        for name, (module, path) in wanted.items():
+        for name, (entry, path) in wanted.items():
+            module = self._startable(entry)
             link = self.links.get(name)
             if link is None or link.module != module:
                 link = self.links[name] = ModuleLink(module, path, self._changed)
@@ -105,6 +108,15 @@ class Modules:
         if wanted:
             nodes.append(Node(PARENT, partial(self._serve_parent, tcp=False), restart=RESTART))
         return [*nodes, self._tidy.node()]
+
+    def _startable(self, module: Module) -> Module:
+        """The entry of a module of the registry with the version that is there; any other as it is."""
+        packages = self._packages if module.type == "registry" else None
+        return (packages.module(module) if packages is not None else None) or module
+
+    @property
+    def _packages(self) -> Packages | None:
+        return cast("Packages | None", self._machine.parts.get("packages"))
 
     def _serve_foreign(self) -> None:
         apis = [api for link in self.links.values() for api in link.apis.values()]
@@ -128,18 +140,22 @@ class Modules:
             build_limit=nodes_start_limit(),
         )
         before = module.first_run_limit + UNPACK_LIMIT if module.is_archive else 0.0
+        requires = {PARENT_TCP if setting.tcp else PARENT}
+        if (packages := self._packages) is not None and module.type == "registry" and not packages.module(module):
+            requires.add(f"{PACKAGE}module/{module.name}")
+            link.failure = packages.trouble("module", module.name)
         nodes = [
             Node(
                 link.node,
                 partial(self._live, link, setting),
-                requires={PARENT_TCP if setting.tcp else PARENT},
+                requires=requires,
                 version=(repr(module), repr(sorted(module.env.items())), setting.version),
                 start_timeout=before + setting.start_limit + 10.0,  # its own limits say more
                 stop_timeout=STOP_LIMIT,
                 restart=RESTART,
             )
         ]
-        if module.reload_on_change and not self._machine.options.untrusted_env:
+        if module.reload_on_change and module.type != "registry" and not self._machine.options.untrusted_env:
             nodes.append(
                 Node(
                     f"{RELOAD}{module.name}",

@@ -1,0 +1,178 @@
+"""A package by HTTP: goes on where it was cut off, and counts only if its SHA-256 is right."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from hal.worker import BusWorker
+from runtime.builtin.together import plain
+from runtime.packages.store import Part
+from schema.errors import ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    import httpcore
+
+STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
+RESERVE: Final = 32 * 1024 * 1024  # bytes of the disk that downloads leave free
+WRITTEN: Final = 1024 * 1024  # bytes that are gathered before they are written
+_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+Headers = Sequence[tuple[str, str]]
+Progress = Callable[[int], None]
+"""Told how many bytes there are."""
+
+
+async def download(
+    url: str, headers: Headers, part: Part, worker: BusWorker, *, size: int, sha256: str, progress: Progress
+) -> None:
+    """Fetch `url` into `part`. When this returns, `part` is whole and its SHA-256 is right.
+
+    Raises MachineError: UNAVAILABLE if the connection fails or stands still; what came so far stays, for the next
+    attempt. EXHAUSTED if the disk has no room. INTERNAL if what came is not what the registry has; nothing stays then.
+    """
+    left = trio.Event()
+    try:
+        there = await worker.run(part.begin)
+        if size and there > size:
+            await worker.run(part.remove)
+            there = 0
+        if not size or there < size:
+            await _room(part, worker, size - there)
+            await _fetch(url, headers, part, worker, there, size, sha256, progress)
+        found = await worker.run(lambda: part.digest(left.is_set))
+    except OSError as error:
+        raise _disk(error, part) from error
+    finally:
+        left.set()
+    if found != sha256:
+        await worker.run(part.remove)
+        raise MachineError(
+            f"what came from {url} is not what the registry has: its SHA-256 is {found}, not {sha256}",
+            kind=ErrorKind.INTERNAL,
+            remedy="it is fetched again; if this stays so, upload that version anew as another one",
+        )
+
+
+async def _room(part: Part, worker: BusWorker, needed: int) -> None:
+    free = await worker.run(part.room)
+    if free < needed + RESERVE:
+        raise MachineError(
+            f"{part.path.parent} has {free / 1024**2:.0f} MiB free, and {needed / 1024**2:.0f} MiB are to come",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="make room on this disk; it is tried again",
+        )
+
+
+def _disk(error: OSError, part: Part) -> MachineError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return MachineError(
+            f"the disk of {part.path.parent} is full",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="make room on this disk; it is tried again",
+        )
+    return MachineError(
+        f"{part.path} cannot be written: {error.strerror}",
+        kind=ErrorKind.PRECONDITION,
+        remedy="let this user write there",
+    )
+
+
+async def _fetch(
+    url: str, headers: Headers, part: Part, worker: BusWorker, there: int, size: int, sha256: str, progress: Progress
+) -> None:
+    wanted = [*headers, *([("range", f"bytes={there}-"), ("if-range", f'"{sha256}"')] if there else [])]
+    async with _response(url, wanted) as response:
+        at = await _begin(url, response, there)
+        gathered = bytearray()
+        try:
+            async for piece in _pieces(url, response):
+                gathered += piece
+                if size and at + len(gathered) > size:
+                    raise MachineError(
+                        f"{url} is larger than the {size} bytes that the registry has", kind=ErrorKind.INTERNAL
+                    )
+                if len(gathered) >= WRITTEN:
+                    at = await _write(part, worker, gathered, at)
+                    progress(at)
+        except MachineError:
+            await _write(part, worker, gathered, at)
+            raise
+        at = await _write(part, worker, gathered, at)
+        progress(at)
+    if size and at < size:
+        raise MachineError(
+            f"{url} ended after {at} of {size} bytes", kind=ErrorKind.UNAVAILABLE, remedy="it goes on from there"
+        )
+
+
+async def _write(part: Part, worker: BusWorker, gathered: bytearray, at: int) -> int:
+    data = bytes(gathered)
+    gathered.clear()
+    await worker.run(lambda: part.write(data, at))
+    return at + len(data)
+
+
+async def _begin(url: str, response: httpcore.Response, there: int) -> int:
+    """Where the body begins in the file; MachineError if there is none."""
+    names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    if response.status == 200:
+        return 0
+    if response.status == 206:
+        found = _RANGE.fullmatch(names.get("content-range", ""))
+        if found is not None and int(found[1]) == there:
+            return there
+    words = (await _body(response)).strip() if response.status >= 300 else ""
+    raise MachineError(
+        f"{url} answered with HTTP status {response.status}" + (f": {words}" if words else ""),
+        kind=ErrorKind.UNAVAILABLE,
+        remedy="it is tried again",
+    )
+
+
+async def _body(response: httpcore.Response) -> str:
+    """The beginning of a refusal."""
+    text = b""
+    with trio.move_on_after(STALL):
+        async for piece in response.aiter_stream():
+            text += piece
+            if len(text) > 400:
+                break
+    return text[:400].decode(errors="replace")
+
+
+@asynccontextmanager
+async def _response(url: str, headers: Headers) -> AsyncIterator[httpcore.Response]:
+    import httpcore
+
+    try:
+        async with httpcore.AsyncConnectionPool(network_backend=httpcore.TrioBackend()) as pool:
+            limits: Mapping[str, Any] = {"timeout": {"connect": STALL, "read": STALL, "write": STALL, "pool": STALL}}
+            async with pool.stream("GET", url, headers=[*headers], extensions=dict(limits)) as response:
+                yield response
+    except (httpcore.ConnectError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+        raise _lost(url, error) from error
+    except BaseExceptionGroup as group:
+        raise plain(group) from None
+
+
+async def _pieces(url: str, response: httpcore.Response) -> AsyncIterator[bytes]:
+    import httpcore
+
+    try:
+        async for piece in response.aiter_stream():
+            yield piece
+    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+        raise _lost(url, error) from error
+
+
+def _lost(url: str, error: Exception) -> MachineError:
+    words = str(error) or f"nothing came for {STALL:g} s"
+    return MachineError(
+        f"{url} cannot be read: {words}", kind=ErrorKind.UNAVAILABLE, remedy="it is tried again, from where it stopped"
+    )
