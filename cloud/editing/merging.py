@@ -64,8 +64,8 @@ def _objects(
     """Mine in its order, and behind it what they have added."""
     result = {}
     for key in (*mine, *(key for key in theirs if key not in mine)):
-        parts = (one.get(key, ABSENT) for one in (base, theirs, mine))
-        value = _merge(*parts, join(path, key), conflicts)
+        old, other, own = base.get(key, ABSENT), theirs.get(key, ABSENT), mine.get(key, ABSENT)
+        value = _merge(old, other, own, join(path, key), conflicts)
         if value is not ABSENT:
             result[key] = value
     return result

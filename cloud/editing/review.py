@@ -13,6 +13,7 @@ from schema.machine import decode_value
 from schema.secrets import Masker
 
 CONTEXT: Final = 3  # unchanged lines around each change
+PRECISE: Final = 5000  # lines; the difference of longer texts may show more than it must, so that it takes no seconds
 CLOUD_ONLY: Final = ("fragments", "fragment_mods")
 
 
@@ -78,8 +79,10 @@ def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
 
 
 def _lines(old: str, new: str) -> Iterator[Line]:
+    if old == new:
+        return
     before, after = old.splitlines(), new.splitlines()
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=max(len(before), len(after)) > PRECISE)
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
         if number or group[0][1] or group[0][3]:
             yield Line("@", None, None, "")

@@ -1,0 +1,287 @@
+"""A machine's configuration: the editor, the review before it is saved, what the machine makes of it, history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import trio
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from cloud.editing.documents import outline, written
+from cloud.editing.merging import merged, same
+from cloud.editing.review import Review, review
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.services.editing import Editing, Editor
+from cloud.watching import RENEWED
+from cloud.web import editor
+from cloud.web.live import FRAME, LivePage, live
+from cloud.web.site import author_of, fields, part, render, see
+from rpc.pages.headers import wants_json
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import Masker
+
+PAGE: Final = 20  # revisions of one page; each is shown with its difference
+ROOM: Final = ("Machines", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What somebody else has saved while a draft was written."""
+
+    revision: int
+    who: str
+    saved: datetime
+    theirs: Review
+    mine: Review
+    conflicts: list[tuple[str, str, str]]
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The configuration of one part, and its history."""
+    pages = _Pages(cloud)
+    path = "/machines/{part}/config"
+    return [
+        Route(path, pages.show),
+        Route(path, pages.act, methods=["POST"]),
+        Route(f"{path}/check", pages.check, methods=["POST"]),
+        Route(f"{path}/complete", pages.complete, methods=["POST"]),
+        WebSocketRoute(f"{path}/live", pages.live),
+        Route("/machines/{part}/history", pages.history),
+        Route("/machines/{part}/history", pages.revert, methods=["POST"]),
+    ]
+
+
+class _Pages:
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def _editor(self, request: Request) -> tuple[Editor, str]:
+        return Editor(self._cloud, author_of(request)), request.path_params["part"]
+
+    # ---- the editor
+
+    async def show(self, request: Request) -> Response:
+        """The configuration in force."""
+        asks, subject = self._editor(request)
+        editing = await asks.editing(subject)
+        return await self._page(request, editing, written(editing.document), editing.part.revision)
+
+    async def _page(
+        self,
+        request: Request,
+        editing: Editing,
+        text: str,
+        base: int,
+        *,
+        error: str = "",
+        note: str = "",
+        merge: Merge | None = None,
+        code: int = 200,
+    ) -> Response:
+        asks, subject = self._editor(request)
+        masker = Masker().and_those_of(editing.document)
+        if not editing.may_save:
+            text = written(masker.value(editing.document))
+        return render(
+            request,
+            "config.html",
+            code,
+            live=f"/machines/{subject}/config/live",
+            editing=editing,
+            status=await asks.running(subject),
+            text=text,
+            base=base,
+            findings=editor.found_in(text, editing.known) if editing.may_save else (),
+            items=outline(text),
+            models=editor.models(),
+            resolved=written(masker.and_those_of(editing.resolved.document).value(editing.resolved.document)),
+            error=error,
+            note=note,
+            merge=merge,
+        )
+
+    async def act(self, request: Request) -> Response:
+        """A button of the editor or of the review."""
+        form = await fields(request)
+        action, text, base = str(form.get("action", "")), editor.text_in(form), editor.number_in(form, "base")
+        asks, subject = self._editor(request)
+        if action == "add":
+            return await self._add(request, form, text, base)
+        editing = await asks.editing(subject)
+        if action in ("check", "edit"):
+            return await self._page(request, editing, text, base)
+        if action not in ("review", "save"):
+            raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
+        try:
+            document = editor.document_in(text)
+            if base != editing.part.revision and not same(editing.document, document):
+                return await self._merge(request, editing, base, document)
+            if action == "save":
+                return await self._save(request, editing, base, document, text)
+        except MachineError as error:
+            return await self._page(request, editing, text, base, error=str(error), code=400)
+        changes = review(editing.document, document)
+        if not changes:
+            note = "Nothing has changed: this is what is saved."
+            return await self._page(request, editing, text, editing.part.revision, note=note)
+        return render(
+            request,
+            "review.html",
+            room=ROOM,
+            path=f"/machines/{subject}/config",
+            name=editing.part.machine,
+            changes=changes,
+            findings=editor.found_in(text, editing.known),
+            users=0,
+            text=text,
+            base=base,
+        )
+
+    async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
+        asks, subject = self._editor(request)
+        try:
+            text, start = editor.added(form)
+        except MachineError as error:
+            if wants_json(request.headers):
+                return JSONResponse({"error": str(error)}, 400)
+            return await self._page(request, await asks.editing(subject), text, base, error=str(error), code=400)
+        if wants_json(request.headers):
+            return JSONResponse({"text": text, "start": start})
+        return await self._page(request, await asks.editing(subject), text, base)
+
+    async def _save(
+        self, request: Request, editing: Editing, base: int, document: Mapping[str, Any], text: str
+    ) -> Response:
+        asks, subject = self._editor(request)
+        known = (await asks.revision(subject, base)).revision.saved
+        app = AppService(self._cloud, author_of(request))
+        try:
+            await app.update_robot_part(id=subject, robot_config_json=text, last_known_update=known)
+        except MachineError as error:
+            if error.kind is ErrorKind.PRECONDITION:  # somebody was faster by a moment
+                return await self._merge(request, await asks.editing(subject), base, document)
+            raise
+        return see(f"/machines/{subject}/config")
+
+    async def _merge(self, request: Request, editing: Editing, base: int, document: Mapping[str, Any]) -> Response:
+        """Their changes and the draft's as a new draft: neither is lost."""
+        asks, subject = self._editor(request)
+        old = (await asks.revision(subject, base)).revision.document
+        both = merged(old, editing.document, document)
+        conflicts = editor.conflicts_of(both, old, editing.document, document)
+        theirs, mine = review(old, editing.document), review(old, document)
+        merge = Merge(editing.part.revision, editing.author, editing.part.saved, theirs, mine, conflicts)
+        text = written(both.document)
+        return await self._page(request, editing, text, editing.part.revision, merge=merge, code=409)
+
+    # ---- while one types
+
+    async def check(self, request: Request) -> Response:
+        """What is wrong with a draft."""
+        asks, subject = self._editor(request)
+        known = await asks.known(subject)
+        text, _ = await editor.asked(request)
+        return editor.checked(text, known)
+
+    async def complete(self, request: Request) -> Response:
+        """What may stand at the cursor."""
+        asks, subject = self._editor(request)
+        known = await asks.known(subject)
+        return editor.completed(*await editor.asked(request), known)
+
+    # ---- what the machine makes of it
+
+    async def live(self, socket: WebSocket) -> None:
+        """Sends the state of the machine whenever it has changed."""
+        subject = socket.path_params["part"]
+        await live(self._cloud, socket, partial(self._follow, subject), partial(self._watch, subject))
+
+    async def _watch(self, subject: str, page: LivePage) -> None:
+        while True:
+            await Editor(self._cloud, page.author).watch(subject)
+            await trio.sleep(RENEWED.total_seconds())
+
+    async def _follow(self, subject: str, page: LivePage) -> None:
+        asks, sent, changed = Editor(self._cloud, page.author), "", trio.Event()
+
+        async def listen(topic: str) -> None:
+            nonlocal changed
+            with self._cloud.events.listening(topic, subject) as news:
+                changed.set()  # what happened before somebody listened
+                while True:
+                    await news.all()
+                    changed.set()
+
+        async with trio.open_nursery() as nursery:
+            for topic in ("part", "seen", "live"):
+                nursery.start_soon(listen, topic)
+            while True:
+                await changed.wait()
+                changed = trio.Event()
+                html = part("editing.html", "running", await asks.running(subject), self._cloud.clock())
+                if html != sent:
+                    sent = html
+                    await page.send(patch={"running": html})
+                await trio.sleep(FRAME)
+
+    # ---- history
+
+    async def history(self, request: Request) -> Response:
+        """Revisions, each with what it changed; `?from=3&to=5` compares two."""
+        return await self._history(request)
+
+    async def _history(self, request: Request, error: str = "") -> Response:
+        asks, subject = self._editor(request)
+        query = request.query_params
+        editing = await asks.editing(subject)
+        before = editor.number_in(query, "before") if query.get("before") else None
+        found = await asks.revisions(subject, before, PAGE)
+        saves = [
+            (one, None if one.revision.before is None else review(one.revision.before, one.revision.document))
+            for one in found
+        ]
+        compared = None
+        if query.get("from") and query.get("to"):
+            numbers = [editor.number_in(query, name) for name in ("from", "to")]
+            old, new = [(await asks.revision(subject, one)).revision.document for one in numbers]
+            compared = (*numbers, review(old, new))
+        return render(
+            request,
+            "history.html",
+            409 if error else 200,
+            room=ROOM,
+            name=editing.part.machine,
+            up=f"/machines/{subject}/config",
+            path=f"/machines/{subject}/history",
+            saves=saves,
+            current=editing.part.revision,
+            may_save=editing.may_save,
+            older=found[-1].revision.number if len(found) == PAGE and found[-1].revision.number > 1 else None,
+            compared=compared,
+            error=error,
+        )
+
+    async def revert(self, request: Request) -> Response:
+        """Save an old revision as a new one, unless somebody saved since the page was opened."""
+        form = await fields(request)
+        asks, subject = self._editor(request)
+        base = await asks.revision(subject, editor.number_in(form, "base"))
+        old = await asks.revision(subject, editor.number_in(form, "number"))
+        app = AppService(self._cloud, author_of(request))
+        try:
+            await app.update_robot_part(
+                id=subject, robot_config=old.revision.document, last_known_update=base.revision.saved
+            )
+        except MachineError as error:
+            if error.kind is not ErrorKind.PRECONDITION:
+                raise
+            return await self._history(request, str(error))
+        return see(f"/machines/{subject}/config")

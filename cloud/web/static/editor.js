@@ -1,0 +1,291 @@
+"use strict";
+/* The editor of configurations: line numbers, marks under what is wrong, a list of what may stand at the cursor. What is
+   right and what may stand there is the server's business; without this script the form works all the same. */
+(() => {
+  const { $, $$ } = page;
+  const form = $("form[data-editor]");
+  if (!form) return;
+  const area = $("textarea", form), sheet = $(".sheet", form), layer = $("[data-layer]", form), list = $("#choices");
+  const lines = $("[data-lines]", form), signs = $("[data-signs]", form), gutter = $(".gutter", form), say = $("[data-say]", form);
+  const saved = area.defaultValue;
+  const CHECK = 250, COMPLETE = 60; // milliseconds of silence before the server is asked
+  let found = [];
+  let before = area.value;
+  let leaving = false;
+
+  for (const button of $$("[data-plain]", form)) button.hidden = true; // the text is checked while one types
+
+  /* Offsets of the server count characters, those of the browser UTF-16 units. */
+  const toServer = (text, unit) => [...text.slice(0, unit)].length;
+  function toBrowser(text, offset) {
+    if (/^[\0-\uD7FF\uE000-\uFFFF]*$/.test(text)) return offset;
+    let unit = 0;
+    for (const character of text) {
+      if (offset-- <= 0) break;
+      unit += character.length;
+    }
+    return unit;
+  }
+
+  /* Asks one thing at a time: a new question cancels the one before. */
+  function asking(address, pause) {
+    let timer = 0, running = null;
+    const stop = () => { clearTimeout(timer); if (running) running.abort(); };
+    const ask = (body, answer, now) => {
+      stop();
+      timer = setTimeout(async () => {
+        running = new AbortController();
+        try {
+          const reply = await fetch(address, { method: "POST", body: JSON.stringify(body()), signal: running.signal, headers: { accept: "application/json" } });
+          if (reply.ok) answer(await reply.json());
+        } catch (error) {
+          if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error; // the next key asks again
+        }
+      }, now ? 0 : pause);
+    };
+    return { ask, stop };
+  }
+  const checking = asking(form.dataset.check, CHECK);
+  const completing = asking(form.dataset.complete, COMPLETE);
+
+  /* ---- line numbers and marks */
+
+  const height = () => parseFloat(getComputedStyle(area).lineHeight);
+
+  function number() {
+    const count = area.value.split("\n").length;
+    if (lines.dataset.count !== String(count)) {
+      lines.dataset.count = count;
+      lines.textContent = Array.from({ length: count }, (_, index) => index + 1).join("\n");
+      gutter.style.width = `${Math.max(3, String(count).length + 1)}ch`;
+    }
+  }
+
+  function mark() {
+    const text = area.value, parts = [];
+    let at = 0;
+    for (const one of [...found].sort((a, b) => a.from - b.from)) {
+      if (one.from < at || one.to > text.length || one.to <= one.from) continue;
+      const under = document.createElement("mark");
+      under.className = one.severity;
+      under.textContent = text.slice(one.from, one.to);
+      parts.push(text.slice(at, one.from), under);
+      at = one.to;
+    }
+    layer.replaceChildren(...parts, text.slice(at));
+    const seen = new Map();
+    for (const one of found) {
+      const line = text.slice(0, one.from).split("\n").length;
+      if (seen.get(line) !== "error") seen.set(line, one.severity);
+    }
+    const top = parseFloat(getComputedStyle(area).paddingTop), high = height();
+    signs.replaceChildren(...[...seen].map(([line, severity]) => {
+      const sign = document.createElement("i");
+      sign.className = severity;
+      sign.dataset.line = line;
+      sign.style.top = `${top + (line - 1) * high}px`;
+      return sign;
+    }));
+  }
+
+  function scroll() {
+    const down = `translateY(${-area.scrollTop}px)`;
+    lines.style.transform = signs.style.transform = down;
+    layer.style.transform = `translate(${-area.scrollLeft}px, ${-area.scrollTop}px)`;
+  }
+
+  function check(now = false) {
+    checking.ask(() => ({ text: area.value }), (answer) => {
+      const text = area.value;
+      found = answer.findings.map((one) => ({ ...one, from: toBrowser(text, one.start), to: toBrowser(text, one.end) }));
+      mark();
+      for (const [id, html] of Object.entries(answer.patch)) {
+        const element = document.getElementById(id);
+        morph.node(element, morph.parse(html, element.parentNode));
+      }
+    }, now);
+  }
+
+  /* What stands behind the cursor moves with what is typed, until the server has looked again. */
+  function shift() {
+    const grown = area.value.length - before.length, cursor = area.selectionStart;
+    before = area.value;
+    for (const one of found) {
+      if (one.from >= cursor - Math.max(grown, 0)) { one.from += grown; one.to += grown; }
+    }
+  }
+
+  /* ---- changing the text so that it can be undone */
+
+  function replace(from, to, text, cursor = from + text.length) {
+    area.focus();
+    area.setSelectionRange(from, to);
+    const done = text ? document.execCommand("insertText", false, text) : from === to || document.execCommand("delete");
+    if (!done) {
+      area.setRangeText(text, from, to, "end");
+      area.dispatchEvent(new Event("input"));
+    }
+    area.setSelectionRange(cursor, cursor);
+  }
+
+  function newline() {
+    const at = area.selectionStart, text = area.value;
+    const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
+    const indent = line.match(/^[ \t]*/)[0];
+    const last = text.slice(0, at).trimEnd().slice(-1), next = text.slice(area.selectionEnd).match(/^[ \t]*(.?)/)[1];
+    const deeper = last === "{" || last === "[";
+    const start = `\n${indent}${deeper ? "  " : ""}`;
+    const end = deeper && (next === "}" || next === "]") ? `\n${indent}` : "";
+    replace(at, area.selectionEnd, start + end, at + start.length);
+  }
+
+  /* ---- what may stand at the cursor */
+
+  let choices = null; // as the server answered, with the offsets of the browser
+  let chosen = 0;
+
+  function close() {
+    completing.stop();
+    choices = null;
+    list.hidden = true;
+    area.removeAttribute("aria-activedescendant");
+    area.removeAttribute("aria-controls");
+  }
+
+  function complete(now = false) {
+    completing.ask(
+      () => ({ text: area.value, cursor: toServer(area.value, area.selectionStart) }),
+      (answer) => {
+        const text = area.value;
+        const typed = text.slice(toBrowser(text, answer.start), area.selectionStart).replace(/^"/, "");
+        const exact = answer.choices.length === 1 && answer.choices[0].label === typed;
+        if (!answer.choices.length || (exact && !now) || document.activeElement !== area) {
+          if (now && !answer.choices.length) say.textContent = "Nothing is known to stand here.";
+          return close();
+        }
+        choices = { ...answer, from: toBrowser(text, answer.start), to: toBrowser(text, answer.end) };
+        show();
+      },
+      now,
+    );
+  }
+
+  function show() {
+    list.replaceChildren(...choices.choices.map((one, index) => {
+      const item = document.createElement("li"), name = document.createElement("b"), detail = document.createElement("em");
+      item.id = `choice-${index}`;
+      item.setAttribute("role", "option");
+      name.textContent = one.label;
+      detail.textContent = one.detail;
+      item.append(name, detail);
+      if (one.meaning) {
+        const meaning = document.createElement("small");
+        meaning.textContent = one.meaning;
+        item.append(meaning);
+      }
+      item.addEventListener("pointerdown", (event) => { event.preventDefault(); accept(index); });
+      return item;
+    }));
+    list.hidden = false;
+    place();
+    area.setAttribute("aria-controls", "choices");
+    choose(0);
+    say.textContent = `${choices.choices.length} choices. ${choices.choices[0].label}`;
+  }
+
+  /* Below the cursor, or above it where there is no room; measured in the layer, which has the same text. */
+  function place() {
+    layer.replaceChildren(area.value.slice(0, choices.from), "\u200b");
+    const range = document.createRange();
+    range.selectNode(layer.lastChild);
+    const at = range.getBoundingClientRect(), home = sheet.getBoundingClientRect();
+    mark();
+    const left = Math.max(4, Math.min(at.left - home.left, home.width - list.offsetWidth - 4));
+    const below = at.bottom - home.top + 2, room = home.height - below;
+    list.style.maxHeight = `${Math.max(120, Math.min(240, Math.max(room, at.top - home.top) - 8))}px`;
+    list.style.left = `${left}px`;
+    list.style.top = `${room < list.offsetHeight && at.top - home.top > room ? Math.max(2, at.top - home.top - list.offsetHeight - 2) : below}px`;
+  }
+
+  function choose(index) {
+    chosen = (index + choices.choices.length) % choices.choices.length;
+    $$("li", list).forEach((item, number) => item.setAttribute("aria-selected", String(number === chosen)));
+    const item = list.children[chosen];
+    item.scrollIntoView({ block: "nearest" });
+    area.setAttribute("aria-activedescendant", item.id);
+    const one = choices.choices[chosen];
+    say.textContent = [one.label, one.detail, one.meaning].filter(Boolean).join(", ");
+  }
+
+  function accept(index) {
+    const one = choices.choices[index], { from, to } = choices;
+    close();
+    const cursor = from + toBrowser(one.insert, one.cursor);
+    replace(from, to, one.insert, cursor);
+    close(); // what was just written is no reason to ask
+    if (/["{[]$/.test(area.value.slice(0, cursor)) && /^["}\]]/.test(area.value.slice(cursor))) complete(true);
+  }
+
+  area.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    const open = choices !== null;
+    if (event.key === " " && event.ctrlKey) { event.preventDefault(); complete(true); }
+    else if (event.key === "s" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit($("[value=review]", form)); }
+    else if (open && event.key === "Escape") { event.preventDefault(); close(); }
+    else if (open && (event.key === "ArrowDown" || event.key === "ArrowUp")) { event.preventDefault(); choose(chosen + (event.key === "ArrowDown" ? 1 : -1)); }
+    else if (open && (event.key === "Enter" || event.key === "Tab") && !event.shiftKey) { event.preventDefault(); accept(chosen); }
+    else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); newline(); }
+  });
+
+  area.addEventListener("input", (event) => {
+    shift();
+    number();
+    mark();
+    scroll();
+    check();
+    const typing = event.inputType === "insertText" || event.inputType === "deleteContentBackward";
+    if (typing && (choices !== null || /^["\w$:]$/.test(event.data || ""))) complete(); else close();
+  });
+  area.addEventListener("scroll", () => { scroll(); if (choices !== null) place(); });
+  area.addEventListener("blur", close);
+  area.addEventListener("click", close);
+  new ResizeObserver(scroll).observe(area);
+
+  /* ---- the outline and the list of problems lead to their place */
+
+  form.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-at]");
+    if (!link) return;
+    event.preventDefault();
+    const from = toBrowser(area.value, Number(link.dataset.at)), to = toBrowser(area.value, Number(link.dataset.to || link.dataset.at));
+    area.focus();
+    area.setSelectionRange(from, to);
+    area.scrollTop = Math.max(0, (area.value.slice(0, from).split("\n").length - 5) * height());
+  });
+
+  /* ---- adding, and leaving */
+
+  form.addEventListener("submit", async (event) => {
+    if (!event.submitter || event.submitter.value !== "add") { leaving = true; return; }
+    event.preventDefault();
+    const trouble = $("[data-add-error]", form);
+    const body = new URLSearchParams(new FormData(form, event.submitter));
+    const reply = await fetch(form.action, { method: "POST", body, headers: { accept: "application/json" } });
+    const answer = await reply.json();
+    trouble.textContent = answer.error || "";
+    if (answer.error) return;
+    replace(0, area.value.length, answer.text, toBrowser(answer.text, answer.start));
+    area.scrollTop = Math.max(0, (answer.text.slice(0, area.selectionStart).split("\n").length - 5) * height());
+    $("[name=resource]", form).value = "";
+    check(true);
+  });
+
+  addEventListener("beforeunload", (event) => {
+    if (!leaving && area.value !== saved) event.preventDefault();
+  });
+  addEventListener("pageshow", () => { leaving = false; });
+
+  number();
+  scroll();
+  check(true);
+})();
