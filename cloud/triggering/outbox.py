@@ -53,11 +53,11 @@ class Outbox:
             task_status.started()
             async with trio.open_nursery() as nursery:
                 while True:
-                    wait = await self._round(nursery)
+                    wait = await self.round(nursery)
                     with trio.move_on_after(wait):
                         await news.all()
 
-    async def _round(self, nursery: trio.Nursery) -> float:
+    async def round(self, nursery: trio.Nursery) -> float:
         """Start what can be sent now; seconds until something is due by itself."""
         now = self._clock()
         ready, later = await self._store.read(lambda sql: deliveries.due(sql, now))

@@ -1,0 +1,320 @@
+"""The outbox: leases, order, retries, what is recorded and what the machine's own logs say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import trio
+
+from cloud import logs
+from cloud.logs import LogQuery, LogRecord
+from cloud.memory import MemoryCloud
+from cloud.triggering import deliveries
+from cloud.triggering.deliveries import RETENTION, State
+from cloud.triggering.outbox import LEASE, LIMITS
+from cloud.triggering.senders import message_of, senders
+from cloud.triggering.ways import NOTHING_SET, Ways, ways
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.triggering_help import (
+    URL,
+    Receiver,
+    configure,
+    email,
+    evaluated,
+    log,
+    sending,
+    sent,
+    tabular,
+    upload,
+    webhook,
+)
+from triggers.retry import SCHEDULE, Outcome, of_status
+from triggers.smtp import Settings
+
+
+async def made(cloud: MemoryCloud, part: str, count: int = 1, *targets: dict[str, Any]) -> list[str]:
+    """Deliveries that wait; their ids."""
+    await configure(cloud, part, tabular("all", *targets))
+    for number in range(count):
+        await upload(cloud, part, number)
+    return [one.id for one in await evaluated(cloud, part)]
+
+
+async def said(cloud: MemoryCloud, part: str) -> list[LogRecord]:
+    return await cloud.cloud.store.read(lambda sql: logs.query(sql, part, LogQuery(ascending=True)))
+
+
+async def attempts(cloud: MemoryCloud, subject: str) -> list[deliveries.Attempt]:
+    return await cloud.cloud.store.read(lambda sql: deliveries.attempts(sql, subject))
+
+
+async def test_a_delivery_is_sent_and_recorded(cloud: MemoryCloud, part: str) -> None:
+    (one,) = await made(cloud, part)
+    receiver = Receiver()
+    await sent(cloud, receiver)
+    await sent(cloud, receiver)
+    assert [name for name, _ in receiver.got] == [one]
+    assert [(each.state, each.attempts) for each in await log(cloud, part)] == [(State.DELIVERED, 1)]
+    assert [(each.number, each.status, each.error) for each in await attempts(cloud, one)] == [(1, 200, "")]
+    assert await said(cloud, part) == []
+
+
+async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    (one,) = await made(cloud, part)
+    receiver = Receiver(*[of_status(500)] * 20)
+    for wait in SCHEDULE:
+        await sent(cloud, receiver)
+        count = len(receiver.got)
+        clock.now += timedelta(seconds=wait - 1)
+        await sent(cloud, receiver)
+        assert len(receiver.got) == count  # not before its time
+        clock.now += timedelta(seconds=wait * 0.2 + 1)
+    await sent(cloud, receiver)
+    assert {name for name, _ in receiver.got} == {one}  # one id for all
+    assert len(receiver.got) == len(SCHEDULE) + 1
+    clock.now += timedelta(days=2)
+    await sent(cloud, receiver)
+    assert len(receiver.got) == len(SCHEDULE) + 1
+    (kept,) = await log(cloud, part)
+    assert (kept.state, kept.attempts) == (State.FAILED, len(SCHEDULE) + 1)
+    assert [each.status for each in await attempts(cloud, one)] == [500] * 8
+    first, last = await said(cloud, part)  # the first failure and the last
+    assert (first.level, first.logger) == ("error", "app.trigger.all")
+    assert "tried again at" in first.message
+    assert "not tried again after 8 attempts" in last.message
+    fields = {each["Key"]: each["Value"] for each in first.fields}
+    assert fields == {
+        "target": URL,
+        "part_id": part,
+        "component": "oven",
+        "method": "Readings",
+        "trigger_type": "part_data_ingested",
+        "notification_type": "webhook",
+        "error": first.message.split(": ", 1)[1].split("; ")[0],
+        "status_code": 500,
+        "delivery": one,
+        "attempt": 1,
+    }
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 410])
+async def test_what_cannot_get_better_is_not_tried_again(cloud: MemoryCloud, part: str, status: int) -> None:
+    await made(cloud, part)
+    await sent(cloud, Receiver(of_status(status)))
+    (kept,) = await log(cloud, part)
+    assert kept.state is State.FAILED
+    stops = await cloud.cloud.store.read(lambda sql: deliveries.stops(sql, part))
+    assert [one.target for one in stops] == ([URL] if status == 410 else [])
+    await upload(cloud, part, 5)
+    assert len(await evaluated(cloud, part)) == (1 if status == 410 else 2)
+
+
+async def test_a_receiver_says_when_it_wants_to_be_asked_again(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    await made(cloud, part)
+    receiver = Receiver(of_status(429, 600.0))
+    await sent(cloud, receiver)
+    clock.now += timedelta(seconds=599)
+    await sent(cloud, receiver)
+    assert len(receiver.got) == 1
+    clock.now += timedelta(seconds=2)
+    await sent(cloud, receiver)
+    assert len(receiver.got) == 2
+
+
+async def test_first_tries_are_in_order_and_a_repetition_may_be_overtaken(
+    cloud: MemoryCloud, part: str, clock: Any
+) -> None:
+    names = await made(cloud, part, 3)
+    receiver = Receiver(of_status(503))
+    for _ in range(5):
+        await sent(cloud, receiver)
+    assert [name for name, _ in receiver.got] == names  # one after the other, the failed one does not block
+    clock.now += timedelta(seconds=SCHEDULE[0] * 1.2)
+    await sent(cloud, receiver)
+    assert [name for name, _ in receiver.got] == [*names, names[0]]
+
+
+async def test_one_target_hears_one_message_at_a_time_and_others_do_not_wait(cloud: MemoryCloud, part: str) -> None:
+    await made(cloud, part, 4, webhook("https://slow.test/"), webhook("https://fast.test/"))
+    slow = trio.Event()
+    inside: list[str] = []
+    fast = trio.Event()
+
+    async def hold(one: deliveries.Delivery) -> None:
+        inside.append(one.target)
+        if one.target == "https://slow.test/":
+            await slow.wait()
+        elif inside.count("https://fast.test/") == 4:
+            fast.set()
+
+    receiver = Receiver()
+    receiver.before = hold
+    async with sending(cloud, receiver):
+        with trio.fail_after(10):
+            await fast.wait()
+        assert inside.count("https://slow.test/") == 1
+        slow.set()
+
+
+async def test_who_died_with_a_message_in_hand_leaves_it_to_the_next(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    (one,) = await made(cloud, part)
+    store = cloud.cloud.store
+    (taken,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
+    assert taken.id == one
+    receiver = Receiver()
+    await sent(cloud, receiver)
+    assert receiver.got == []  # somebody has it
+    clock.now += LEASE
+    await sent(cloud, receiver)
+    assert [name for name, _ in receiver.got] == [one]
+
+
+async def test_after_a_restart_of_the_only_process_nothing_waits_for_the_dead(
+    cloud: MemoryCloud, part: str, clock: Any
+) -> None:
+    (one,) = await made(cloud, part)
+    await cloud.cloud.store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
+    got = trio.Event()
+
+    async def tell(_: object) -> None:
+        got.set()
+
+    receiver = Receiver()
+    receiver.before = tell
+    async with sending(cloud, receiver):
+        with trio.fail_after(10):
+            await got.wait()
+    assert [name for name, _ in receiver.got] == [one]
+
+
+async def test_who_took_too_long_records_and_undoes_nothing(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    (one,) = await made(cloud, part)
+    store = cloud.cloud.store
+    (slow,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
+    clock.now += LEASE
+    await sent(cloud, Receiver())
+    late = deliveries.Attempt(clock(), timedelta(seconds=90), 0, "no answer")
+    await store.write(lambda sql: deliveries.record(sql, slow, late, State.WAITING, clock() + LEASE))
+    assert [each.state for each in await log(cloud, part)] == [State.DELIVERED]
+    assert [(each.number, each.error) for each in await attempts(cloud, one)] == [(1, ""), (2, "no answer")]
+
+
+async def test_a_replay_sends_the_same_under_the_same_id(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    (one,) = await made(cloud, part)
+    store, receiver = cloud.cloud.store, Receiver(of_status(404))
+    with pytest.raises(MachineError) as caught:
+        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    assert caught.value.kind is ErrorKind.PRECONDITION
+    await sent(cloud, receiver)
+    for _ in range(2):
+        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+        await sent(cloud, receiver)
+    assert [name for name, _ in receiver.got] == [one] * 3
+    assert [each.status for each in await attempts(cloud, one)] == [404, 200, 200]
+    with pytest.raises(MachineError) as caught:
+        await store.write(lambda sql: deliveries.replay(sql, "another part", one, clock()))
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_what_was_removed_from_the_triggers_is_not_sent(cloud: MemoryCloud, part: str) -> None:
+    await made(cloud, part, 1, webhook("https://old.test/"))
+    await configure(cloud, part, tabular("all", webhook("https://new.test/")))
+    receiver = Receiver()
+    await sent(cloud, receiver)
+    assert receiver.got == []
+    (kept,) = await log(cloud, part)
+    assert kept.state is State.FAILED
+    assert "was removed" in (await attempts(cloud, kept.id))[0].error
+
+
+async def test_a_mistake_of_a_sender_is_an_attempt_that_failed(cloud: MemoryCloud, part: str) -> None:
+    (one,) = await made(cloud, part)
+
+    async def fail(_: object) -> None:
+        raise KeyError("a mistake")
+
+    receiver = Receiver()
+    receiver.before = fail
+    await sent(cloud, receiver)
+    assert "KeyError" in (await attempts(cloud, one))[0].error
+    assert [each.state for each in await log(cloud, part)] == [State.WAITING]
+
+
+async def test_emails_without_a_server_are_kept_with_the_reason(cloud: MemoryCloud, part: str) -> None:
+    await made(cloud, part, 1, email("ann@example.com"), email("all_machine_owners"))
+    async with senders(NOTHING_SET) as known:
+        both = await log(cloud, part)
+        target = (None, None, cloud.cloud.clock())
+        said = [(await known["email"](one, *target)) for one in both]  # type: ignore[arg-type]
+    assert "--smtp" in said[0].error
+    assert "metadata" in said[1].error
+    assert all(one.final for one in said)
+    message = message_of(both[0], "Oven <alerts@example.com>")
+    assert (message["From"], message["Message-ID"]) == ("Oven <alerts@example.com>", f"<{both[0].id}@example.com>")
+    assert message["To"] == "ann@example.com"
+
+
+async def test_push_messages_are_said_not_to_be_delivered(cloud: MemoryCloud, part: str) -> None:
+    await made(cloud, part, 1, {"type": "push", "value": "phone", "application": "app"})
+    await sent(cloud, Receiver())
+    (kept,) = await log(cloud, part)
+    assert kept.state is State.FAILED
+    assert "push" in (await attempts(cloud, kept.id))[0].error
+
+
+async def test_the_log_is_kept_thirty_days(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    store = cloud.cloud.store
+    names = await made(cloud, part, 2)
+    await sent(cloud, Receiver(Outcome(200)))
+    clock.now += RETENTION - timedelta(hours=1)
+    assert await store.write(lambda sql: deliveries.expire(sql, clock())) == 0
+    clock.now += timedelta(hours=2)
+    assert await store.write(lambda sql: deliveries.expire(sql, clock())) == 1
+    assert [one.id for one in await log(cloud, part)] == names[1:]  # what waits is not forgotten
+    assert await attempts(cloud, names[0]) == []
+    assert timedelta(days=30) == RETENTION
+
+
+def test_a_lease_outlasts_every_attempt() -> None:
+    assert LEASE.total_seconds() > max(LIMITS.values())
+
+
+def given(**more: Any) -> Ways:
+    words: dict[str, Any] = {"smtp": "", "sender": "", "security": "starttls", "ca_file": "", "environment": {}}
+    return ways(**{**words, "allow": (), **more})
+
+
+def test_settings_of_the_command_line() -> None:
+    assert given() == NOTHING_SET
+    smtp = given(
+        smtp="mail.test:2525",
+        sender="a@b.c",
+        environment={"MACHINE_CLOUD_SMTP_USER": "u", "MACHINE_CLOUD_SMTP_PASSWORD": "p"},
+    ).smtp
+    assert smtp == Settings(host="mail.test", sender="a@b.c", port=2525, username="u", password="p")
+    for text, address in (("mail.test", ("mail.test", 587)), ("[::1]:25", ("::1", 25)), ("[::1]", ("::1", 587))):
+        found = given(smtp=text, sender="a@b.c").smtp
+        assert found is not None
+        assert found.address == address
+    assert given(allow=["10.0.0.0/8", "hooks.internal"]).allow.hosts == {"hooks.internal"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"smtp": "mail.test"},
+        {"sender": "a@b.c"},
+        {"smtp": "mail.test:x", "sender": "a@b.c"},
+        {"smtp": "::1:25", "sender": "a@b.c"},
+        {"smtp": "mail.test:99999", "sender": "a@b.c"},
+        {"smtp": "mail.test", "sender": "nobody"},
+        {"smtp": "mail.test", "sender": "a@b.c", "environment": {"MACHINE_CLOUD_SMTP_USER": "u"}},
+        {"allow": ["10.0.0.1/8"]},
+        {"allow": ["not a host"]},
+    ],
+)
+def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        given(**wrong)

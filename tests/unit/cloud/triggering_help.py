@@ -1,0 +1,116 @@
+"""What the tests of triggers share: parts with triggers, uploads, and receivers that are functions."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import trio
+
+from cloud.memory import ROBOT, MemoryCloud
+from cloud.store.sql import Sql
+from cloud.triggering import deliveries
+from cloud.triggering.deliveries import Delivery
+from cloud.triggering.evaluation import evaluate_some
+from cloud.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.triggering.outbox import Outbox
+from triggers.document import Notification, Trigger
+from triggers.retry import Outcome
+
+URL = "https://receiver.test/hook"
+
+
+def webhook(value: str = URL, **more: Any) -> dict[str, Any]:
+    return {"type": "webhook", "value": value, **more}
+
+
+def email(value: str, **more: Any) -> dict[str, Any]:
+    return {"type": "email", "value": value, **more}
+
+
+def trigger(name: str, type: str, *targets: dict[str, Any], **event: Any) -> dict[str, Any]:  # noqa: A002 - field
+    return {"name": name, "event": {"type": type, **event}, "notifications": list(targets) or [webhook()]}
+
+
+def tabular(name: str, *targets: dict[str, Any]) -> dict[str, Any]:
+    return trigger(name, "part_data_ingested", *targets, data_ingested={"data_types": ["tabular"]})
+
+
+def hotter(name: str, than: float, *targets: dict[str, Any]) -> dict[str, Any]:
+    conditional = {
+        "data_capture_method": "sensor:oven:Readings",
+        "conditions": {"evals": [{"operator": "gt", "value": {"celsius": than}}]},
+    }
+    return trigger(name, "conditional_data_ingested", *targets, conditional=conditional)
+
+
+async def configure(cloud: MemoryCloud, part: str, *triggers: Mapping[str, Any]) -> None:
+    text = json.dumps({"triggers": list(triggers)})
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
+
+
+async def upload(cloud: MemoryCloud, part: str, *celsius: float, data_type: str = "tabular") -> None:
+    """One upload of the component `oven`."""
+    now = cloud.cloud.clock()
+    came = tuple(Reading(now, now, {"readings": {"celsius": one}}) for one in celsius)
+    what = Ingestion(part, "sensor", "oven", "Readings", data_type, "file-1", now, now, came)
+    await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))
+
+
+async def call_in(cloud: MemoryCloud, part: str) -> None:
+    """The part's machine calls."""
+    await cloud.client(part, "robot-secret").call(ROBOT, "", "needs_restart", id=part)
+
+
+async def evaluated(cloud: MemoryCloud, part: str) -> list[Delivery]:
+    """Evaluate all that waits; the deliveries of a part, in order."""
+    while await cloud.cloud.store.write(lambda sql: evaluate_some(sql, cloud.cloud.links.page)):
+        pass
+    return await log(cloud, part)
+
+
+async def log(cloud: MemoryCloud, part: str) -> list[Delivery]:
+    return (await cloud.cloud.store.read(lambda sql: deliveries.deliveries(sql, part, limit=500)))[::-1]
+
+
+async def rows(cloud: MemoryCloud, statement: str) -> list[Mapping[str, Any]]:
+    def work(sql: Sql) -> list[Mapping[str, Any]]:
+        return list(sql.rows(statement))
+
+    return await cloud.cloud.store.read(work)
+
+
+class Receiver:
+    """Answers with what it is told to; keeps what came."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self.outcomes = deque(outcomes)
+        self.got: list[tuple[str, datetime]] = []
+        self.before: Callable[[Delivery], Any] | None = None
+
+    async def __call__(self, one: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+        self.got.append((one.id, now))
+        if self.before is not None:
+            await self.before(one)
+        return self.outcomes.popleft() if self.outcomes else Outcome(200)
+
+
+async def sent(cloud: MemoryCloud, receiver: Receiver) -> None:
+    """Send what can be sent now, one round."""
+    outbox = Outbox(cloud.cloud.store, cloud.cloud.events, cloud.cloud.clock, {"webhook": receiver, "email": receiver})
+    async with trio.open_nursery() as nursery:
+        await outbox.round(nursery)
+
+
+@asynccontextmanager
+async def sending(cloud: MemoryCloud, receiver: Receiver) -> AsyncIterator[None]:
+    """The outbox lives."""
+    outbox = Outbox(cloud.cloud.store, cloud.cloud.events, cloud.cloud.clock, {"webhook": receiver})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(outbox.run)
+        yield
+        nursery.cancel_scope.cancel()
