@@ -1,0 +1,99 @@
+"""A configuration edited in a real browser, run by a real machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.page import Page
+from tests.e2e.browser.signing import sign_in
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.server.process import server
+
+pytestmark = needs_chromium
+APP = "viam.app.v1.AppService"
+SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
+
+
+@asynccontextmanager
+async def joined(folder: Path, *, machine: bool = True) -> AsyncIterator[tuple[CloudProcess, Page, dict[str, Any]]]:
+    """A cloud with one machine that runs, and a browser that has signed in."""
+    async with cloud(folder / "cloud") as running:
+        async with running.client() as client:
+            robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+        credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
+        async with browser(folder) as page:
+            await sign_in(page, running)
+            if not machine:
+                yield running, page, part
+                return
+            (folder / "machine").mkdir()
+            async with server(folder / "machine", {"cloud": credentials}, "-disable-mdns"):
+                yield running, page, part
+
+
+async def save(running: CloudProcess, part: dict[str, Any], document: dict[str, Any]) -> None:
+    async with running.client() as client:
+        await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=json.dumps(document))
+
+
+async def draft(page: Page, document: Any) -> None:
+    """Put a text into the editor, as pasting does."""
+    await page.fill("#document", document if isinstance(document, str) else json.dumps(document, indent=2))
+
+
+async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) -> None:
+    async with joined(tmp_path) as (running, page, part):
+        path = f"/machines/{part['id']}/config"
+        await page.goto(f"http://{running.address}{path}")
+        assert await page.unnamed() == []
+
+        # completion while one types
+        await draft(page, "{}")
+        await page.press("Home")
+        await page.press("ArrowRight")
+        await page.type('"comp')
+        await page.until("document.querySelector('#choices:not([hidden]) li b')?.innerText === 'components'")
+        await page.press("Enter")
+        await page.press("Control+ ")
+        await page.until("document.querySelector('#choices:not([hidden]) li b')?.innerText === '{ }'")
+        await page.press("Enter")
+        await page.type("heat")
+        assert '"name": "heat"' in await page.value("#document")
+
+        # a mistake at its line
+        await draft(
+            page, '{\n  "components": [\n    {"name": "heat", "api": "rdk:component:sensor", "model": "fakee"}\n  ]\n}'
+        )
+        await page.until_text("did you mean 'fake'", "#findings")
+        assert "line 3" in await page.text("#findings")
+        await page.until("document.querySelector('[data-signs] i').dataset.line === '3'")
+        assert await page.texts("[data-layer] mark") == ['"fakee"']
+
+        # review and save: it runs within a moment
+        await draft(page, {"components": [SENSOR]})
+        await page.until_text("No problems found", "#findings")
+        await page.click("[value=review]")
+        assert "components.heat" in await page.until_text("1 added", "main")
+        await page.click("[value=save]")
+        await page.until("document.querySelector('#running[data-runs=yes][data-revision=\"2\"]')")
+
+        # break it: the reason is there
+        broken = {**SENSOR, "api": "rdk:component:motor", "model": "gpio", "name": "wheel"}
+        await draft(page, {"components": [SENSOR, {**broken, "attributes": {"board": "none", "pins": {"pwm": "1"}}}]})
+        await page.click("[value=review]")
+        await page.click("[value=save]")
+        await page.until("document.querySelector('#running[data-revision=\"3\"]')")
+        assert "wheel" in await page.until_text("1 resource does not work", "#running")
+
+        # revert by one click
+        await page.goto(f"http://{running.address}/machines/{part['id']}/history")
+        assert await page.unnamed() == []
+        await page.click("#revision-2 form button")
+        await page.until("document.querySelector('#running[data-runs=yes][data-revision=\"4\"]')")
+        assert json.loads(await page.value("#document")) == {"components": [SENSOR]}
