@@ -6,23 +6,23 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-import httpcore
+import h11
 import trio
 
 from triggers.retry import Outcome, of_status
-from triggers.ssrf import NOTHING, Allow, Refused, check_address, parse_url
+from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_url
 from triggers.webhook import Request
 
 MAX_ANSWER: Final = 64 * 1024  # bytes of an answer that are read; what follows is not wanted
 _SAID: Final = 200  # characters of an answer that a failure is explained with
 _ONE_ADDRESS: Final = 10.0  # seconds until the next of several addresses is tried
-_CLOSING: Final = 1.0  # seconds
+_PIECE: Final = 16 * 1024
 
 
 async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext | None = None) -> Outcome:
@@ -34,62 +34,87 @@ async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext 
         target = parse_url(request.url)
     except Refused as refused:
         return Outcome(error=str(refused), final=True)
-    backend = _Checked(allow)
     try:
-        async with httpcore.AsyncConnectionPool(tls or _trusted(), network_backend=backend) as pool:
-            headers = [(b"Host", _host(target.host, target.port, target.scheme)), *_encoded(request.headers)]
-            url = httpcore.URL(
-                scheme=target.scheme.encode(),
-                host=target.host.encode(),
-                port=target.port,
-                target=target.path.encode(),
-            )
-            async with pool.stream(request.method, url, headers=headers, content=request.body or None) as answer:
-                said = await _read(answer)
-                return of_status(answer.status, _retry_after(answer.headers), said)
+        sent = _written(request, target)
+        stream = await _connect(target, allow)
     except Refused as refused:
         return Outcome(error=str(refused), final=True)
-    except (httpcore.UnsupportedProtocol, httpcore.LocalProtocolError) as error:
+    except h11.LocalProtocolError as error:
         return Outcome(error=f"the request cannot be sent: {error}", final=True)
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError, ssl.SSLError) as error:
+    except OSError as error:
         return Outcome(error=_words(error, target.host))
+    try:
+        secured: trio.abc.Stream = stream
+        if target.scheme == "https":
+            secured = trio.SSLStream(stream, tls or _trusted(), server_hostname=target.host, https_compatible=True)
+            await secured.do_handshake()
+        with suppress(trio.BrokenResourceError):  # whoever answers without having read all is heard
+            await secured.send_all(sent)
+        return await _answer(secured)
+    except (h11.RemoteProtocolError, trio.BrokenResourceError, ssl.SSLError, OSError) as error:
+        return Outcome(error=_words(error, target.host))
+    finally:
+        await trio.aclose_forcefully(stream)
 
 
-class _Checked(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that may be called, and to nothing else."""
+def _written(request: Request, target: Target) -> bytes:
+    """Head and body as they go over the wire; LocalProtocolError."""
+    length = [("Content-Length", str(len(request.body)))] if request.body or request.method != "GET" else []
+    headers = [("Host", _host(target)), ("Connection", "close"), *length, *request.headers]
+    connection = h11.Connection(h11.CLIENT)
+    head = connection.send(h11.Request(method=request.method, target=target.path, headers=headers))
+    return (head or b"") + request.body
 
-    def __init__(self, allow: Allow) -> None:
-        self._allow = allow
-        self._trio = httpcore.TrioBackend()
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        name = host.strip("[]")
-        addresses = await _resolve(name, port)
-        for address in addresses:
-            check_address(address, name.rstrip("."), self._allow)
-        last: Exception = OSError(f"{name} has no address")
-        for number, address in enumerate(addresses, 1):
-            limit = timeout if number == len(addresses) else _ONE_ADDRESS
+async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
+    """A connection to the first address that answers, if all of them may be called; Refused, OSError."""
+    addresses = await _resolve(target.host, target.port)
+    for address in addresses:
+        check_address(address, target.host, allow)
+    last: OSError = OSError("it has no address")
+    for number, address in enumerate(addresses, 1):
+        limit = _ONE_ADDRESS if number < len(addresses) else float("inf")
+        with trio.move_on_after(limit):
             try:
-                return await self._trio.connect_tcp(address, port, limit, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                return await trio.open_tcp_stream(address, target.port)
+            except OSError as error:
                 last = error
-        raise last
+    raise last
 
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        raise Refused("Unix sockets are not called")
 
-    async def sleep(self, seconds: float) -> None:
-        await trio.sleep(seconds)
+async def _answer(stream: trio.abc.Stream) -> Outcome:
+    """What the receiver answers; of its text no more than is wanted."""
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_ANSWER)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
+    connection.send(h11.EndOfMessage())
+    response: h11.Response | None = None
+    said, taken = b"", 0
+    try:
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                if taken > MAX_ANSWER:
+                    break
+                piece = await stream.receive_some(_PIECE)
+                taken += len(piece)
+                connection.receive_data(bytes(piece))
+            elif isinstance(event, h11.Response):
+                response = event
+            elif isinstance(event, h11.Data):
+                said += event.data
+            elif not isinstance(event, h11.InformationalResponse):
+                break
+    except (h11.RemoteProtocolError, trio.BrokenResourceError):
+        if response is None:  # else its status says it, whatever became of the rest
+            raise
+    if response is None:
+        raise h11.RemoteProtocolError("it hung up" if taken <= MAX_ANSWER else "it says too much")
+    return of_status(response.status_code, _retry_after(response.headers), _excerpt(said))
+
+
+def _excerpt(said: bytes) -> str:
+    text = " ".join(said[: 4 * _SAID].decode(errors="replace").split())
+    return "".join(one if one.isprintable() else " " for one in text)[:_SAID]
 
 
 async def _resolve(name: str, port: int) -> list[str]:
@@ -99,19 +124,6 @@ async def _resolve(name: str, port: int) -> list[str]:
     except ValueError:
         found = await trio.socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-async def _read(answer: httpcore.Response) -> str:
-    """The begin of an answer's text."""
-    kept = b""
-    assert not isinstance(answer.stream, bytes)
-    async with aclosing(answer.aiter_stream()) as pieces:  # type: ignore[type-var]
-        async for piece in pieces:
-            kept += piece
-            if len(kept) >= MAX_ANSWER:
-                break
-    text = " ".join(kept[: 4 * _SAID].decode(errors="replace").split())
-    return "".join(one if one.isprintable() else " " for one in text)[:_SAID]
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
@@ -127,17 +139,13 @@ def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())
 
 
-def _host(host: str, port: int, scheme: str) -> bytes:
-    shown = f"[{host}]" if ":" in host else host
-    return (shown if port == {"http": 80, "https": 443}[scheme] else f"{shown}:{port}").encode()
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+def _host(target: Target) -> str:
+    shown = f"[{target.host}]" if ":" in target.host else target.host
+    return shown if target.port == {"http": 80, "https": 443}[target.scheme] else f"{shown}:{target.port}"
 
 
 def _words(error: Exception, host: str) -> str:
-    cause = next((one for one in (error, error.__cause__, error.__context__) if isinstance(one, OSError)), error)
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # Trio's own errors wrap the system's
     if isinstance(cause, socket.gaierror):
         return f"the name {host} cannot be resolved: {cause.strerror}"
     if isinstance(cause, ssl.SSLCertVerificationError):

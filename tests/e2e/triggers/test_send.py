@@ -1,0 +1,309 @@
+"""Webhooks over real sockets: what arrives, which addresses are called, and how each end is told."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from standardwebhooks.webhooks import Webhook
+
+from rpc.selfsigned import self_signed
+from tests.e2e.triggers.receiver import Received, answering, receiver
+from tests.unit.triggers.make import HOOK, SECRET, WHERE, data, trigger, upload
+from triggers.evaluate import fires
+from triggers.retry import next_try
+from triggers.send import MAX_ANSWER, deliver
+from triggers.ssrf import Allow
+from triggers.webhook import Request, webhook
+
+LOOPBACK = Allow.parse(["127.0.0.0/8"])
+LIMIT = 20.0  # generous: the machine that runs the tests may be busy
+
+
+class Names(trio.abc.HostnameResolver):
+    """Names as a test wants them: each answer is used once, the last one for ever."""
+
+    def __init__(self, known: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        self.known = {name: list(answers) for name, answers in known.items()}
+        self.asked: list[str] = []
+
+    async def getaddrinfo(self, host: Any, port: Any, family: int = 0, type: int = 0, *_: Any) -> Any:  # noqa: A002
+        name = host.decode() if isinstance(host, bytes) else host
+        self.asked.append(name)
+        answers = self.known.get(name)
+        if not answers:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        addresses = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [
+            (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port))
+            for one in addresses
+        ]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+async def names() -> AsyncIterator[Names]:
+    made = Names({})
+    before = trio.socket.set_custom_hostname_resolver(made)
+    yield made
+    trio.socket.set_custom_hostname_resolver(before)
+
+
+def request(url: str, method: str = "POST", body: bytes = b"{}", **headers: str) -> Request:
+    return Request(method, url, tuple(headers.items()), body)
+
+
+async def test_what_arrives_is_what_was_signed() -> None:
+    wanted = trigger(data("tabular"), {**HOOK, "secret": SECRET})
+    firing = fires(wanted, upload({"t": 1}))
+    assert firing is not None
+    made = webhook(wanted, wanted.notifications[0], firing, WHERE, "msg_1", datetime.now(UTC))
+    async with receiver(answering(204)) as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(Request(made.method, other.url(), made.headers, made.body), LOOPBACK)
+        assert outcome.delivered
+        assert outcome.status == 204
+        (came,) = other.requests
+    assert (came.method, came.target, came.body) == ("POST", "/hook?a=1", made.body)
+    assert came.headers["Host"] == f"127.0.0.1:{other.port}"
+    assert came.headers["Part-Id"] == "part-1"
+    Webhook(SECRET).verify(came.body, came.headers)
+
+
+async def test_a_get_has_no_body() -> None:
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url(), "GET", b"", **{"Robot-Id": "r"}), LOOPBACK)).delivered
+        (came,) = other.requests
+    assert (came.method, came.body) == ("GET", b"")
+    assert "Content-Length" not in came.headers
+    assert "Transfer-Encoding" not in came.headers
+
+
+# ---- addresses
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "127.1", "2130706433", "0x7f.0.0.1", "0.0.0.0"]
+)
+async def test_loopback_is_not_called_in_any_form(host: str) -> None:
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url(host)))
+        assert outcome.final
+        assert outcome.error
+        assert not other.requests
+    assert next_try(outcome, 1, "x") is None
+
+
+async def test_a_name_of_a_private_address_is_not_called_unless_allowed(names: Names) -> None:
+    names.known["hooks.test"] = [["127.0.0.1"]]
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            for allow in (Allow(), Allow.parse(["other.test"]), Allow.parse(["10.0.0.0/8"])):
+                outcome = await deliver(request(other.url("hooks.test")), allow)
+                assert "127.0.0.1 of hooks.test is not called: loopback" in outcome.error
+            assert not other.requests
+            for allow in (Allow.parse(["hooks.test"]), LOOPBACK):
+                assert (await deliver(request(other.url("hooks.test")), allow)).delivered
+        assert [came.headers["Host"] for came in other.requests] == [f"hooks.test:{other.port}"] * 2
+
+
+async def test_one_bad_address_among_good_ones_refuses_them_all(names: Names) -> None:
+    names.known["mixed.test"] = [["127.0.0.1", "169.254.169.254"]]
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url("mixed.test")), Allow.parse(["mixed.test"]))
+        assert "169.254.169.254" in outcome.error
+        assert outcome.final
+        assert not other.requests
+
+
+async def test_a_name_is_resolved_once_so_that_it_cannot_change_in_between(names: Names) -> None:
+    """DNS rebinding: the second answer would be a private address; nobody asks a second time."""
+    names.known["rebind.test"] = [["127.0.0.1"], ["127.0.0.2"]]
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url("rebind.test")), Allow.parse(["127.0.0.1"]))).delivered
+            assert names.asked == ["rebind.test"]
+            outcome = await deliver(request(other.url("rebind.test")), Allow.parse(["127.0.0.1"]))
+        assert "127.0.0.2" in outcome.error
+        assert len(other.requests) == 1
+
+
+async def test_the_next_address_is_tried_if_the_first_does_not_answer(names: Names) -> None:
+    names.known["two.test"] = [["127.0.0.9", "127.0.0.1"]]  # the receiver listens on the second only
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url("two.test")), LOOPBACK)).delivered
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with (
+        receiver() as hidden,
+        receiver(answering(302, {"Location": f"http://127.0.0.1:{hidden.port}/"})) as other,
+    ):
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url()), LOOPBACK)
+        assert outcome.error == "answered 302, redirects are not followed"
+        assert outcome.final
+        assert not hidden.requests
+
+
+# ---- how it ends
+
+
+async def test_what_a_receiver_says_about_its_failure_is_told() -> None:
+    async with receiver(answering(500, body=b"no\r\n disk\x00 left" + b"x" * 1000)) as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url()), LOOPBACK)
+    assert outcome.error.startswith("answered 500, the receiver failed: no disk  left")
+    assert len(outcome.error) < 300
+    assert next_try(outcome, 1, "x") is not None
+
+
+async def test_retry_after_in_seconds_and_as_a_date() -> None:
+    for text in ("120", format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)):
+        async with receiver(answering(429, {"Retry-After": text})) as other:
+            with trio.fail_after(LIMIT):
+                outcome = await deliver(request(other.url()), LOOPBACK)
+            assert outcome.retry_after is not None
+            assert 100 < outcome.retry_after <= 120
+    async with receiver(answering(503, {"Retry-After": "soon"})) as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url()), LOOPBACK)).retry_after is None
+
+
+async def test_an_endless_answer_is_not_read_to_its_end() -> None:
+    sent = 0
+
+    async def endless(stream: trio.abc.Stream, received: Received) -> None:
+        nonlocal sent
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await stream.send_all(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+            sent += 4096
+
+    async with receiver(endless) as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url()), LOOPBACK)).delivered
+    assert sent < MAX_ANSWER + 8 * 1024 * 1024  # what the kernel's buffers took
+
+
+async def test_no_answer_is_ended_by_the_caller() -> None:
+    async def silent(stream: trio.abc.Stream, received: Received) -> None:
+        await trio.sleep_forever()
+
+    async with receiver(silent) as other:
+        with trio.move_on_after(0.2) as scope:
+            await deliver(request(other.url()), LOOPBACK)
+        assert scope.cancelled_caught
+        assert len(other.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"SSH-2.0-x\r\n",
+        b"HTTP/1.1 99999 x\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+    ],
+)
+async def test_a_receiver_that_does_not_speak_http_or_hangs_up(said: bytes) -> None:
+    async def rude(stream: trio.abc.Stream, received: Received) -> None:
+        await stream.send_all(said)
+
+    async with receiver(rude) as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url()), LOOPBACK)
+    assert outcome.error.startswith("no answer from 127.0.0.1")
+    assert next_try(outcome, 1, "x") is not None
+
+
+async def test_a_status_counts_though_the_rest_is_lost() -> None:
+    async def brief(stream: trio.abc.Stream, received: Received) -> None:
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")
+
+    async with receiver(brief) as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url()), LOOPBACK)).delivered
+
+
+async def test_an_answer_before_all_was_read_is_heard() -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+
+    async def hasty(stream: trio.SocketStream) -> None:
+        await stream.receive_some(100)
+        await stream.send_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        await stream.send_eof()
+        async for _ in stream:
+            pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, hasty, listeners)
+        port = listeners[0].socket.getsockname()[1]
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(f"http://127.0.0.1:{port}/", body=b"x" * 10_000_000), LOOPBACK)
+        nursery.cancel_scope.cancel()
+    assert outcome.status == 413
+
+
+async def test_nobody_listens_and_nobody_is_known(names: Names) -> None:
+    async with receiver() as other:
+        url = other.url()
+    with trio.fail_after(LIMIT):
+        closed = await deliver(request(url), LOOPBACK)
+        unknown = await deliver(request("http://nobody.test/"), LOOPBACK)
+    assert closed.error.startswith("no answer from 127.0.0.1")
+    assert unknown.error == "the name nobody.test cannot be resolved: Name or service not known"
+    assert not closed.final
+    assert not unknown.final
+
+
+async def test_a_header_that_http_does_not_have_is_not_sent() -> None:
+    async with receiver() as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(other.url(), **{"X-A": "b\r\nX-Evil: 1"}), LOOPBACK)
+        assert outcome.final
+        assert "cannot be sent" in outcome.error
+        assert not other.requests
+
+
+# ---- TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Contexts of a server for hooks.test and of a client that trusts it."""
+    folder: Path = tmp_path_factory.mktemp("tls")
+    pem, key = self_signed(["hooks.test"])
+    (folder / "cert.pem").write_bytes(pem)
+    (folder / "key.pem").write_bytes(key)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return server, ssl.create_default_context(cafile=str(folder / "cert.pem"))
+
+
+async def test_tls_is_checked_against_the_name_though_an_address_is_called(
+    names: Names, certificate: tuple[ssl.SSLContext, ssl.SSLContext]
+) -> None:
+    server, client = certificate
+    names.known.update({"hooks.test": [["127.0.0.1"]], "other.test": [["127.0.0.1"]]})
+    async with receiver(tls=server) as other:
+        with trio.fail_after(LIMIT):
+            assert (await deliver(request(other.url("hooks.test", "https")), LOOPBACK, client)).delivered
+            wrong = await deliver(request(other.url("other.test", "https")), LOOPBACK, client)
+            untrusted = await deliver(request(other.url("hooks.test", "https")), LOOPBACK)
+    assert "certificate of other.test is not trusted" in wrong.error
+    assert "certificate of hooks.test is not trusted" in untrusted.error
+    assert len(other.requests) == 1
