@@ -239,8 +239,9 @@ class Packages:
             await self._untidy.wait()
             self._untidy = trio.Event()
             await self._machine.graph.settled()
-            kept = {(key, record.sha256) for key, record in self._installed.items()} | self._busy
-            parts = {one.source.sha256 for one in self._wanted.values() if one.source is not None}
+            wanted = {(key, one.source.sha256) for key, one in self._wanted.items() if one.source is not None}
+            there = {(key, record.sha256) for key, record in self._installed.items()}
+            kept, parts = there | wanted | self._busy, {sha256 for _, sha256 in wanted - there}
             async with self._worker.opened():
                 gone = await self._worker.run(lambda kept=kept, parts=parts: store.tidy(self._root, kept, parts))  # type: ignore[misc]
             for name in gone:
