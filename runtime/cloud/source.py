@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,8 +119,9 @@ class CloudSource:
             if self._tell is not None:
                 self._watch = Watch()
                 nursery.start_soon(self._show, socket, self._tell)
-            async for text in messages(socket):
-                await self._hear(text)
+            async with aclosing(messages(socket)) as texts:
+                async for text in texts:
+                    await self._hear(text)
             nursery.cancel_scope.cancel()
 
     async def _hear(self, text: str) -> None:
@@ -179,7 +180,7 @@ class CloudSource:
         await tell(self._watch, send)
 
 
-async def messages(socket: WebSocketConnection) -> AsyncIterator[str]:
+async def messages(socket: WebSocketConnection) -> AsyncGenerator[str, None]:
     """What comes, until the connection is closed."""
     from trio_websocket import ConnectionClosed
 
