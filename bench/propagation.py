@@ -1,10 +1,13 @@
 """How long a saved configuration takes to run: from the call that saves it to the resource's first answer.
 
-`python -m bench propagation [--machines 50] [--changes 200]`
+`python -m bench propagation [--machines 50] [--changes 200] [--polling]`
 
 A machine-cloud, a machine-server joined to it, and further machines that only follow theirs, each with a connection of
 its own. Every change adds a resource under a new name to the machine-server, or saves something for another machine,
 in turn. The machine-server is asked every 2 ms whether the resource answers, so figures are up to 2 ms too large.
+
+With `--polling` instead, as many machines that only call `RobotService/Config`, every 10 seconds each (the published
+interval), as a server without our push channel does. Each machine's configuration is saved at moments of chance.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import argparse
 import json
 import logging
 import os
+import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,8 +38,11 @@ from schema.cloud import Cloud
 from schema.errors import MachineError
 
 APP = "viam.app.v1.AppService"
+ROBOT = "viam.app.v1.RobotService"
 SENSOR = "rdk:component:sensor"
 LIMIT = 30.0  # seconds for one change
+PART_SECRET = "robot-secret"
+INTERVAL = 10.0  # seconds between two polls: the published default
 
 
 @asynccontextmanager
@@ -139,6 +146,60 @@ async def measure(machines: int, changes: int) -> dict[str, list[float]]:
     return taken
 
 
+async def polled(machines: int, changes: int) -> dict[str, list[float]]:
+    """Seconds of each change, of machines that only poll."""
+    taken: list[float] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = ("cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
+        async with process(*words, log=folder / "cloud.log") as address:
+            said = dict(line.strip().rsplit("  ", 1) for line in _printed(folder / "cloud.log"))
+            facts = {key.strip(): value for key, value in said.items()}
+            async with Channel(address, credentials=ApiKey(facts["key id"], facts["key"])) as channel:
+                client = ApiClient(channel)
+                parts = [await new_part(client, facts["location"], f"m{number}") for number in range(machines)]
+                chance = random.Random(1)
+                async with trio.open_nursery() as nursery:
+                    for index, part in enumerate(parts):
+                        count = changes // machines + (index < changes % machines)
+                        waits = [chance.uniform(0, INTERVAL) for _ in range(count)]
+                        nursery.start_soon(_poll, address, client, part, waits, taken)
+    return {f"polling every {INTERVAL:.0f} s, until they know": taken}
+
+
+async def _poll(
+    address: str, client: ApiClient, part: Mapping[str, Any], waits: Sequence[float], taken: list[float]
+) -> None:
+    """One machine: its beat of polls, and beside it somebody who saves at moments of chance."""
+    known, heard = "", trio.Event()
+    secret = ApiKey(part["id"], part["secret"], type=PART_SECRET)
+
+    async def beat() -> None:
+        nonlocal known, heard
+        async with Channel(address, credentials=secret) as channel:
+            machine = ApiClient(channel)
+            next_poll = trio.current_time()
+            while True:
+                known = (await machine.call(ROBOT, "", "config", id=part["id"]))["revision"]
+                heard.set()
+                heard = trio.Event()
+                next_poll += INTERVAL
+                await trio.sleep_until(next_poll)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(beat)
+        await heard.wait()
+        for number, wait in enumerate(waits):
+            await trio.sleep(wait)
+            before, begin = known, time.perf_counter()
+            text = document(f"s{number}")
+            await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
+            while known == before:
+                await heard.wait()
+            taken.append(time.perf_counter() - begin)
+        nursery.cancel_scope.cancel()
+
+
 def _printed(log: Path) -> list[str]:
     return [line for line in log.read_text().splitlines() if line.startswith("  ")]
 
@@ -171,9 +232,10 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--machines", type=int, default=50)
     parser.add_argument("--changes", type=int, default=200)
+    parser.add_argument("--polling", action="store_true")
     options = parser.parse_args(argv)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    taken = trio.run(measure, options.machines, options.changes)
+    taken = trio.run(polled if options.polling else measure, options.machines, options.changes)
     print(f"{options.machines} machines, {options.changes} changes each row; ms from the call that saves")
     print(f"{'':46}{'p50':>8}{'p99':>8}{'max':>8}")
     for name, seconds in taken.items():
