@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloud.store.sql import Sql
+from cloud.store.sql import Sql, Value
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
@@ -50,7 +51,11 @@ class LogQuery:
 
 
 def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> None:
-    """Keep entries of a part; INVALID for more than MAX_BATCH."""
+    """Keep entries of a part; INVALID for more than MAX_BATCH.
+
+    A machine that has not heard of its success sends a batch again, from the same entry on, perhaps with more behind:
+    what is there already is not kept twice.
+    """
     received = stored(now)
     rows = [
         (
@@ -76,9 +81,42 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
         INSERT INTO log_entries (part_id, logged, received, host, level, logger, message, caller, stack, fields)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        rows,
+        _without_repeated(sql, rows),
     )
     sql.notify("logs", part)
+
+
+_SAME: Final = ("logged", "host", "level", "logger", "message", "caller", "stack", "fields")
+
+
+def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[tuple[Value, ...]]:
+    """Rows of a batch without those that came before, if the batch begins with one that did."""
+    if not rows:
+        return rows
+    part, logged, _, *rest = rows[0]
+    begin = sql.row(
+        f"SELECT MIN(number) AS number FROM log_entries WHERE part_id = ? AND {' = ? AND '.join(_SAME)} = ?",
+        part,
+        logged,
+        *rest,
+    )
+    if begin is None or begin["number"] is None:
+        return rows
+    found = sql.rows(
+        "SELECT * FROM log_entries WHERE part_id = ? AND number >= ? ORDER BY number LIMIT ?",
+        part,
+        begin["number"],
+        2 * MAX_BATCH,  # others may have written in between
+    )
+    before = Counter(tuple(row[name] for name in _SAME) for row in found)
+    new = []
+    for row in rows:
+        same = (row[1], *row[3:])
+        if before[same]:
+            before[same] -= 1
+        else:
+            new.append(row)
+    return new
 
 
 def query(sql: Sql, part: str, wanted: LogQuery) -> list[LogRecord]:

@@ -87,7 +87,7 @@ class OutboxSink:
             durable = self._durable
             batch = await self._outbox.read(limit)
             if batch.last:
-                return Upload(tuple(_entry(item) for item in batch.items), batch.last)
+                return Upload(_entries(batch.items), batch.last)
             await durable.wait()
 
     def acknowledge(self, last: int) -> None:
@@ -119,11 +119,24 @@ def _encoded(entry: Entry) -> bytes:
     return msgspec.json.encode(cut)
 
 
-def _entry(item: Record | Gap) -> Entry:
-    if isinstance(item, Gap):
-        words = "1 log message was" if item.missing == 1 else f"{item.missing} log messages were"
-        fields = {"lost": item.missing, "first": item.first, "last": item.last}
-        return Entry(0, time.time(), WARN, LOGS, "", f"{words} lost before they could be uploaded", fields)
+def _entries(items: tuple[Record | Gap, ...]) -> tuple[Entry, ...]:
+    """What to upload. Of the time of what was lost only is known what came next: it is the same at each try."""
+    found: list[Entry] = []
+    after = 0.0
+    for item in reversed(items):
+        entry = _gap(item, after or time.time()) if isinstance(item, Gap) else _entry(item)
+        after = entry.time
+        found.append(entry)
+    return tuple(reversed(found))
+
+
+def _gap(gap: Gap, moment: float) -> Entry:
+    words = "1 log message was" if gap.missing == 1 else f"{gap.missing} log messages were"
+    fields = {"lost": gap.missing, "first": gap.first, "last": gap.last}
+    return Entry(0, moment, WARN, LOGS, "", f"{words} lost before they could be uploaded", fields)
+
+
+def _entry(item: Record) -> Entry:
     try:
         return msgspec.json.decode(item.data, type=Entry)
     except (msgspec.MsgspecError, UnicodeDecodeError):  # of another version

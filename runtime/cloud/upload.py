@@ -11,7 +11,6 @@ import structlog
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
 from runtime.cloud.dial import CloudAddress
 from schema.errors import MachineError
 from telemetry.entry import Entry
@@ -30,7 +29,7 @@ _log = structlog.get_logger("rdk.networking")
 async def upload(sink: OutboxSink, address: CloudAddress) -> None:
     """Send what the queue holds, until cancelled. An outage is told once."""
     delay, trouble = FIRST_DELAY, False
-    async with Channel(address.url, credentials=address.credentials()) as channel:
+    async with address.channel() as channel:
         client = ApiClient(channel)
         while True:
             batch = await sink.next(BATCH)

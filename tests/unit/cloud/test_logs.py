@@ -57,6 +57,21 @@ async def test_pages_have_every_entry_once_in_order(
     assert seen == (expected if order == "ASCENDING" else expected[::-1])
 
 
+async def test_a_batch_that_is_sent_again_is_kept_once(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, *(entry(number) for number in range(4)))
+    await send(cloud, part, entry(100))  # of somebody else
+    await send(cloud, part, *(entry(number) for number in range(7)), entry(1))
+    seen = [one.message for one in await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))]
+    expected = [0, 1, 2, 3, 100, 4, 5, 6, 1]
+    assert seen == [f"message {number}" for number in expected], "one that is there twice in a batch is kept twice"
+    await send(cloud, part, *(entry(number) for number in (7, 8)), entry(2))
+    assert (await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0)))[-1].message == "message 2", (
+        "said anew"
+    )
+    await send(cloud, part, entry(0, "error"))
+    assert len(await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))) == len(expected) + 4
+
+
 async def test_filters(cloud: MemoryCloud, part: str) -> None:
     await send(
         cloud,
