@@ -44,6 +44,16 @@ def expire(sql: Sql, now: datetime) -> int:
     )
 
 
+def forget(sql: Sql, owner: str) -> None:
+    """Delete all data and datasets of an organization. Blobs are swept up later."""
+    own = "SELECT number FROM data_sources WHERE organization_id = ?"
+    sql.run(f"DELETE FROM readings WHERE source IN ({own})", owner)
+    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({own})", owner)])
+    sql.run(f"DELETE FROM data_source_tags WHERE source IN ({own})", owner)
+    for table in ("data_sources", "datasets", "data_retention"):
+        sql.run(f"DELETE FROM {table} WHERE organization_id = ?", owner)
+
+
 def _expire(sql: Sql, owner: str, before: int) -> int:
     inside = """
         {0} JOIN data_sources ON data_sources.number = {0}.source

@@ -8,6 +8,7 @@ from typing import Any
 from cloud import tenants
 from cloud.access import Of, Role, best, place_of, visible
 from cloud.author import Author
+from cloud.data import retention
 from cloud.keys import Grant
 from cloud.services import messages as m
 from cloud.services.base import Service
@@ -70,8 +71,13 @@ class Organizations(Service):
         return await self.read(lambda sql: tenants.namespace_is_free(sql, public_namespace))
 
     async def delete_organization(self, organization_id: str) -> None:
-        """Delete an empty organization and its keys."""
-        await self.write(lambda sql: tenants.delete_organization(sql, organization_id))
+        """Delete an organization without locations, with its keys and what its machines have captured."""
+
+        def work(sql: Sql) -> None:
+            retention.forget(sql, organization_id)
+            tenants.delete_organization(sql, organization_id)
+
+        await self.write(work)
         await self.cloud.authenticator.load()
 
     async def list_organization_members(self, organization_id: str) -> m.OrganizationMembers:

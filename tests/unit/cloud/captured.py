@@ -1,0 +1,95 @@
+"""Uploads and questions for tests of captured data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cloud.memory import MemoryCloud
+
+SYNC = "viam.app.datasync.v1.DataSyncService"
+DATA = "viam.app.data.v1.DataService"
+SETS = "viam.app.dataset.v1.DatasetService"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def at(number: float) -> datetime:
+    return START + timedelta(seconds=number)
+
+
+def piece(number: int, **value: Any) -> dict[str, Any]:
+    """One reading, captured `number` seconds after START and received half a second later."""
+    return {"metadata": {"time_requested": at(number), "time_received": at(number + 0.5)}, "struct": value}
+
+
+class Uploads:
+    """A part that uploads, and its owner who asks."""
+
+    def __init__(self, cloud: MemoryCloud, part: str, owner: str = "") -> None:
+        self.cloud = cloud
+        self.part = part
+        self.machine = cloud.client(part, "robot-secret")
+        self.owner = cloud.client(owner)
+
+    async def readings(self, *pieces: dict[str, Any], **metadata: Any) -> str:
+        known = {
+            "part_id": self.part,
+            "component_type": "rdk:component:sensor",
+            "component_name": "s",
+            "method_name": "Readings",
+            "type": "TABULAR_SENSOR",
+        }
+        sent = await self.machine.call(
+            SYNC, "", "data_capture_upload", metadata={**known, **metadata}, sensor_contents=list(pieces)
+        )
+        return str(sent["file_id"])
+
+    async def file(self, content: bytes = b"content", name: str = "a.txt", **more: Any) -> str:
+        sent = await self.machine.call(
+            SYNC,
+            "",
+            "file_upload",
+            part_id=self.part,
+            type="FILE",
+            file_name=name,
+            contents=[{"data": content}],
+            **more,
+        )
+        return str(sent["binary_data_id"])
+
+    async def picture(self, number: int, content: bytes = PNG, **metadata: Any) -> str:
+        known = {
+            "part_id": self.part,
+            "component_type": "camera",
+            "component_name": "eye",
+            "method_name": "GetImages",
+            "type": "BINARY_SENSOR",
+        }
+        times = {"time_requested": at(number), "time_received": at(number)}
+        sent = await self.machine.call(
+            SYNC,
+            "",
+            "data_capture_upload",
+            metadata={**known, **metadata},
+            sensor_contents=[{"metadata": times, "binary": content}],
+        )
+        return str(sent["binary_data_id"])
+
+    async def ask(self, method: str, **arguments: Any) -> Any:
+        return await self.owner.call(DATA, "", method, **arguments)
+
+    async def found(self, **given: Any) -> list[str]:
+        """Ids of the files of a filter."""
+        answer = await self.ask("binary_data_by_filter", data_request={"filter": given, "limit": 1000})
+        return [one["metadata"]["binary_data_id"] for one in answer["data"]]
+
+    async def values(self, **given: Any) -> list[Any]:
+        """The readings of a filter."""
+        answer = await self.ask("tabular_data_by_filter", data_request={"filter": given, "limit": 1000})
+        return [one["data"] for one in answer["data"]]
+
+
+def blobs(cloud: MemoryCloud) -> Any:
+    """The keys of what is kept in files."""
+    return cloud.cloud.blobs.keys()  # type: ignore[attr-defined]
