@@ -127,15 +127,16 @@ def _dependencies(decoded: Decoded, document: Mapping[str, Any], known: Known) -
     """Names in `depends_on` that nothing has. Remotes and fragments may bring names that are not known here."""
     if decoded.document is None or document.get("remotes") or (document.get("fragments") and not known.resources):
         return
-    names = {one.name.name for one in decoded.document.resources} | {one.name for one in decoded.document.broken}
-    names |= {one.name.name for one in default_services(decoded.document)} | set(known.resources)
+    own = {one.name.name for one in decoded.document.resources} | {one.name for one in decoded.document.broken}
+    own |= set(known.resources)
+    names = own | {one.name.name for one in default_services(decoded.document)}
     for section in ("components", "services"):
         for index, entry in enumerate(_list(document, section)):
             needed = entry.get("depends_on") if isinstance(entry, Mapping) else None
             for number, name in enumerate(needed if isinstance(needed, list) else ()):
                 if isinstance(name, str) and name and _last(name) not in names:
                     path = join(section, index, "depends_on", number)
-                    remedy = did_you_mean(_last(name), names) or "add it, or remove the entry"
+                    remedy = did_you_mean(_last(name), own) or "add it, or remove the entry"
                     yield WARNING, ConfigError(path, f"there is no resource {name!r}", remedy=remedy)
 
 

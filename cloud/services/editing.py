@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud import configurations, fragments, keys, machines, tenants, watching
-from cloud.access import Of, Role, place_of, role_at
+from cloud.access import Of, Role, place_of, role_at, visible
 from cloud.author import KEY, PART, Author
 from cloud.configurations import Revision
 from cloud.editing.catalogue import Known
@@ -85,6 +85,7 @@ RULES: Final = {
     "revision": operator(Of.PART, "part"),
     "revisions": operator(Of.PART, "part"),
     "organizations": SELF,
+    "owns_organization": SELF,
     "fragment_editing": operator(Of.FRAGMENT, "fragment"),
     "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
 }
@@ -168,6 +169,12 @@ class Editor(Service):
             return [found] if at is not Role.NOBODY else []
 
         return await self.read(work)
+
+    async def owns_organization(self) -> bool:
+        """Whether the caller may make fragments."""
+        return await self.read(
+            lambda sql: any(one.role == "owner" and one.kind == "organization" for one in visible(sql, self.author))
+        )
 
     async def fragment_editing(self, fragment: str) -> FragmentEditing:
         """A fragment in its newest revision."""

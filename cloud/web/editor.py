@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from starlette.datastructures import FormData
@@ -16,6 +17,8 @@ from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, outline, with_resource, written
 from cloud.editing.findings import Finding, findings
 from cloud.editing.merging import ABSENT, Merged
+from cloud.editing.review import Review, review
+from cloud.services.editing import Save
 from cloud.web.site import MAX_FORM, part
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker
@@ -24,6 +27,32 @@ from schema.syntax import parse_json
 MAX_CHECKED: Final = 256 * 1024  # characters; longer ones are checked when they are reviewed, not while one types
 MAX_SHOWN: Final = 100  # findings; more nobody reads
 MAX_VALUE: Final = 200  # characters of a value in a conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What somebody else has saved while a draft was written."""
+
+    revision: int
+    who: str
+    saved: datetime
+    theirs: Review
+    mine: Review
+    conflicts: list[tuple[str, str, str]]
+
+
+def with_changes(saves: Sequence[Save]) -> list[tuple[Save, Review | None]]:
+    """Revisions, each with what it changed; None for the first one."""
+    return [
+        (one, None if one.revision.before is None else review(one.revision.before, one.revision.document))
+        for one in saves
+    ]
+
+
+def older(saves: Sequence[Save], limit: int) -> int | None:
+    """Below which revision the next page begins; None if there is none."""
+    last = saves[-1].revision.number if len(saves) == limit else 1
+    return last if last > 1 else None
 
 
 async def asked(request: Request) -> tuple[str, int]:

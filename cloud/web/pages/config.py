@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -16,12 +14,13 @@ from starlette.websockets import WebSocket
 
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
-from cloud.editing.review import Review, review
+from cloud.editing.review import review
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.services.editing import Editing, Editor
 from cloud.watching import RENEWED
 from cloud.web import editor
+from cloud.web.editor import Merge
 from cloud.web.live import FRAME, LivePage, live
 from cloud.web.site import author_of, fields, part, render, see
 from rpc.pages.headers import wants_json
@@ -30,18 +29,6 @@ from schema.secrets import Masker
 
 PAGE: Final = 20  # revisions of one page; each is shown with its difference
 ROOM: Final = ("Machines", "/")
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """What somebody else has saved while a draft was written."""
-
-    revision: int
-    who: str
-    saved: datetime
-    theirs: Review
-    mine: Review
-    conflicts: list[tuple[str, str, str]]
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -127,6 +114,8 @@ class _Pages:
             if action == "save":
                 return await self._save(request, editing, base, document, text)
         except MachineError as error:
+            if error.kind is ErrorKind.PERMISSION:
+                raise
             return await self._page(request, editing, text, base, error=str(error), code=400)
         changes = review(editing.document, document)
         if not changes:
@@ -244,10 +233,6 @@ class _Pages:
         editing = await asks.editing(subject)
         before = editor.number_in(query, "before") if query.get("before") else None
         found = await asks.revisions(subject, before, PAGE)
-        saves = [
-            (one, None if one.revision.before is None else review(one.revision.before, one.revision.document))
-            for one in found
-        ]
         compared = None
         if query.get("from") and query.get("to"):
             numbers = [editor.number_in(query, name) for name in ("from", "to")]
@@ -261,10 +246,10 @@ class _Pages:
             name=editing.part.machine,
             up=f"/machines/{subject}/config",
             path=f"/machines/{subject}/history",
-            saves=saves,
+            saves=editor.with_changes(found),
             current=editing.part.revision,
             may_save=editing.may_save,
-            older=found[-1].revision.number if len(found) == PAGE and found[-1].revision.number > 1 else None,
+            older=editor.older(found, PAGE),
             compared=compared,
             error=error,
         )
@@ -281,7 +266,7 @@ class _Pages:
                 id=subject, robot_config=old.revision.document, last_known_update=base.revision.saved
             )
         except MachineError as error:
-            if error.kind is not ErrorKind.PRECONDITION:
+            if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
                 raise
             return await self._history(request, str(error))
         return see(f"/machines/{subject}/config")

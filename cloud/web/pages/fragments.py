@@ -1,0 +1,318 @@
+"""Fragments: the list, the editor with its review, tags, users, history."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from cloud.author import Author
+from cloud.editing.documents import outline, written
+from cloud.editing.merging import merged, same
+from cloud.editing.review import review
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.services.editing import Editor, FragmentEditing, Save
+from cloud.services.fragment_messages import Visibility
+from cloud.tenants import missing
+from cloud.web import editor
+from cloud.web.editor import Merge
+from cloud.web.site import author_of, fields, render, see, text_of
+from rpc.pages.headers import wants_json
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import Masker
+
+PAGE: Final = 20  # revisions of one page
+ROOM: Final = ("Fragments", "/fragments")
+VISIBILITIES: Final = (
+    ("private", "this organization"),
+    ("unlisted", "who knows its id"),
+    ("public", "every organization"),
+)
+_WORDS: Final = {
+    "private": Visibility.PRIVATE,
+    "unlisted": Visibility.PUBLIC_UNLISTED,
+    "public": Visibility.PUBLIC,
+}
+_SHOWN: Final = {_WORDS[word]: text for word, text in VISIBILITIES}
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The fragments of the caller's organization."""
+    pages = _Pages(cloud)
+    path = "/fragments/{fragment}"
+    return [
+        Route("/fragments", pages.index),
+        Route("/fragments", pages.create, methods=["POST"]),
+        Route(path, pages.show),
+        Route(path, pages.act, methods=["POST"]),
+        Route(f"{path}/check", pages.check, methods=["POST"]),
+        Route(f"{path}/complete", pages.complete, methods=["POST"]),
+        Route(f"{path}/history", pages.history),
+        Route(f"{path}/history", pages.revert, methods=["POST"]),
+    ]
+
+
+class _Pages:
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def _asks(self, request: Request) -> tuple[Editor, AppService, str]:
+        author: Author = author_of(request)
+        return Editor(self._cloud, author), AppService(self._cloud, author), request.path_params.get("fragment", "")
+
+    # ---- the list
+
+    async def index(self, request: Request) -> Response:
+        """All fragments that the key may see."""
+        return await self._index(request)
+
+    async def _index(self, request: Request, error: str = "") -> Response:
+        asks, app, _ = self._asks(request)
+        found = [(one, (await app.list_fragments(one.id)).fragments) for one in await asks.organizations()]
+        owner = await asks.owns_organization()
+        return render(
+            request,
+            "fragments.html",
+            400 if error else 200,
+            found=found,
+            visibilities=_SHOWN,
+            owner=owner,
+            error=error,
+        )
+
+    async def create(self, request: Request) -> Response:
+        """A new fragment, empty."""
+        form = await fields(request)
+        _, app, _ = self._asks(request)
+        try:
+            made = await app.create_fragment(text_of(form, "name"), text_of(form, "organization"))
+        except MachineError as error:
+            if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS):
+                return await self._index(request, str(error))
+            raise
+        return see(f"/fragments/{made.id}")
+
+    # ---- the editor
+
+    async def show(self, request: Request) -> Response:
+        """The newest revision."""
+        asks, _, subject = self._asks(request)
+        editing = await asks.fragment_editing(subject)
+        return self._page(request, editing, written(editing.document), editing.fragment.revision)
+
+    def _page(
+        self,
+        request: Request,
+        editing: FragmentEditing,
+        text: str,
+        base: int,
+        *,
+        error: str = "",
+        note: str = "",
+        merge: Merge | None = None,
+        code: int = 200,
+    ) -> Response:
+        if not editing.may_save:
+            text = written(Masker().and_those_of(editing.document).value(editing.document))
+        return render(
+            request,
+            "fragment.html",
+            code,
+            editing=editing,
+            text=text,
+            base=base,
+            findings=editor.found_in(text, editing.known, partial=True) if editing.may_save else (),
+            items=outline(text),
+            models=editor.models(),
+            visibilities=VISIBILITIES,
+            error=error,
+            note=note,
+            merge=merge,
+        )
+
+    async def act(self, request: Request) -> Response:
+        """A button of the page or of the review."""
+        form = await fields(request)
+        asks, _, subject = self._asks(request)
+        action = text_of(form, "action")
+        editing = await asks.fragment_editing(subject)
+        if action in ("review", "save", "add", "check", "edit"):
+            return await self._draft(request, form, action, editing)
+        changes: Mapping[str, Callable[[Request, FormData], Awaitable[str]]] = {
+            "tag": self._tag,
+            "untag": self._untag,
+            "settings": self._settings,
+            "delete": self._delete,
+        }
+        if action not in changes:
+            raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
+        try:
+            return see(await changes[action](request, form))
+        except MachineError as error:
+            if error.kind in (ErrorKind.PERMISSION, ErrorKind.UNAUTHENTICATED):
+                raise
+            return self._page(
+                request, editing, written(editing.document), editing.fragment.revision, error=str(error), code=400
+            )
+
+    async def _draft(self, request: Request, form: FormData, action: str, editing: FragmentEditing) -> Response:
+        text, base = editor.text_in(form), editor.number_in(form, "base")
+        try:
+            if action == "add":
+                text, start = editor.added(form)
+                if wants_json(request.headers):
+                    return JSONResponse({"text": text, "start": start})
+            if action in ("add", "check", "edit"):
+                return self._page(request, editing, text, base)
+            document = editor.document_in(text)
+            if base != editing.fragment.revision and not same(editing.document, document):
+                return await self._merge(request, editing, base, document)
+            if action == "save":
+                return await self._save(request, editing, base, document, text)
+        except MachineError as error:
+            if error.kind is ErrorKind.PERMISSION:
+                raise
+            if action == "add" and wants_json(request.headers):
+                return JSONResponse({"error": str(error)}, 400)
+            return self._page(request, editing, text, base, error=str(error), code=400)
+        changes = review(editing.document, document)
+        if not changes:
+            note = "Nothing has changed: this is what is saved."
+            return self._page(request, editing, text, editing.fragment.revision, note=note)
+        return render(
+            request,
+            "review.html",
+            room=ROOM,
+            path=f"/fragments/{editing.fragment.id}",
+            name=editing.fragment.name,
+            changes=changes,
+            findings=editor.found_in(text, editing.known, partial=True),
+            users=len(editing.users) + editing.others,
+            text=text,
+            base=base,
+        )
+
+    async def _save(
+        self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any], text: str
+    ) -> Response:
+        asks, app, subject = self._asks(request)
+        known = (await self._revision(request, base)).revision.saved
+        try:
+            await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=known)
+        except MachineError as error:
+            if error.kind is ErrorKind.PRECONDITION:  # somebody was faster by a moment
+                return await self._merge(request, await asks.fragment_editing(subject), base, document)
+            raise
+        return see(f"/fragments/{editing.fragment.id}")
+
+    async def _merge(self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any]) -> Response:
+        old = (await self._revision(request, base)).revision.document
+        newest = await self._revision(request, editing.fragment.revision)
+        both = merged(old, editing.document, document)
+        merge = Merge(
+            editing.fragment.revision,
+            newest.who,
+            editing.fragment.saved,
+            review(old, editing.document),
+            review(old, document),
+            editor.conflicts_of(both, old, editing.document, document),
+        )
+        text = written(both.document)
+        return self._page(request, editing, text, editing.fragment.revision, merge=merge, code=409)
+
+    async def _revision(self, request: Request, number: int) -> Save:
+        asks, _, subject = self._asks(request)
+        found = await asks.fragment_revisions(subject, number + 1, 1)
+        if not found or found[0].revision.number != number:
+            raise missing("revision", str(number))
+        return found[0]
+
+    # ---- everything else: each returns where to go
+
+    async def _tag(self, request: Request, form: FormData) -> str:
+        _, app, subject = self._asks(request)
+        await app.set_fragment_tag(subject, text_of(form, "tag"), text_of(form, "revision"))
+        return f"/fragments/{subject}"
+
+    async def _untag(self, request: Request, form: FormData) -> str:
+        _, app, subject = self._asks(request)
+        await app.delete_fragment_tag(subject, text_of(form, "tag"))
+        return f"/fragments/{subject}"
+
+    async def _settings(self, request: Request, form: FormData) -> str:
+        _, app, subject = self._asks(request)
+        shown = _WORDS.get(text_of(form, "visibility"))
+        await app.update_fragment(id=subject, name=text_of(form, "name"), visibility=shown)
+        return f"/fragments/{subject}"
+
+    async def _delete(self, request: Request, form: FormData) -> str:
+        _, app, subject = self._asks(request)
+        await app.delete_fragment(subject)
+        return "/fragments"
+
+    # ---- while one types
+
+    async def check(self, request: Request) -> Response:
+        """What is wrong with a draft."""
+        asks, _, subject = self._asks(request)
+        known = (await asks.fragment_editing(subject)).known
+        text, _ = await editor.asked(request)
+        return editor.checked(text, known, partial=True)
+
+    async def complete(self, request: Request) -> Response:
+        """What may stand at the cursor."""
+        asks, _, subject = self._asks(request)
+        known = (await asks.fragment_editing(subject)).known
+        return editor.completed(*await editor.asked(request), known)
+
+    # ---- history
+
+    async def history(self, request: Request) -> Response:
+        """Revisions, each with what it changed; `?from=3&to=5` compares two."""
+        return await self._history(request)
+
+    async def _history(self, request: Request, error: str = "") -> Response:
+        asks, _, subject = self._asks(request)
+        query = request.query_params
+        editing = await asks.fragment_editing(subject)
+        before = editor.number_in(query, "before") if query.get("before") else None
+        found = await asks.fragment_revisions(subject, before, PAGE)
+        compared = None
+        if query.get("from") and query.get("to"):
+            numbers = [editor.number_in(query, name) for name in ("from", "to")]
+            old, new = [(await self._revision(request, one)).revision.document for one in numbers]
+            compared = (*numbers, review(old, new))
+        return render(
+            request,
+            "history.html",
+            409 if error else 200,
+            room=ROOM,
+            name=editing.fragment.name,
+            up=f"/fragments/{subject}",
+            path=f"/fragments/{subject}/history",
+            saves=editor.with_changes(found),
+            current=editing.fragment.revision,
+            may_save=editing.may_save,
+            older=editor.older(found, PAGE),
+            compared=compared,
+            error=error,
+        )
+
+    async def revert(self, request: Request) -> Response:
+        """Save an old revision as a new one, unless somebody saved since the page was opened."""
+        form = await fields(request)
+        _, app, subject = self._asks(request)
+        base = await self._revision(request, editor.number_in(form, "base"))
+        old = await self._revision(request, editor.number_in(form, "number"))
+        try:
+            await app.update_fragment(id=subject, config=old.revision.document, last_known_update=base.revision.saved)
+        except MachineError as error:
+            if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
+                raise
+            return await self._history(request, str(error))
+        return see(f"/fragments/{subject}")
