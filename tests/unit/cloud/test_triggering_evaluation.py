@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import timedelta
 from typing import Any
@@ -118,7 +119,7 @@ async def test_a_pause_holds_per_target_and_over_restarts(cloud: MemoryCloud, pa
     for target, interval, count in (("https://a.test/", 10, 15), ("https://b.test/", 100, 2)):
         times = [one.created for one in found if one.target == target]
         assert len(times) == count
-        assert all(b - a >= timedelta(seconds=interval) for a, b in zip(times, times[1:], strict=False))
+        assert all(b - a >= timedelta(seconds=interval) for a, b in itertools.pairwise(times))
 
 
 async def test_a_pause_of_one_part_is_none_of_another(cloud: MemoryCloud, machine: str, part: str) -> None:

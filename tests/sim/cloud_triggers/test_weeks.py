@@ -1,0 +1,129 @@
+"""Weeks of machines, receivers and a cloud that is killed at any step: nothing is lost, nothing comes under two ids."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from cloud.online import SILENCE
+from cloud.triggering import deliveries
+from cloud.triggering.deliveries import Delivery, State
+from tests.sim.cloud_triggers.world import HOT, LIMIT, LOGS, LONG, PAUSES, PRESENCE, START, World, numbers_of
+from triggers.retry import SCHEDULE
+
+QUIET = 5 * 86400.0  # seconds until the last retry is over
+
+
+async def lived(seed: int, length: float) -> tuple[World, list[str]]:
+    world = World(seed)
+    parts = [world.part(f"rover {number}") for number in range(3)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.live)
+        async with trio.open_nursery() as days:
+            for part in parts:
+                days.start_soon(world.machine, part, length * 86400.0)
+        world.calm = True
+        await trio.sleep(QUIET)
+        nursery.cancel_scope.cancel()
+    return world, parts
+
+
+def of_part(world: World, part: str) -> list[Delivery]:
+    """Every delivery of a part, in order."""
+    found: list[Delivery] = []
+    before = None
+    while page := deliveries.deliveries(world.sql(), part, before=before, limit=500):
+        found += page
+        before = page[-1].number
+    return found[::-1]
+
+
+@pytest.mark.parametrize(("seed", "length"), [(0, 14), (1, 3), (2, 3), (3, 3)])
+async def test_weeks(seed: int, length: float, autojump_clock: MockClock) -> None:
+    world, parts = await lived(seed, length)
+    try:
+        assert world.kills > 10 * length
+        for part in parts:
+            found = of_part(world, part)
+            uploads(world, part, found)
+            outcomes(world, found)
+            logged(world, part, found)
+            came_and_went(world, part, [one for one in found if one.target == PRESENCE])
+        orders(world)
+        assert world.sql().rows("SELECT * FROM trigger_events") == []
+        assert sum(world.seen.count.values()) > len(world.seen.count)  # some came twice, under one id
+    finally:
+        world.close()
+
+
+def uploads(world: World, part: str, found: list[Delivery]) -> None:
+    """For each target exactly what a plain reading of the rules says: none lost, none twice, pauses kept."""
+    kept = world.sql().rows("SELECT number, at, celsius FROM uploads WHERE part = ? ORDER BY rowid", part)
+    assert len(kept) > 20
+    for target, pause in PAUSES.items():
+        expected, last = [], None
+        for row in sorted(kept, key=lambda one: one["at"]):
+            at = START + timedelta(microseconds=row["at"])
+            if target == HOT and row["celsius"] <= LIMIT:
+                continue
+            if last is None or at - last >= timedelta(seconds=pause):
+                expected.append(row["number"])
+                last = at
+        assert [number for one in found if one.target == target for number in numbers_of(one)] == expected
+        times = [one.created for one in found if one.target == target]
+        assert all(b - a >= timedelta(seconds=pause) for a, b in pairwise(times))
+
+
+def outcomes(world: World, found: list[Delivery]) -> None:
+    """Each was delivered, or refused for ever, or tried as often as the schedule says; and each was recorded."""
+    for one in found:
+        tries = deliveries.attempts(world.sql(), one.id)
+        assert [each.number for each in tries] == list(range(1, one.attempts + 1))
+        if one.state is State.DELIVERED:
+            assert world.seen.count[one.id] >= 1
+            assert tries[-1].error == ""
+        else:
+            assert one.state is State.FAILED
+            assert one.id in world.refused or len(tries) == len(SCHEDULE) + 1
+        assert all(each.error for each in tries[:-1])
+
+
+def orders(world: World) -> None:
+    """The first tries to a target were in order: what arrives later than its successors was tried before in vain."""
+    for (part, target), numbers in world.seen.order.items():
+        highest = 0
+        for number in numbers:
+            if number < highest:
+                row = world.sql().row("SELECT id FROM deliveries WHERE number = ?", number)
+                assert row is not None
+                first = deliveries.attempts(world.sql(), row["id"])[0]
+                assert first.error, f"{part} {target}: {number} came after {highest} without having failed before"
+            highest = max(highest, number)
+
+
+def logged(world: World, part: str, found: list[Delivery]) -> None:
+    """Each error of the machine is told of once, within the hour; failures of deliveries are not."""
+    told = [number for one in found if one.target == LOGS for number in numbers_of(one)]
+    assert sorted(told) == sorted(world.said[part])
+
+
+def came_and_went(world: World, part: str, found: list[Delivery]) -> None:
+    """Online and offline in turn, each once; offline after a minute of silence, and never missed."""
+    events = [one.event for one in found]
+    assert events == [("part_online", "part_offline")[number % 2] for number in range(len(events))]
+    assert events[-1] == "part_offline"
+    calls = world.calls[part]
+    for one in found:
+        before = max((call for call in calls if call <= one.created), default=START)
+        if one.event == "part_offline":
+            assert one.created - before >= SILENCE - timedelta(seconds=1)
+        else:
+            assert any(abs(call - one.created) < timedelta(seconds=130) for call in calls)
+    for start, end in pairwise([*calls, datetime.max.replace(tzinfo=START.tzinfo)]):
+        if end - start > timedelta(seconds=LONG):
+            within = [one for one in found if start < one.created < end and one.event == "part_offline"]
+            assert len(within) == 1, f"silent from {start} to {end}"

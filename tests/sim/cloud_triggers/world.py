@@ -1,0 +1,288 @@
+"""A cloud's triggers in memory: a disk that stays, processes that are killed at any step, receivers with bad days."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import trio
+
+from cloud import configurations, logs, machines
+from cloud.author import THE_PROGRAM
+from cloud.first import create_owner
+from cloud.logs import LogRecord
+from cloud.store.events import Events
+from cloud.store.migrations import migrate
+from cloud.store.sql import Sql, Work
+from cloud.store.sqlite import SqliteHandle
+from cloud.triggering.deliveries import Delivery
+from cloud.triggering.evaluation import evaluate
+from cloud.triggering.hourly import watch
+from cloud.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.triggering.outbox import Outbox
+from cloud.triggering.presence import Watch
+from triggers.document import Notification, Trigger
+from triggers.retry import Outcome, of_status
+
+T = TypeVar("T")
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+ALL, SOME, HOT, PRESENCE, LOGS = (f"https://{name}.test/" for name in ("all", "some", "hot", "presence", "logs"))
+PAUSES: Final = {ALL: 0, SOME: 600, HOT: 3600}
+LIMIT: Final = 30.0  # degrees above which it is hot
+LONG: Final = 900.0  # seconds of silence that nobody misses, whatever is killed meanwhile
+
+
+def clock() -> datetime:
+    return START + timedelta(seconds=trio.current_time())
+
+
+class Killed(Exception):
+    """The process is dead."""
+
+
+class DiskStore:
+    """A Store without threads, over a disk that outlives it. Its fuse kills the process at a step: before a commit,
+    or after one that nobody hears of."""
+
+    def __init__(self, connection: sqlite3.Connection, events: Events, fuse: int) -> None:
+        self._connection = connection
+        self._events = events
+        self._fuse = fuse
+        self.dead = False
+
+    async def read(self, work: Work[T]) -> T:
+        await self._step()
+        return work(SqliteHandle(self._connection))
+
+    async def write(self, work: Work[T]) -> T:
+        await self._step()
+        handle = SqliteHandle(self._connection)
+        self._connection.execute("BEGIN")
+        try:
+            result = work(handle)
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+        await self._step()
+        for topic, subject in handle.told:
+            self._events.tell(topic, subject)
+        return result
+
+    async def _step(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._fuse -= 1
+        if self._fuse <= 0:
+            self.dead = True
+        if self.dead:
+            raise Killed
+
+
+def document() -> dict[str, Any]:
+    """The triggers of every part."""
+
+    def one(name: str, type: str, *targets: str, **event: Any) -> dict[str, Any]:  # noqa: A002 - field
+        hooks = [
+            {"type": "webhook", "value": each, "seconds_between_notifications": PAUSES.get(each, 0)} for each in targets
+        ]
+        return {"name": name, "event": {"type": type, **event}, "notifications": hooks}
+
+    conditions = {"evals": [{"operator": "gt", "value": {"celsius": LIMIT}}]}
+    return {
+        "triggers": [
+            one("all", "part_data_ingested", ALL, SOME, data_ingested={"data_types": ["tabular"]}),
+            one(
+                "hot",
+                "conditional_data_ingested",
+                HOT,
+                conditional={"data_capture_method": "sensor:oven:Readings", "conditions": conditions},
+            ),
+            one("on", "part_online", PRESENCE),
+            one("off", "part_offline", PRESENCE),
+            one("errors", "conditional_logs_ingested", LOGS, log_levels=["error"]),
+        ]
+    }
+
+
+@dataclass
+class Seen:
+    """What receivers have got: each reception, with what it was about."""
+
+    ids: dict[tuple[str, str, str], str] = field(default_factory=dict)  # part, target, number -> id
+    order: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # first receptions
+    count: Counter[str] = field(default_factory=Counter)
+
+
+class World:
+    """Run it in a nursery: `live` has processes, `machine` is one part with its days."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.seen = Seen()
+        self.kills = 0
+        self.calm = False  # the bad days are over
+        self.refused: set[str] = set()  # ids that a receiver refused for ever
+        self.calls: dict[str, list[datetime]] = {}
+        self.said: dict[str, list[int]] = {}  # numbers of errors logged
+        self._up = trio.Event()
+        self._store: DiskStore | None = None
+        self._numbers = 0
+        self.disk = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(self.disk)
+        self.disk.execute("CREATE TABLE uploads (number INTEGER PRIMARY KEY, part TEXT, at INTEGER, celsius REAL)")
+
+    def close(self) -> None:
+        self.disk.close()
+
+    def sql(self) -> SqliteHandle:
+        """The disk, between two steps."""
+        return SqliteHandle(self.disk)
+
+    def part(self, name: str) -> str:
+        """A new part with triggers."""
+        sql = self.sql()
+        row = sql.row("SELECT id FROM locations")
+        place = create_owner(sql, "Sim", START).location if row is None else row["id"]
+        machine = machines.create_machine(sql, place, name, START)
+        part = machines.parts(sql, machine)[0].id
+        configurations.save(sql, part, document(), THE_PROGRAM, START)
+        return part
+
+    # ---- processes
+
+    async def live(self) -> None:
+        """One process after the other."""
+        while True:
+            fuse = (
+                10**9 if self.calm else self.random.choice((self.random.randint(1, 60), self.random.randint(1, 3000)))
+            )
+            events = Events()
+            self._store = store = DiskStore(self.disk, events, fuse)
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(Watch(store, events, clock).run)
+                    nursery.start_soon(evaluate, store, events, lambda path: f"http://cloud.test{path}")
+                    nursery.start_soon(watch, store, clock)
+                    nursery.start_soon(Outbox(store, events, clock, {"webhook": self.receive}).run)
+                    nursery.start_soon(self._murderer, store)
+                    self._up.set()
+            except* Killed:
+                pass
+            store.dead = True
+            self.kills += 1
+            self._up = trio.Event()
+            await trio.sleep(self.random.choice((0.0, 1.0, self.random.uniform(0, 120))))
+
+    async def _murderer(self, store: DiskStore) -> None:
+        """Kills between two steps too: in the middle of a request."""
+        await trio.sleep(self.random.expovariate(1 / 7200))
+        if not self.calm:
+            raise Killed
+
+    async def ask(self, work: Callable[[Sql], T]) -> T:
+        """As a machine: again and again, until it was acknowledged."""
+        while True:
+            await self._up.wait()
+            assert self._store is not None
+            try:
+                return await self._store.write(work)
+            except Killed:
+                await trio.sleep(1)
+
+    # ---- machines
+
+    async def machine(self, part: str, until: float) -> None:
+        """Days of one machine: on for minutes, off for hours."""
+        self.calls[part], self.said[part] = [], []
+        while trio.current_time() < until:
+            end = trio.current_time() + self.random.uniform(10, 1800)
+            upload = trio.current_time()
+            while trio.current_time() < end:
+                self.calls[part].append(await self.ask(lambda sql: self._call(sql, part)))
+                if trio.current_time() >= upload:
+                    await self._upload(part)
+                    upload += self.random.choice((1.0, 60.0, 400.0))
+                if self.random.random() < 0.02:
+                    await self._error(part)
+                await trio.sleep(self.random.choice((1.0, 20.0, 20.0)))
+            await trio.sleep(self.random.choice((5.0, 50.0, 70.0, 20000.0, self.random.uniform(0, 30000))))
+
+    def _call(self, sql: Sql, part: str) -> datetime:
+        machines.note_seen(sql, part, clock())
+        return clock()
+
+    async def _upload(self, part: str) -> None:
+        self._numbers += 1
+        number, celsius = self._numbers, self.random.uniform(10, 40)
+
+        def work(sql: Sql) -> None:
+            if sql.row("SELECT number FROM uploads WHERE number = ?", number) is not None:
+                return  # kept the last time, but not acknowledged
+            now = clock()
+            micros = (now - START) // timedelta(microseconds=1)
+            sql.run("INSERT INTO uploads VALUES (?, ?, ?, ?)", number, part, micros, celsius)
+            data = {"readings": {"celsius": celsius, "number": number}}
+            came = (Reading(now, now, data),)
+            ingested(sql, Ingestion(part, "sensor", "oven", "Readings", "tabular", str(number), now, now, came), now)
+
+        await self.ask(work)
+
+    async def _error(self, part: str) -> None:
+        self._numbers += 1
+        number = self._numbers
+
+        def work(sql: Sql) -> None:
+            if sql.row("SELECT number FROM log_entries WHERE message = ?", str(number)) is None:
+                logs.append(sql, part, [LogRecord(clock(), "error", "rdk", str(number))], clock())
+
+        await self.ask(work)
+        self.said[part].append(number)
+
+    # ---- receivers
+
+    async def receive(self, one: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+        """A receiver, with good and bad hours."""
+        await trio.sleep(self.random.uniform(0.0, 0.5))
+        hour = random.Random(f"{one.target} {int(trio.current_time() // 5400)}").random()
+        if not self.calm and hour < 0.1:
+            return Outcome(error="no connection")
+        self._note(one)
+        await trio.sleep(self.random.uniform(0.0, 0.5))
+        if self.calm or hour < 0.6:
+            return Outcome(200)
+        if hour < 0.7:
+            await trio.sleep(self.random.uniform(1, 100))  # slow: it has got it, but we may not hear so
+            return Outcome(200)
+        if hour < 0.85:
+            return of_status(500 if self.random.random() < 0.7 else 200)
+        if hour < 0.99:
+            return of_status(429, self.random.uniform(1, 7200))
+        self.refused.add(one.id)
+        return of_status(404)
+
+    def _note(self, one: Delivery) -> None:
+        """Invariants at every reception: one id for one event, the first receptions in order."""
+        self.seen.count[one.id] += 1
+        for number in numbers_of(one):
+            key = (one.part, one.target, str(number))
+            assert self.seen.ids.setdefault(key, one.id) == one.id, f"{key} came under two ids"
+        if self.seen.count[one.id] == 1:
+            received = self.seen.order.setdefault((one.part, one.target), [])
+            received.append(one.number)
+
+
+def numbers_of(one: Delivery) -> list[int]:
+    """What a delivery tells of: numbers of an upload or of log entries; its own for presence."""
+    if not one.body:
+        return [one.number]
+    body = json.loads(one.body)
+    if isinstance(body, list):
+        return [int(line["message"]) for line in body]
+    return [int(body["data"]["data"]["readings"]["number"])]
