@@ -21,7 +21,7 @@ from cloud.first import FirstKey, first_start
 from cloud.housekeeping import CHORES
 from cloud.links import Links, open_secret
 from cloud.options import EXIT_FAILED, EXIT_OK, Options
-from cloud.services.base import Cloud
+from cloud.services.base import Cloud, Sizes
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Sql, Store
@@ -102,7 +102,8 @@ class App:
         links = Links(await store.write(open_secret), lambda: self.url)
         async with trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
-            task_status.started(Cloud(store, self.events, authenticator, deps["files"], links))
+            limits = Sizes(package=self.options.package_mib * 1024**2)
+            task_status.started(Cloud(store, self.events, authenticator, deps["files"], links, limits=limits))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]

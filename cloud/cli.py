@@ -47,6 +47,14 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--tls-cert", type=_EXISTING, help="Certificate (PEM); with --tls-key.")
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
 @click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
+@click.option(
+    "--max-package",
+    type=click.IntRange(1),
+    default=512,
+    show_default=True,
+    metavar="MIB",
+    help="The largest archive that the registry takes.",
+)
 @click.option("--smtp", default="", metavar="HOST:PORT", help="The server that takes emails of triggers.")
 @click.option("--smtp-from", default="", metavar="ADDRESS", help="Who sends them; with --smtp.")
 @click.option(
@@ -99,6 +107,7 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
         tls_key=given["tls_key"],
         url=given["url"].rstrip("/"),
         ways=found,
+        package_mib=given["max_package"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

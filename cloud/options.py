@@ -27,6 +27,7 @@ class Options:
     url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
     ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
+    package_mib: int = 512  # that the registry takes at most of one archive
     debug: bool = False
 
     @property

@@ -22,16 +22,14 @@ from cloud.times import Clock, now
 
 T = TypeVar("T")
 
-PACKAGE_BYTES: Final = 512 * 1024 * 1024
-"""Bytes of an archive that the registry takes, unless the command line says otherwise."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large uploads may be, in bytes: one file, and one message with which a file may come whole."""
+    """How large uploads may be, in bytes: one file, one message with which a file may come whole, one package."""
 
     file: int = 4 * 1024**3
     message: int = 64 * 1024**2  # as rpc.limits.Limits.max_message
+    package: int = 512 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,6 @@ class Cloud:
     links: Links
     clock: Clock = now
     limits: Sizes = Sizes()
-    package_bytes: int = PACKAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ async def upload(
     """
     cloud = service.cloud
     await service.read(lambda sql: files.is_free(sql, item, place))
-    blob = await cloud.blobs.put(_checked(pieces, cloud.package_bytes, gzip=item.type == MODULE))
+    blob = await cloud.blobs.put(_checked(pieces, cloud.limits.package, gzip=item.type == MODULE))
     try:
         return await service.write(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
     except MachineError:

@@ -14,6 +14,8 @@ from runtime.operator.cloud import cloud
 from runtime.operator.cloud_config import config
 from runtime.operator.cloud_fragments import fragments
 from runtime.operator.cloud_keys import keys
+from runtime.operator.cloud_modules import modules
+from runtime.operator.cloud_packages import packages
 from runtime.operator.connection import EXIT_INTERRUPTED, Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
@@ -292,6 +294,8 @@ main.add_command(module)
 main.add_command(cloud)
 cloud.add_command(config)
 cloud.add_command(keys)
+cloud.add_command(modules)
+cloud.add_command(packages)
 cloud.add_command(fragments)
 
 if __name__ == "__main__":

@@ -1,0 +1,227 @@
+"""`machine cloud modules`: modules in the registry, their versions, and how they get there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from runtime.operator.cloud import APP, ask
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+    from runtime.module.meta import Meta
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+_SOURCE: Final = click.argument("source", type=click.Path(exists=True, path_type=Path))
+ORGANIZATION: Final = click.option(
+    "--organization", default="", metavar="ID", help="Needed if the key sees more than one."
+)
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  machine cloud modules namespace acme
+  machine cloud modules create rover-arm
+  machine cloud modules upload rover-arm --version 1.0.0
+  machine cloud modules versions acme:rover-arm"""
+)
+def modules() -> None:
+    """Modules in the registry. MODULE is its id, `namespace:name`.
+
+    A machine uses one by an entry in `modules`: {"name": "arm", "type": "registry", "module_id": "acme:rover-arm",
+    "version": "latest"}.
+    """
+
+
+async def organization_of(client: ApiClient, wanted: str) -> dict[str, Any]:
+    """The organization with this id, or the only one."""
+    found: list[dict[str, Any]] = await client.call(APP, "", "list_organizations")
+    meant = [one for one in found if not wanted or wanted in (one["id"], one["name"])]
+    if len(meant) != 1:
+        listed = ", ".join(f"{one['name']} ({one['id']})" for one in found)
+        raise click.ClickException(f"name one organization with --organization: {listed or 'there is none'}")
+    return meant[0]
+
+
+@modules.command("ls")
+@_JSON
+def list_command(as_json: bool) -> None:
+    """Modules of your organizations, and public ones."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.operator.tables import one_line, table
+
+        found = await client.call(APP, "", "list_modules")
+        if as_json:
+            click.echo(one_line(found))
+            return
+        rows = [
+            [
+                one["module_id"],
+                one["versions"][0]["version"] if one["versions"] else "none yet",
+                one["visibility"].lower(),
+                one["description"],
+            ]
+            for one in found
+        ]
+        click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@modules.command()
+@click.argument("module")
+@_JSON
+def versions(module: str, as_json: bool) -> None:
+    """The versions of MODULE, the newest first, and for which computers each is."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.operator.tables import one_line, table
+
+        found = (await client.call(APP, "", "get_module", module_id=module))["versions"]
+        if as_json:
+            click.echo(one_line(found))
+            return
+        rows = [
+            [one["version"], file["platform"], f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}"]
+            for one in found
+            for file in one["files"]
+        ]
+        click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@modules.command()
+@click.argument("namespace")
+@ORGANIZATION
+def namespace(namespace: str, organization: str) -> None:
+    """Give the organization its NAMESPACE, once for all: machines name its modules by it."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await organization_of(client, organization)
+        await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
+        click.echo(f"the modules of {owner['name']} are called {namespace}:...")
+
+    ask(work)
+
+
+@modules.command()
+@click.argument("name")
+@ORGANIZATION
+def create(name: str, organization: str) -> None:
+    """Make a module called NAME, without versions, and print its id."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await organization_of(client, organization)
+        made = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
+        click.echo(made["module_id"])
+
+    ask(work)
+
+
+@modules.command()
+@_SOURCE
+def update(source: Path) -> None:
+    """Tell the registry what meta.json of SOURCE, a folder or an archive, says: models, description, visibility."""
+    from runtime.operator.cloud_upload import module_archive
+
+    with module_archive(source) as (meta, _):
+
+        async def work(client: ApiClient) -> None:
+            await _tell(client, meta)
+            click.echo(f"{meta.module_id} is as meta.json says")
+
+        ask(work)
+
+
+@modules.command(
+    epilog="""\b
+Examples:
+  machine cloud modules upload rover-arm --version 1.0.0
+  machine cloud modules upload dist/rover-arm.tar.gz --version 1.0.1-rc.1 --platform linux/arm64"""
+)
+@_SOURCE
+@click.option("--version", required=True, help="A semantic version, such as 1.2.3; it can never be uploaded again.")
+@click.option("--platform", default="", help="For which computers, such as linux/arm64; as in meta.json by default.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only for computers with this tag, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], quiet: bool) -> None:
+    """Upload SOURCE, the folder of a module or its archive, as a new version.
+
+    Its programs are looked for first; models and description are taken from meta.json. Machines that want this
+    version, or `latest`, have it moments later.
+    """
+    from runtime.operator.cloud_upload import module_archive, pieces
+
+    with module_archive(source) as (meta, archive):
+        arch = platform or _platform(meta)
+
+        async def work(client: ApiClient) -> None:
+            await _tell(client, meta)
+            size = archive.stat().st_size
+            with archive.open("rb") as file:
+                await client.call(
+                    APP, "", "upload_module_file", module_id=meta.module_id, version=version, platform=arch,
+                    platform_tags=list(tags), pieces=pieces(file, size, quiet=quiet),
+                )  # fmt: skip
+            if not quiet:
+                click.echo(f"{meta.module_id} {version} for {arch} is there ({size / 1024:.1f} KiB)")
+
+        ask(work)
+
+
+def _platform(meta: Meta) -> str:
+    if len(meta.build.arch) > 1:
+        raise click.UsageError(f"name one with --platform: meta.json says {', '.join(meta.build.arch)}")
+    return meta.build.arch[0] if meta.build.arch else "any"
+
+
+async def _tell(client: ApiClient, meta: Meta) -> None:
+    from schema.errors import ErrorKind, MachineError
+
+    models = [{"api": one.api, "model": one.model, "description": one.short_description} for one in meta.models]
+    try:
+        await client.call(
+            APP,
+            "",
+            "update_module",
+            module_id=meta.module_id,
+            visibility=meta.visibility.upper(),
+            url=meta.url,
+            description=meta.description,
+            models=models,
+            entrypoint=meta.entrypoint,
+            first_run=meta.first_run or None,
+        )
+    except MachineError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        remedy = f"make it first: machine cloud modules create {meta.name}"
+        raise click.ClickException(f"the registry has no {meta.module_id} of yours: {remedy}") from None
+
+
+@modules.command()
+@click.argument("module")
+@click.option("--version", default="", help="Only this version; else all of it.")
+@_YES
+def delete(module: str, version: str, yes: bool) -> None:
+    """Delete MODULE or one version of it. Machines keep what they have, until they want something else."""
+    what = f"{module} {version}".strip()
+    if not yes:
+        click.confirm(f"delete {what}?", abort=True)
+
+    async def work(client: ApiClient) -> None:
+        if version:
+            from runtime.operator.cloud_packages import PACKAGES
+
+            await client.call(PACKAGES, "", "delete_package", id=module, version=version, type="MODULE")
+        else:
+            await client.call(APP, "", "delete_registry_item", item_id=module)
+        click.echo(f"{what} is deleted")
+
+    ask(work)

@@ -1,0 +1,63 @@
+"""Archives from this computer to the registry: made, looked at, sent in pieces."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+
+from runtime.module.meta import FILE, Meta, parse_meta
+from schema.errors import ConfigErrors, MachineError
+
+PIECE: Final = 256 * 1024  # bytes of one message
+
+
+async def pieces(file: BinaryIO, size: int, *, quiet: bool) -> AsyncIterator[bytes]:
+    """What a file holds; how far it is stands on a terminal's last line."""
+    told = sys.stderr.isatty() and not quiet
+    sent = 0
+    while piece := file.read(PIECE):
+        yield piece
+        sent += len(piece)
+        if told:
+            sys.stderr.write(f"\r{sent / 1024**2:.1f} of {size / 1024**2:.1f} MiB, {100 * sent // max(size, 1)} %")
+            sys.stderr.flush()
+    if told:
+        sys.stderr.write("\n")
+
+
+@contextmanager
+def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
+    """The archive of a module and its meta.json: `path` itself, or made of the folder `path` while the context is open.
+
+    Either way its programs were looked for. ClickException in words for what the registry or a machine would refuse.
+    """
+    with tempfile.TemporaryDirectory(prefix="machine-upload-") as place:
+        try:
+            if path.is_dir():
+                from runtime.module.pack import pack
+
+                archive = Path(place) / "module.tar.gz"
+                meta, _ = pack(path, archive)
+            else:
+                archive = path
+                meta = _meta_of(path, Path(place) / "unpacked")
+        except MachineError as error:
+            raise click.ClickException(f"{path}: {error}") from None
+        yield meta, archive
+
+
+def _meta_of(archive: Path, folder: Path) -> Meta:
+    from runtime.modules.archive import read_meta, unpack
+
+    unpack(archive, folder)
+    read_meta(archive, folder)
+    meta, report = parse_meta((folder / FILE).read_bytes())
+    if meta is None:
+        raise ConfigErrors(report.problems)
+    return meta

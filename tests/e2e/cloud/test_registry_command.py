@@ -1,0 +1,159 @@
+"""`machine cloud modules` and `packages`, and the official SDK, against a real cloud."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import urllib.request
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from grpclib import GRPCError, Status
+from viam.app.app_client import AppClient
+from viam.proto.app import Model, ModuleFileInfo, Visibility
+from viam.proto.app.packages import PackageType
+
+from runtime.module.pack import pack
+from runtime.operator.module_new import write
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_command import Terminal
+from tests.e2e.cloud.test_sdk import with_sdk
+
+
+@pytest.fixture
+async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
+    async with cloud(tmp_path / "cloud", "--max-package", "1") as running:
+        user = Terminal(running, tmp_path / "home")
+        await user("login", f"http://{running.address}", "--key-id", running.key[0], MACHINE_CLOUD_KEY=running.key[1])
+        yield user
+
+
+async def get(url: str, *headers: tuple[str, str]) -> tuple[int, bytes]:
+    def ask() -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers))) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    return await trio.to_thread.run_sync(ask)
+
+
+async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, tmp_path: Path) -> None:
+    folder = tmp_path / "arm"
+    write(folder, "rover-arm", "acme")
+    assert "acme:..." in await terminal("modules", "namespace", "acme")
+    said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
+    assert "machine cloud modules create rover-arm" in said
+    assert await terminal("modules", "create", "rover-arm") == "acme:rover-arm\n"
+    said = await terminal("modules", "upload", str(folder), "--version", "1.0.0")
+    assert "acme:rover-arm 1.0.0 for linux/any is there" in said
+    said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
+    assert "which stays as it is" in said
+    archive = tmp_path / "arm.tar.gz"
+    pack(folder, archive)
+    assert await terminal("modules", "upload", str(archive), "--version", "1.1.0", "--quiet") == ""
+    (listed,) = json.loads(await terminal("modules", "ls", "--json"))
+    assert listed["module_id"] == "acme:rover-arm"
+    assert listed["entrypoint"] == "run.sh"
+    assert listed["models"][0]["model"].startswith("acme:rover-arm:")
+    found = json.loads(await terminal("modules", "versions", "acme:rover-arm", "--json"))
+    assert [one["version"] for one in found] == ["1.1.0", "1.0.0"]
+    assert "1.1.0" in await terminal("modules", "ls")
+    assert "linux/any" in await terminal("modules", "versions", "acme:rover-arm")
+    await terminal("modules", "delete", "acme:rover-arm", "--version", "1.1.0", "--yes")
+    assert "1.1.0" not in await terminal("modules", "versions", "acme:rover-arm")
+    await terminal("modules", "delete", "acme:rover-arm", "--yes")
+    assert json.loads(await terminal("modules", "ls", "--json")) == []
+
+
+async def test_what_is_no_module_is_refused_before_it_is_sent(terminal: Terminal, tmp_path: Path) -> None:
+    folder = tmp_path / "arm"
+    write(folder, "rover-arm", "acme")
+    archive = tmp_path / "arm.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(folder / "meta.json", "meta.json")
+    said = await terminal("modules", "upload", str(archive), "--version", "1.0.0", status=1)
+    assert "does not hold its entrypoint 'run.sh'" in said
+    (folder / "run.sh").chmod(0o644)
+    said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
+    assert "chmod +x" in said
+
+
+async def test_packages_and_their_links(terminal: Terminal, tmp_path: Path) -> None:
+    file, data = tmp_path / "net.tar.gz", bytes(range(256)) * 2000
+    file.write_bytes(data)
+    said = await terminal("packages", "upload", "net", str(file), "--version", "2026-01")
+    organization = terminal.running.facts["organization"]
+    assert said == f"{organization}/net 2026-01 is there\n"
+    assert "ml_model" in await terminal("packages", "ls", "--type", "ml_model")
+    assert "net" not in await terminal("packages", "ls", "--type", "slam_map")
+    said = await terminal("packages", "link", f"{organization}/net", "latest")
+    url, digest = said.splitlines()[0], said.splitlines()[1].split()[1]
+    assert digest == hashlib.sha256(data).hexdigest()
+    assert await get(url) == (200, data)
+    assert await get(url, ("Range", "bytes=300-")) == (206, data[300:])
+    assert await get(url, ("Range", "bytes=10-19")) == (206, data[10:20])
+    assert await get(url, ("Range", "bytes=-5")) == (206, data[-5:])
+    assert await get(url, ("Range", "bytes=300-"), ("If-Range", '"other"')) == (200, data)
+    assert (await get(url, ("Range", f"bytes={len(data)}-")))[0] == 416
+    assert (await get(url.partition("?")[0]))[0] == 401
+    assert (await get(url[:-1] + ("0" if url[-1] != "0" else "1")))[0] == 403
+    other = url.replace("/packages/", "/packages/x")
+    assert (await get(other))[0] == 403
+    file.write_bytes(data * 3)
+    said = await terminal("packages", "upload", "net", str(file), "--version", "2026-02", status=1)
+    assert "larger than 1 MiB" in said
+    await terminal("packages", "delete", f"{organization}/net", "2026-01", "--yes")
+    assert (await get(url))[0] == 404
+
+
+async def test_the_official_sdk(terminal: Terminal, tmp_path: Path) -> None:
+    running: CloudProcess = terminal.running
+    organization = running.facts["organization"]
+    await terminal("modules", "namespace", "acme")
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        member = tarfile.TarInfo("meta.json")
+        member.size = 2
+        tar.addfile(member, io.BytesIO(b"{}"))
+
+    async def work(app: AppClient) -> None:
+        module, url = await app.create_module(organization, "smooth")
+        assert module == "acme:smooth"
+        assert url.endswith("/modules/acme:smooth")
+        models = [Model(api="rdk:component:sensor", model="acme:smooth:mean")]
+        update = partial(app.update_module, module, models=models, entrypoint="run.sh", url="https://example.com")
+        await update(description="smooths")
+        info = ModuleFileInfo(module_id=module, version="1.0.0", platform="linux/amd64")
+        await app.upload_module_file(info, content.getvalue())
+        with pytest.raises(GRPCError) as caught:
+            await app.upload_module_file(info, content.getvalue())
+        assert caught.value.status is Status.ALREADY_EXISTS
+        found = await app.get_module(module)
+        assert (found.name, found.entrypoint, found.versions[0].version) == ("smooth", "run.sh", "1.0.0")
+        assert found.versions[0].files[0].platform == "linux/amd64"
+        assert [one.module_id for one in await app.list_modules(organization)] == [module]
+        await app.create_registry_item(organization, "net", PackageType.PACKAGE_TYPE_ML_MODEL)
+        await app.update_registry_item(
+            "acme:net", PackageType.PACKAGE_TYPE_ML_MODEL, "finds cats", Visibility.VISIBILITY_PUBLIC
+        )
+        item = await app.get_registry_item("acme:net")
+        assert (item.description, item.visibility) == ("finds cats", Visibility.VISIBILITY_PUBLIC)
+        listed = await app.list_registry_items(organization, [], [], [], [])
+        assert {one.item_id for one in listed} == {"acme:smooth", "acme:net"}
+        await app.delete_registry_item("acme:net")
+        with pytest.raises(GRPCError) as caught:
+            await app.get_registry_item("acme:net")
+        assert caught.value.status is Status.NOT_FOUND
+        with pytest.raises(GRPCError) as caught:
+            await app.deprecate_registry_item(module, "old")
+        assert caught.value.status is Status.UNIMPLEMENTED
+
+    await with_sdk(running, work)
