@@ -13,6 +13,7 @@ has made sure that they come from this site.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -47,7 +48,18 @@ ROOMS: Final = (
 )
 """The navigation; a room without a page is left out."""
 
+TABS: Final = (
+    ("Overview", "/machines/{id}"),
+    ("Configuration", "/machines/{id}/config"),
+    ("History", "/machines/{id}/history"),
+    ("Logs", "/machines/{id}/logs"),
+    ("Data", "/machines/{id}/data"),
+    ("Triggers", "/machines/{id}/triggers"),
+)
+"""The pages of one part; one that is not there is left out."""
+
 _HERE: Final = Path(__file__).parent
+_PARAMETER: Final = re.compile(r"\{[^}]*\}")
 
 
 @cache
@@ -65,13 +77,20 @@ def _templates() -> Environment:
 
 def render(request: Request, template: str, code: int = 200, **values: Any) -> Response:
     """A page. `live` is the path of its WebSocket, `error` what went wrong with its form."""
-    paths = {getattr(route, "path", "") for route in request.app.routes}
+    paths = {_PARAMETER.sub("{id}", getattr(route, "path", "")) for route in request.app.routes}
+
+    def tabs(subject: str) -> list[tuple[str, str]]:
+        """The pages of the part `subject`: what they are called, and where they are."""
+        return [(name, path.format(id=subject)) for name, path in TABS if path in paths]
+
     shown = {
         "live": "",
         "error": "",
         "now": datetime.now(UTC),
         "rooms": [(name, path) for name, path in ROOMS if path in paths],
         "here": _room(request.url.path),
+        "path": request.url.path,
+        "tabs": tabs,
         "signed_in": identity_of(request.scope) is not None,
         **values,
     }

@@ -22,10 +22,5 @@
     }
   }
 
-  /* ---- the live connection begins after the newest line that is there */
-
-  page.connect((url) => {
-    const lines = $$("[data-seq]");
-    if (lines.length) url.searchParams.set("since", String(Math.max(...lines.map((line) => Number(line.dataset.seq)))));
-  });
+  page.connect(page.since);
 })();

@@ -61,6 +61,12 @@ const page = (() => {
     };
   }
 
+  /* What comes begins after the newest line that is there. */
+  function since(url) {
+    const lines = $$("[data-seq]");
+    if (lines.length) url.searchParams.set("since", String(Math.max(...lines.map((line) => Number(line.dataset.seq)))));
+  }
+
   function patch(parts) {
     for (const [id, html] of Object.entries(parts)) {
       const element = document.getElementById(id);
@@ -74,9 +80,9 @@ const page = (() => {
   const KEPT = 180;
   const tables = new Map();
 
-  function readings(table, values, error) {
+  function readings(table, values, error, quiet = "once a second while this page is open") {
     const note = $("[data-readings-note]", table.closest("section") || document);
-    note.textContent = error || "once a second while this page is open";
+    note.textContent = error || quiet;
     note.classList.toggle("is-unhealthy", Boolean(error));
     note.classList.toggle("muted", !error);
     if (error) return;
@@ -155,5 +161,34 @@ const page = (() => {
   addEventListener("click", (event) => { if (moved && event.target.closest(".graph")) event.preventDefault(); moved = false; }, true);
   addEventListener("dragstart", (event) => { if (event.target.closest(".graph")) event.preventDefault(); });
 
-  return { $, $$, on, connect, readings, span, tick };
+  /* ---- log lines come at the end, unless somebody reads further up; they wait while paused */
+
+  const log = $("#log");
+  const LINES = 1000;
+  let paused = false;
+  let held = [];
+
+  function append(lines) {
+    if (paused) { held = held.concat(lines).slice(-LINES); return; }
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    $(".empty", log)?.remove();
+    for (const line of lines) log.append(morph.parse(line, log));
+    while (log.children.length > LINES) log.firstElementChild.remove();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }
+
+  if (log) {
+    on("log", append);
+    log.scrollTop = log.scrollHeight;
+    const form = $("[data-log-filter]");
+    for (const select of $$("select", form)) select.addEventListener("change", () => form.requestSubmit());
+    $("[data-pause]")?.addEventListener("click", (event) => {
+      paused = !paused;
+      event.currentTarget.setAttribute("aria-pressed", String(paused));
+      event.currentTarget.textContent = paused ? "Continue" : "Pause";
+      if (!paused) { const lines = held; held = []; append(lines); }
+    });
+  }
+
+  return { $, $$, on, connect, since, readings, span, tick };
 })();

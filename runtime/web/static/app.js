@@ -70,38 +70,6 @@
     return element;
   }
 
-  /* ---- logs */
-
-  const log = $("#log");
-  const LINES = 1000;
-  let paused = false;
-  let held = [];
-
-  function append(lines) {
-    if (paused) { held = held.concat(lines).slice(-LINES); return; }
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    $(".empty", log)?.remove();
-    for (const line of lines) log.append(morph.parse(line, log));
-    while (log.children.length > LINES) log.firstElementChild.remove();
-    if (atEnd) log.scrollTop = log.scrollHeight;
-  }
-
-  if (log) {
-    log.scrollTop = log.scrollHeight;
-    const form = $("[data-log-filter]");
-    for (const select of $$("select", form)) select.addEventListener("change", () => form.requestSubmit());
-    $("[data-pause]").addEventListener("click", (event) => {
-      paused = !paused;
-      event.currentTarget.setAttribute("aria-pressed", String(paused));
-      event.currentTarget.textContent = paused ? "Continue" : "Pause";
-      if (!paused) { const lines = held; held = []; append(lines); }
-    });
-  }
-
   page.on("readings", ({ values, error }) => page.readings($("[data-readings]"), values, error));
-  page.on("log", append);
-  page.connect((url) => {
-    const last = $("#log > li:last-child");
-    if (last && last.dataset.seq) url.searchParams.set("since", last.dataset.seq);
-  });
+  page.connect(page.since);
 })();

@@ -1,0 +1,152 @@
+"""Which log lines somebody looks for. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from cloud.logs import LogQuery, LogRecord
+from cloud.times import stored
+from schema.errors import ErrorKind, MachineError
+
+LEVELS: Final = ("debug", "info", "warn", "error")  # in rising order
+_SAME: Final[Mapping[str, tuple[str, ...]]] = {
+    "debug": ("debug", "trace"),
+    "info": ("info", "notice", ""),
+    "warn": ("warn", "warning"),
+    "error": ("error", "fatal", "panic", "dpanic", "critical"),
+}
+"""What loggers of several languages call each level."""
+PAGE: Final = 200  # lines
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All conditions hold. Times are UTC."""
+
+    level: str = "debug"
+    text: str = ""
+    logger: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    before: tuple[int, int] | None = None  # time and number of the first line of the page that comes after
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Wanted:
+        """Read a query. INVALID for times and places that are none."""
+        level = query.get("level", "debug")
+        return cls(
+            level if level in LEVELS else "debug",
+            query.get("text", "").strip(),
+            query.get("logger", "").strip(),
+            _time(query.get("from", ""), "from"),
+            _time(query.get("to", ""), "to"),
+            _place(query.get("before", "")),
+        )
+
+    def query(self) -> dict[str, str]:
+        """As a query, without `before` and what is not asked for."""
+        found = {
+            "level": self.level if self.level != "debug" else "",
+            "text": self.text,
+            "logger": self.logger,
+            "from": field_of(self.start),
+            "to": field_of(self.end),
+        }
+        return {key: value for key, value in found.items() if value}
+
+    @property
+    def live(self) -> bool:
+        """Whether lines that come from now on belong to the page."""
+        return self.before is None and self.end is None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of all levels from `level` on; empty for all."""
+        if self.level == "debug":
+            return ()
+        return tuple(name for level in LEVELS[LEVELS.index(self.level) :] for name in _SAME[level])
+
+    def search(self) -> LogQuery:
+        """As the database is asked: the newest first, one more than a page."""
+        return LogQuery(
+            levels=self.levels,
+            contains=self.text,
+            start=self.start,
+            end=self.end,
+            source=self.logger,
+            after=self.before,
+            limit=PAGE + 1,
+        )
+
+    def admits(self, one: LogRecord) -> bool:
+        """Whether a line that has just come fits; as `search` would find it."""
+        text, logger = self.text.lower(), self.logger.lower()
+        return (
+            (not self.levels or one.level in self.levels)
+            and (self.start is None or one.time >= self.start)
+            and (self.end is None or one.time < self.end)
+            and logger in one.logger.lower()
+            and (text in one.message.lower() or text in one.logger.lower() or text in json.dumps(one.fields).lower())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, ready for the template."""
+
+    number: int
+    time: datetime
+    level: str
+    logger: str
+    message: str
+    fields: str
+
+
+def line(one: LogRecord) -> Line:
+    """What is shown of an entry."""
+    message = f"{one.message}\n{one.stack.rstrip()}" if one.stack else one.message
+    pairs = [(str(key), value) for field in one.fields for key, value in field.items()]
+    fields = " ".join(f"{key}={_value(value)}" for key, value in pairs)
+    level = next((level for level, names in _SAME.items() if one.level in names), one.level)
+    return Line(one.number, one.time, level, one.logger, message, fields)
+
+
+def page(found: list[LogRecord]) -> tuple[list[Line], str]:
+    """A page, the oldest line first, of what `search` found; and where the page before it ends, empty without one."""
+    shown = found[:PAGE]
+    before = f"{stored(shown[-1].time)}.{shown[-1].number}" if len(found) > PAGE else ""
+    return [line(one) for one in reversed(shown)], before
+
+
+def field_of(moment: datetime | None) -> str:
+    """As an input of the type datetime-local has it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment is not None else ""
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _time(text: str, name: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise MachineError(
+            f"{name}={text[:40]!r} is no time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _place(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    time, _, number = text.partition(".")
+    if not (text.isascii() and time.isdigit() and number.isdigit() and len(text) < 40):
+        raise MachineError("`before` is not of this page", kind=ErrorKind.INVALID, remedy="go back to the newest lines")
+    return int(time), int(number)

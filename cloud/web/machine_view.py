@@ -1,0 +1,181 @@
+"""What the page of a machine shows: what its part has reported, and what it tells while somebody looks. Pure.
+
+A snapshot comes from a machine and may hold anything: what does not fit is no snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cloud.fleet import FleetMachine, FleetPart
+from cloud.online import presence
+from cloud.watching import Told
+from cloud.web.fleet_view import WORDS, running
+from rpc.pages.drawing import Drawing, Vertex, drawing, structure
+from rpc.pages.patches import Piece
+from rpc.pages.words import dom_id
+
+Text = Annotated[str, Meta(max_length=2000)]
+Names = Annotated[tuple[Text, ...], Meta(max_length=2000)]
+
+
+class Resource(Struct, frozen=True):
+    """One configured resource as its machine tells it."""
+
+    name: Text
+    state: Text
+    since: datetime
+    model: Text = ""
+    reason: Text = ""
+    dependencies: Names = ()
+
+
+class Problem(Struct, frozen=True):
+    """One mistake of the configuration."""
+
+    path: Text
+    message: Text
+    remedy: Text = ""
+
+
+class Readings(Struct, frozen=True):
+    """Key, text and number of each value of a sensor, or why there are none."""
+
+    values: Annotated[tuple[tuple[Text, Text, float | None], ...], Meta(max_length=1000)] = ()
+    error: Text = ""
+
+
+class Snapshot(Struct, frozen=True):
+    """What a machine tells while somebody looks."""
+
+    state: Text = ""
+    started: datetime | None = None
+    addresses: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
+    rejected: Text = ""
+    pending: Text = ""
+    problems: Annotated[tuple[Problem, ...], Meta(max_length=1000)] = ()
+    resources: Annotated[tuple[Resource, ...], Meta(max_length=5000)] = ()
+    readings: dict[Text, Readings] = {}
+    omitted: int = 0  # resources that did not fit
+
+
+EMPTY: Final = Snapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a part without looking at it. `since` is when one that is offline was heard of last."""
+
+    id: str
+    name: str
+    main: bool
+    css: str
+    state: str
+    since: datetime | None
+    version: str
+    platform: str
+    host: str
+    address: str
+    saved: int
+    saved_at: datetime
+    running: str
+    rejected: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One part of a machine, ready for the template."""
+
+    machine: str
+    name: str
+    location: str
+    facts: Facts
+    parts: tuple[Facts, ...]
+    snapshot: Snapshot
+    told: bool  # whether there is a snapshot
+
+    @property
+    def drawing(self) -> Drawing:
+        """The graph of its resources."""
+        return drawing(_vertices(self.snapshot))
+
+
+def snapshot_of(told: Told | None) -> Snapshot | None:
+    """What a part told; None if it told nothing, or nothing that can be understood."""
+    if told is None:
+        return None
+    try:
+        found = msgspec.convert(told.snapshot, Snapshot)
+    except msgspec.ValidationError:
+        return None
+    times = (found.started, *(one.since for one in found.resources))
+    return found if all(time is None or time.tzinfo is not None for time in times) else None
+
+
+def view(machine: FleetMachine, subject: str, told: Told | None, now: datetime) -> View:
+    """The part `subject` of a machine, or its main part if it has no such part."""
+    parts = tuple(_facts(one, now) for one in machine.parts)
+    facts = next((one for one in parts if one.id == subject), parts[0])
+    found = snapshot_of(told)
+    return View(machine.id, machine.name, machine.location.path, facts, parts, found or EMPTY, found is not None)
+
+
+def pieces(shown: View) -> list[Piece]:
+    """The live parts of the page."""
+    facts, told = shown.facts, shown.snapshot
+    head = (facts, shown.parts, told.state, told.started, told.addresses, shown.told)
+    mistakes = (facts.rejected, told.rejected, told.pending, told.problems)
+    names = tuple(one.name for one in told.resources)
+    states = tuple(one.state for one in told.resources)
+    picture = shown.drawing
+    return [
+        Piece("head", "head", (shown,), head),
+        Piece("problems", "problems", (shown,), mistakes),
+        Piece("counts", "counts", (told.resources,), states),
+        Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
+        *(Piece(dom_id(one.name), "resource", (one,), one, inside="resources") for one in told.resources),
+        Piece("graph", "graph", (picture,), structure(_vertices(told))),
+        *(Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items),
+    ]
+
+
+def readings(found: Snapshot) -> list[dict[str, Any]]:
+    """What sensors said, for the script of the page."""
+    return [
+        {"name": name, "values": list(one.values), "error": one.error} for name, one in sorted(found.readings.items())
+    ]
+
+
+def _vertices(found: Snapshot) -> list[Vertex]:
+    return [Vertex(one.name, one.state, one.reason, one.dependencies) for one in found.resources]
+
+
+def _facts(part: FleetPart, now: datetime) -> Facts:
+    css, state = WORDS[presence(part.seen, now)]
+    return Facts(
+        id=part.id,
+        name=part.name,
+        main=part.main,
+        css=css,
+        state=state,
+        since=part.seen if css == "offline" else None,
+        version=_text(part.reported, "version"),
+        platform=_text(part.reported, "platform"),
+        host=_text(part.reported, "host"),
+        address=_text(part.reported, "address"),
+        saved=part.revision,
+        saved_at=part.saved,
+        running=running(part.reported),
+        rejected=_text(part.reported, "rejected"),
+    )
+
+
+def _text(reported: Mapping[str, Any], key: str) -> str:
+    value = reported.get(key, "")
+    return value if isinstance(value, str) else ""
