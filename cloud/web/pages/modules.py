@@ -1,0 +1,189 @@
+"""Modules and other packages: the list, and each with its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.services.editing import Editor
+from cloud.services.packages import PackageService
+from cloud.services.registry_messages import RegistryItem, Visibility
+from cloud.web.site import author_of, fields, render, see, text_of
+from schema.errors import ErrorKind, MachineError
+
+VISIBILITIES: Final = (
+    ("PRIVATE", "this organization"),
+    ("PUBLIC_UNLISTED", "who knows its name"),
+    ("PUBLIC", "every organization"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One file of a version."""
+
+    version: str
+    platform: str
+    uploaded: datetime | None
+    digest: str = ""
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The registry as the caller sees it."""
+    pages = _Pages(cloud)
+    return [
+        Route("/modules", pages.index),
+        Route("/modules", pages.create, methods=["POST"]),
+        Route("/modules/{item}", pages.show),
+        Route("/modules/{item}", pages.act, methods=["POST"]),
+        Route("/modules/{item}/download", pages.download),
+    ]
+
+
+class _Pages:
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def index(self, request: Request) -> Response:
+        """What the caller's organizations have, and what others make public."""
+        return await self._index(request)
+
+    async def _index(self, request: Request, error: str = "") -> Response:
+        author = author_of(request)
+        app, asks = AppService(self._cloud, author), Editor(self._cloud, author)
+        organizations = await app.list_organizations()
+        found = await app.list_registry_items()
+        mine = {one.id for one in organizations}
+        return render(
+            request,
+            "modules.html",
+            400 if error else 200,
+            found=[(one, [item for item in found if item.organization_id == one.id]) for one in organizations],
+            public=[item for item in found if item.organization_id not in mine],
+            newest=newest,
+            owner=await asks.owns_organization(),
+            error=error,
+        )
+
+    async def create(self, request: Request) -> Response:
+        """A new module, or the organization's namespace."""
+        form = await fields(request)
+        app = AppService(self._cloud, author_of(request))
+        organization = text_of(form, "organization")
+        try:
+            if text_of(form, "action") == "namespace":
+                await app.update_organization(organization, public_namespace=text_of(form, "namespace"))
+                return see("/modules")
+            made = await app.create_module(organization, text_of(form, "name"))
+        except MachineError as error:
+            if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS, ErrorKind.PRECONDITION):
+                return await self._index(request, str(error))
+            raise
+        return see(f"/modules/{made.module_id}")
+
+    async def show(self, request: Request) -> Response:
+        """One of them with its versions."""
+        return await self._show(request)
+
+    async def _show(self, request: Request, error: str = "") -> Response:
+        author = author_of(request)
+        item = await AppService(self._cloud, author).get_registry_item(request.path_params["item"])
+        rows = await self._rows(request, item)
+        mine = {one.id for one in await AppService(self._cloud, author).list_organizations()}
+        owner = item.organization_id in mine and await Editor(self._cloud, author).owns_organization()
+        return render(
+            request,
+            "module.html",
+            400 if error else 200,
+            item=item,
+            rows=rows,
+            versions=list(dict.fromkeys(row.version for row in rows)),
+            models=item.module_metadata.models if item.module_metadata is not None else [],
+            entry=entry_of(item),
+            owner=owner,
+            visibilities=VISIBILITIES,
+            path=f"/modules/{item.item_id}",
+            error=error,
+            quoted=quote,
+        )
+
+    async def _rows(self, request: Request, item: RegistryItem) -> Sequence[Row]:
+        """Its files, the newest first; digests are told to its own organization only."""
+        try:
+            packages = await PackageService(self._cloud, author_of(request)).list_packages(
+                item.organization_id, name=item.name
+            )
+        except MachineError:  # no role at the organization
+            found = item.module_metadata.versions if item.module_metadata is not None else []
+            return [Row(one.version, file.platform, file.uploaded_at) for one in found for file in one.files]
+        return [
+            Row(one.info.version, one.info.platform or "any", one.created_on, one.checksum)
+            for one in reversed(packages)
+        ]
+
+    async def act(self, request: Request) -> Response:
+        """A button of the page."""
+        form = await fields(request)
+        try:
+            return see(await self._done(request, form))
+        except MachineError as error:
+            if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS, ErrorKind.PRECONDITION):
+                return await self._show(request, str(error))
+            raise
+
+    async def _done(self, request: Request, form: FormData) -> str:
+        """Where to go then."""
+        item, action = request.path_params["item"], text_of(form, "action")
+        app = AppService(self._cloud, author_of(request))
+        if action == "settings":
+            names: Mapping[str, Visibility] = Visibility.__members__
+            await app.update_registry_item(
+                item,
+                description=text_of(form, "description"),
+                visibility=names.get(text_of(form, "visibility"), Visibility.UNSPECIFIED),
+            )
+        elif action == "delete-version":
+            await PackageService(self._cloud, author_of(request)).delete_package(item, text_of(form, "version"))
+        elif action == "delete":
+            await app.delete_registry_item(item)
+            return "/modules"
+        else:
+            raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
+        return f"/modules/{item}"
+
+    async def download(self, request: Request) -> Response:
+        """A file of it."""
+        query = request.query_params
+        found = await PackageService(self._cloud, author_of(request)).get_package(
+            request.path_params["item"], query.get("version", ""), platform=query.get("platform") or None
+        )
+        parts = urlsplit(found.url)
+        return see(f"{parts.path}?{parts.query}")
+
+
+def newest(item: RegistryItem) -> str:
+    """The newest version of an item, where its metadata tells."""
+    metadata = item.module_metadata or item.ml_model_metadata or item.ml_training_metadata
+    if metadata is None or not metadata.versions:
+        return ""
+    first = metadata.versions[0]
+    return first if isinstance(first, str) else first.version
+
+
+def entry_of(item: RegistryItem) -> str:
+    """What a machine's configuration says to have it."""
+    if item.module_metadata is not None:
+        named = f'"name": "{item.name}", "type": "registry", "module_id": "{item.item_id}"'
+        return f'{{"modules": [{{{named}, "version": "latest"}}]}}'
+    named = f'"name": "{item.name}", "type": "{item.type.name.lower()}"'
+    return f'{{"packages": [{{{named}, "package": "{item.organization_id}/{item.name}", "version": "latest"}}]}}'

@@ -1,0 +1,115 @@
+"""The pages of modules, and archives by HTTP, as a browser and a machine see them."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloud.memory import MemoryCloud
+from cloud.web.ranges import span
+from tests.unit.cloud.pages import browser, post, signed_in
+from tests.unit.cloud.test_registry import ARCHIVE, upload
+from tests.unit.cloud.test_web_fleet import key_at
+
+
+@pytest.fixture
+async def module(cloud: MemoryCloud) -> str:
+    organization = cloud.first.organization
+    await cloud.app("update_organization", organization_id=organization, public_namespace="acme")
+    return (await cloud.app("create_module", organization_id=organization, name="smooth"))["module_id"]
+
+
+async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
+    person, organization = await signed_in(cloud), cloud.first.organization
+    assert "There are no modules yet" in (await person.get("/modules")).text
+    reply = await post(person, "/modules", action="namespace", organization=organization, namespace="Not One!")
+    assert (reply.status, "is no namespace" in reply.text) == (400, True)
+    reply = await post(person, "/modules", action="namespace", organization=organization, namespace="acme")
+    assert reply.status == 303
+    reply = await post(person, "/modules", action="create", organization=organization, name="smooth")
+    assert (reply.status, reply.headers["location"]) == (303, "/modules/acme:smooth")
+    await upload(cloud.client(), "acme:smooth", "1.0.0", platform="linux/arm64")
+    await upload(cloud.client(), "acme:smooth", "1.1.0")
+    page = (await person.get("/modules/acme:smooth")).text
+    for text in ("linux/arm64", "1.1.0", "&#34;module_id&#34;: &#34;acme:smooth&#34;"):
+        assert text in page
+    assert ">1.1.0<" in (await person.get("/modules")).text
+    form = {"action": "settings", "description": "<b>smooths</b>", "visibility": "PUBLIC"}
+    assert (await post(person, "/modules/acme:smooth", **form)).status == 303
+    page = (await person.get("/modules/acme:smooth")).text
+    assert "&lt;b&gt;smooths" in page
+    assert '<option value="PUBLIC" selected>' in page
+    await post(person, "/modules/acme:smooth", action="delete-version", version="1.1.0")
+    assert "1.1.0" not in (await person.get("/modules/acme:smooth")).text
+    reply = await post(person, "/modules/acme:smooth", action="explode")
+    assert (reply.status, "no action" in html.unescape(reply.text)) == (400, True)
+    assert (await post(person, "/modules/acme:smooth", action="delete")).headers["location"] == "/modules"
+    assert (await person.get("/modules/acme:smooth")).status == 404
+
+
+async def test_an_operator_looks_and_an_owner_changes(cloud: MemoryCloud, module: str, machine: str) -> None:
+    await upload(cloud.client(), module, "1.0.0")
+    person = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization))
+    page = (await person.get(f"/modules/{module}")).text
+    assert "Download" in page
+    assert "Delete" not in page
+    assert (await post(person, f"/modules/{module}", action="delete")).status == 403
+    guest = await signed_in(cloud, await key_at(cloud, "robot", machine))
+    assert "1.0.0" in (await guest.get(f"/modules/{module}")).text
+
+
+async def test_a_download_with_a_link_only_and_not_without(cloud: MemoryCloud, module: str) -> None:
+    await upload(cloud.client(), module, "1.0.0")
+    person = await signed_in(cloud)
+    page = (await person.get(f"/modules/{module}")).text
+    found = re.search(r'href="([^"]*/download[^"]*)"', page)
+    assert found is not None
+    link = (await person.get(html.unescape(found[1]))).headers["location"]
+    nobody = browser(cloud)
+    reply = await nobody.get(link)
+    assert (reply.status, reply.body) == (200, ARCHIVE)
+    assert reply.headers["content-disposition"] == 'attachment; filename="smooth-1.0.0.tar.gz"'
+    assert (await person.get(link.partition("?")[0])).body == ARCHIVE
+    assert (await nobody.get(link.partition("?")[0])).status == 401
+    assert (await nobody.get(link.replace("expires=", "expires=9"))).status == 403
+    assert (await person.get("/packages/nothing")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("", None),
+        ("bytes=0-", (0, 100)),
+        ("bytes=40-", (40, 100)),
+        ("bytes=40-49", (40, 50)),
+        ("bytes=40-4000", (40, 100)),
+        ("bytes=-10", (90, 100)),
+        ("bytes=-1000", (0, 100)),
+        ("bytes=9-3", None),
+        ("bytes=-", None),
+        ("bytes=1-2,4-5", None),
+        ("lines=1-2", None),
+    ],
+)
+def test_ranges(header: str, found: tuple[int, int] | None) -> None:
+    assert span(header, 100) == found
+
+
+@pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
+def test_ranges_that_a_file_has_nothing_of(header: str) -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        span(header, 100)
+
+
+@given(st.text(max_size=30), st.integers(0, 1000))
+def test_a_range_lies_in_the_file_whatever_was_asked(header: str, size: int) -> None:
+    try:
+        found = span(f"bytes={header}", size)
+    except ValueError:
+        return
+    if found is not None:
+        assert 0 <= found[0] < found[1] <= size
