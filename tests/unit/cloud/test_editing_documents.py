@@ -83,10 +83,9 @@ def test_mistakes_at_their_lines(text: str, line: int, words: str) -> None:
         resource(model="acme:robots:laser", attributes={"anything": [1]}),
         resource(api="acme:component:laser", model="acme:robots:laser"),
         '{"fragments": [{"id": "x"}], "fragment_mods": [], "triggers": []}',
-        '{"fragments": ["x"], "components": [%s]}' % json.dumps({**SENSOR, "depends_on": ["of-the-fragment"]}),
-        '{"remotes": [{"name": "r", "address": "h:1"}], "components": [%s]}'
-        % json.dumps({**SENSOR, "depends_on": ["r:arm"]}),
-        json.dumps({"services": [{"api": "rdk:service:data_manager", "attributes": {"capture_dir": "/tmp/x"}}]}),
+        json.dumps({"fragments": ["x"], "components": [{**SENSOR, "depends_on": ["of-the-fragment"]}]}),
+        json.dumps({"remotes": [{"name": "r", "address": "h:1"}], "components": [{**SENSOR, "depends_on": ["r:arm"]}]}),
+        json.dumps({"services": [{"api": "rdk:service:data_manager", "attributes": {"capture_dir": "captured"}}]}),
     ],
 )
 def test_what_is_right_and_what_a_module_may_know(text: str) -> None:
