@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum
 from typing import Any, Final
@@ -96,13 +96,13 @@ def cells(one: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | float |
     return [_as(values.get(path), kind) for path, kind in columns.items()]
 
 
-def numbers(readings: Sequence[ReadingRecord]) -> dict[str, list[tuple[datetime, float]]]:
+def numbers(readings: Iterable[tuple[datetime, Mapping[str, Any]]]) -> dict[str, list[tuple[datetime, float]]]:
     """For plots: each path that has numbers, with their times."""
     found: dict[str, list[tuple[datetime, float]]] = {}
-    for one in readings:
-        for path, value in flat(one.data).items():
-            if isinstance(value, float) and not isinstance(value, bool):
-                found.setdefault(path, []).append((one.requested, value))
+    for moment, data in readings:
+        for path, value in flat(data).items():
+            if isinstance(value, float):
+                found.setdefault(path, []).append((moment, value))
     return found
 
 

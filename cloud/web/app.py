@@ -21,7 +21,7 @@ from rpc.guard import Guard
 from rpc.pages.headers import Protect
 from schema.errors import MachineError
 
-PUBLIC = ("/healthz", "/packages/")  # packages: with a signed link
+PUBLIC = ("/healthz", "/packages/", "/files/")  # packages and files: with a signed link
 
 
 def application(cloud: Cloud, *, loopback: bool) -> Any:

@@ -1,0 +1,158 @@
+"""What machines have captured: `/data`, files and exports."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from cloud.services import data_messages as m
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.services.data import DataService
+from cloud.services.datasets import DatasetService
+from cloud.web.data_view import FILES, Asked, lines, plots, tile
+from cloud.web.downloads import Downloads
+from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from schema.errors import ErrorKind, MachineError
+
+TILES: Final = 24  # files of a page
+LINES: Final = 200  # readings of a page
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The page, what its forms do, and downloads."""
+    pages, downloads = Pages(cloud), Downloads(cloud)
+    return [
+        Route("/data", pages.index, methods=["GET"]),
+        Route("/data/change", pages.change, methods=["POST"]),
+        Route("/data/retention", pages.retention, methods=["POST"]),
+        Route("/data/export", downloads.export, methods=["GET"]),
+        Route("/files/{id}", downloads.file, methods=["GET"]),
+    ]
+
+
+class Pages:
+    """The endpoints."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def index(self, request: Request) -> Response:
+        """`GET /data?view=files|readings` and the fields of a filter."""
+        return await self._index(request, Asked.of(request.query_params))
+
+    async def _index(self, request: Request, asked: Asked, error: MachineError | None = None) -> Response:
+        author = author_of(request)
+        data = DataService(self._cloud, author)
+        files, readings = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, "")
+        try:
+            wanted = asked.filter()
+            if asked.view == FILES:
+                files = await data.binary_data_by_filter(_request(wanted, asked, TILES))
+            else:
+                readings = await data.tabular_data_by_filter(_request(wanted, asked, LINES))
+        except MachineError as caught:
+            error = error or caught
+        organizations = await AppService(self._cloud, author).list_organizations()
+        return render(
+            request,
+            "data.html",
+            status_of(error) if error else 200,
+            asked=asked,
+            error=error,
+            tiles=[tile(one) for one in files.data],
+            lines=lines(readings),
+            plots=plots(readings),
+            count=files.count or readings.count,
+            next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
+            tags=await data.tags_by_filter(),
+            datasets=await self._datasets(request, [one.id for one in organizations]),
+            kept=await self._kept(request, [(one.id, one.name) for one in organizations]),
+        )
+
+    async def change(self, request: Request) -> Response:
+        """`POST /data/change`: what is chosen is tagged, put into a dataset or deleted."""
+        form = await fields(request)
+        asked = Asked.of({name: text_of(form, name) for name in Asked.__slots__})
+        ids = [value for value in form.getlist("id") if isinstance(value, str)]
+        author, action = author_of(request), text_of(form, "action")
+        data = DataService(self._cloud, author)
+        try:
+            if not ids:
+                raise MachineError("nothing is chosen", kind=ErrorKind.INVALID, remedy="tick at least one file")
+            if action == "tag":
+                await data.add_tags_to_binary_data_by_ids([text_of(form, "new_tag")], binary_data_ids=ids)
+            elif action == "dataset":
+                await self._collect(request, text_of(form, "into"), text_of(form, "new_dataset"), ids)
+            elif action == "delete" and text_of(form, "sure") == "yes":
+                await data.delete_binary_data_by_ids(binary_data_ids=ids)
+            elif action == "delete":
+                return render(request, "data_delete.html", asked=asked, ids=ids)
+            else:
+                raise MachineError("the form does not say what to do", kind=ErrorKind.INVALID)
+        except MachineError as error:
+            return await self._index(request, asked, error)
+        return see(f"/data?{asked.query()}")
+
+    async def retention(self, request: Request) -> Response:
+        """`POST /data/retention`: how many days an organization keeps its data."""
+        form = await fields(request)
+        days = text_of(form, "days") or "0"
+        try:
+            if not (days.isascii() and days.isdigit() and len(days) < 9):
+                raise MachineError(
+                    f"{days[:20]!r} is no number of days", kind=ErrorKind.INVALID, remedy="give 0 to keep data for ever"
+                )
+            data = DataService(self._cloud, author_of(request))
+            await data.set_retention(text_of(form, "organization"), int(days))
+        except MachineError as error:
+            return await self._index(request, Asked(), error)
+        return see("/data")
+
+    async def _collect(self, request: Request, chosen: str, name: str, ids: list[str]) -> None:
+        author = author_of(request)
+        if name:
+            (owner, *more) = await AppService(self._cloud, author).list_organizations()
+            if more:
+                first = (await DataService(self._cloud, author).binary_data_by_ids(binary_data_ids=ids[:1])).data[0]
+                owner_id = first.metadata.capture_metadata.organization_id
+            else:
+                owner_id = owner.id
+            chosen = await DatasetService(self._cloud, author).create_dataset(name, owner_id)
+        if not chosen:
+            raise MachineError("no dataset is named", kind=ErrorKind.INVALID, remedy="choose one, or name a new one")
+        await DataService(self._cloud, author).add_binary_data_to_dataset_by_ids(chosen, binary_data_ids=ids)
+
+    async def _datasets(self, request: Request, owners: list[str]) -> list[tuple[str, str]]:
+        """Those that the caller may see: with a role at a whole organization."""
+        service = DatasetService(self._cloud, author_of(request))
+        found: list[tuple[str, str]] = []
+        for owner in owners:
+            try:
+                found += [(one.id, one.name) for one in await service.list_datasets_by_organization_id(owner)]
+            except MachineError as error:
+                if error.kind is not ErrorKind.NOT_FOUND:
+                    raise
+        return found
+
+    async def _kept(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int]]:
+        service = DataService(self._cloud, author_of(request))
+        found: list[tuple[str, str, int]] = []
+        for owner, name in owners:
+            try:
+                found.append((owner, name, await service.retention(owner)))
+            except MachineError as error:
+                if error.kind is not ErrorKind.NOT_FOUND:
+                    raise
+        return found
+
+
+def _request(wanted: m.Filter, asked: Asked, limit: int) -> m.DataRequest:
+    return m.DataRequest(wanted, limit, asked.after, m.Order.DESCENDING)
+
+
+def _next(last: str, count: int, limit: int) -> str:
+    return last if count == limit else ""
