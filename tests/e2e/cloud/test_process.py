@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-import trio
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
