@@ -42,8 +42,8 @@ class Wanted:
             level if level in LEVELS else "debug",
             query.get("text", "").strip(),
             query.get("logger", "").strip(),
-            _time(query.get("from", ""), "from"),
-            _time(query.get("to", ""), "to"),
+            time_of(query.get("from", ""), "from"),
+            time_of(query.get("to", ""), "to"),
             _place(query.get("before", "")),
         )
 
@@ -131,7 +131,8 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _time(text: str, name: str) -> datetime | None:
+def time_of(text: str, name: str) -> datetime | None:
+    """What an input of the type datetime-local sends, UTC; None for nothing. INVALID for what is no time."""
     if not text:
         return None
     try:

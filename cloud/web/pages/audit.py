@@ -1,0 +1,128 @@
+"""Who changed what: `/audit`, for owners of the organization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from cloud import audit, keys
+from cloud.access import Of, Role, require
+from cloud.audit import AuditQuery, AuditRecord
+from cloud.author import KEY, PART
+from cloud.services.base import Cloud
+from cloud.store.sql import Sql
+from cloud.web.log_view import field_of, time_of
+from cloud.web.site import author_of, render
+from schema.errors import ErrorKind, MachineError
+
+HIDDEN: Final = frozenset({"of", "called"})  # told with the subject
+AUTHORS: Final = {KEY: "key", PART: "machine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change, ready for the template."""
+
+    time: datetime
+    author: str
+    author_id: str
+    kind: str
+    action: str
+    subject: str
+    subject_id: str
+    detail: tuple[tuple[str, str], ...]
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The page."""
+    return [Route("/audit", AuditPages(cloud).index)]
+
+
+class AuditPages:
+    """The endpoint."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def index(self, request: Request) -> Response:
+        """`GET /audit?author=&action=&text=&from=&to=&before=`."""
+        author, query = author_of(request), request.query_params
+        before = query.get("before", "")
+        if before and not (before.isascii() and before.isdigit() and len(before) < 19):
+            raise MachineError(
+                "`before` is not of this page", kind=ErrorKind.INVALID, remedy="go back to the newest entries"
+            )
+        start, end = time_of(query.get("from", ""), "from"), time_of(query.get("to", ""), "to")
+        text = query.get("text", "").strip()
+        wanted = AuditQuery(
+            query.get("author", ""),
+            query.get("action", ""),
+            text,
+            start,
+            end,
+            int(before) if before else None,
+            audit.PAGE + 1,
+        )
+
+        def work(sql: Sql) -> tuple[list[AuditRecord], list[str], list[tuple[str, str]]]:
+            owner = audit.organization_of(sql, author)
+            try:
+                require(sql, author, Role.OWNER, Of.ORGANIZATION, owner)
+            except MachineError:
+                raise MachineError(
+                    "only owners of the whole organization see who changed what",
+                    kind=ErrorKind.PERMISSION,
+                    remedy="log in with such a key",
+                ) from None
+            names = [(one.id, one.name) for one in keys.keys(sql, owner)]
+            return audit.entries(sql, owner, wanted), audit.actions(sql, owner), names
+
+        found, actions, authors = await self._cloud.store.read(work)
+        shown = found[: audit.PAGE]
+        chosen = {key: value for key, value in query.items() if key != "before" and value}
+        older = f"/audit?{urlencode({**chosen, 'before': shown[-1].number})}" if len(found) > audit.PAGE else ""
+        return render(
+            request,
+            "audit.html",
+            entries=[_entry(one) for one in shown],
+            actions=[("", "every change"), *((one, _words(one)) for one in actions)],
+            authors=[("", "everybody"), *authors],
+            wanted=wanted,
+            start=field_of(start),
+            end=field_of(end),
+            older=older,
+            newest=f"/audit?{urlencode(chosen)}" if before else "",
+        )
+
+
+def _entry(one: AuditRecord) -> Entry:
+    called, kind = one.detail.get("called", ""), one.detail.get("of", "")
+    return Entry(
+        one.happened,
+        one.name or one.author.name,
+        one.author.name,
+        AUTHORS.get(one.author.type, one.author.type),
+        _words(one.action),
+        " ".join(str(part) for part in (kind, called) if part) or one.subject,
+        one.subject,
+        tuple((_words(key), _value(value)) for key, value in one.detail.items() if key not in HIDDEN),
+    )
+
+
+def _words(name: str) -> str:
+    """A name of the wire for people: its machines are called robots."""
+    return name.replace("_", " ").replace("robot part", "part").replace("robot", "machine")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{_words(key)} {_value(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "; ".join(_value(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,168 @@
+"""Keys and what they may do: `/keys`. A key itself is shown once, when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from cloud.access import Role
+from cloud.fleet import fleet, locations
+from cloud.services import messages as m
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.store.sql import Sql
+from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from schema.errors import ErrorKind, MachineError
+
+ROLES: Final = (("operator", "operator: looks, and controls machines"), ("owner", "owner: changes everything"))
+KINDS: Final = {"organization": "everything", "location": "location", "robot": "machine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role of a key, and where."""
+
+    role: str
+    kind: str
+    subject: str
+    place: str  # in words
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key in the list; `own` is the one that asks."""
+
+    id: str
+    name: str
+    created: datetime | None
+    grants: tuple[Grant, ...]
+    own: bool
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The list of keys, and what is done with them."""
+    pages = KeyPages(cloud)
+    return [
+        Route("/keys", pages.index, methods=["GET"]),
+        Route("/keys", pages.create, methods=["POST"]),
+        Route("/keys/{id}/{action}", pages.act, methods=["POST"]),
+    ]
+
+
+class KeyPages:
+    """The endpoints."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def index(self, request: Request) -> Response:
+        """`GET /keys`: for owners of the organization."""
+        return await self._index(request)
+
+    async def _index(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
+        author = author_of(request)
+        service = AppService(self._cloud, author)
+        organizations = await service.list_organizations()
+        places = await self._places(request, organizations)
+        keys: list[Key] = []
+        try:
+            for one in organizations:
+                keys += [_key(found, places, author.name) for found in await service.list_keys(one.id)]
+            refused = ""
+        except MachineError as refusal:
+            if refusal.kind not in (ErrorKind.PERMISSION, ErrorKind.NOT_FOUND):  # a role somewhere in it
+                raise
+            refused = "Only owners of the whole organization see its keys."
+        options = [(f"{kind}/{subject}", text) for (kind, subject), text in places.items()]
+        return render(
+            request,
+            "keys.html",
+            status_of(error) if error else 403 if refused else 200,
+            organizations=[one.name for one in organizations],
+            keys=keys,
+            refused=refused,
+            roles=ROLES,
+            places=options,
+            error=error,
+            at=at,
+        )
+
+    async def _places(self, request: Request, organizations: Sequence[m.Organization]) -> Mapping[tuple[str, str], str]:
+        """Where a role may be, in words: everything, each location, each machine."""
+        author = author_of(request)
+
+        def work(sql: Sql) -> dict[tuple[str, str], str]:
+            found = {("organization", one.id): f"everything of {one.name}" for one in organizations}
+            found |= {
+                ("location", one.id): f"location {one.path}"
+                for one in locations(sql, author).values()
+                if one.role is Role.OWNER
+            }
+            owned = [one for one in fleet(sql, author) if one.role is Role.OWNER]
+            found |= {("robot", one.id): f"machine {one.name} ({one.location.path})" for one in owned}
+            return found
+
+        return await self._cloud.store.read(work)
+
+    async def create(self, request: Request) -> Response:
+        """`POST /keys`, fields `name`, `role`, `place`."""
+        form = await fields(request)
+        service = AppService(self._cloud, author_of(request))
+        try:
+            grant = _authorization(text_of(form, "role"), text_of(form, "place"))
+            made = await service.create_key([grant], text_of(form, "name"))
+        except MachineError as error:
+            return await self._index(request, error)
+        return _shown(request, made, text_of(form, "name"), new=True)
+
+    async def act(self, request: Request) -> Response:
+        """`POST /keys/<id>/rename|rotate|delete|add-role|remove-role`."""
+        form, subject, action = await fields(request), request.path_params["id"], request.path_params["action"]
+        service = AppService(self._cloud, author_of(request))
+        try:
+            if action == "rename":
+                await service.rename_key(subject, text_of(form, "name"))
+            elif action == "rotate":
+                return _shown(request, await service.rotate_key(subject), "", new=False)
+            elif action == "delete":
+                await service.delete_key(subject)
+            elif action in ("add-role", "remove-role"):
+                grant = _authorization(text_of(form, "role"), text_of(form, "place"), subject)
+                await (service.add_role(grant) if action == "add-role" else service.remove_role(grant))
+            else:
+                raise MachineError(f"a key cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
+        except MachineError as error:
+            return await self._index(request, error, subject)
+        return see("/keys")
+
+
+def _shown(request: Request, made: m.NewKey, name: str, *, new: bool) -> Response:
+    """The only page that ever shows a key."""
+    return render(request, "key_made.html", id=made.id, key=made.key, name=name, new=new)
+
+
+def _authorization(role: str, place: str, key: str = "") -> m.Authorization:
+    kind, _, subject = place.partition("/")
+    if not subject:
+        raise MachineError("no place was chosen", kind=ErrorKind.INVALID, remedy="choose where the role holds")
+    return m.Authorization("role", f"{kind}_{role}", kind, subject, key)
+
+
+def _key(found: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> Key:
+    grants = tuple(
+        Grant(
+            one.authorization_id.rpartition("_")[2],
+            one.resource_type,
+            one.resource_id,
+            places.get((one.resource_type, one.resource_id), f"{KINDS[one.resource_type]} {one.resource_id} (deleted)"),
+        )
+        for one in found.authorizations
+    )
+    key = found.api_key
+    return Key(key.id, key.name, key.created_on, grants, key.id == own)
