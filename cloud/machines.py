@@ -116,6 +116,7 @@ def delete_machine(sql: Sql, subject: str) -> None:
     for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
         _delete_part(sql, row["id"])
     sql.run("DELETE FROM grants WHERE kind = 'robot' AND subject = ?", subject)
+    sql.run("DELETE FROM favorites WHERE machine_id = ?", subject)
     sql.run("DELETE FROM machines WHERE id = ?", subject)
 
 

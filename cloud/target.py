@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
-from grpclib.const import Handler
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
 
 from cloud.author import Author
 from cloud.services.agent import AgentDeviceService
@@ -17,6 +19,7 @@ from cloud.services.datasets import DatasetService
 from cloud.services.datasync import DataSyncService
 from cloud.services.packages import PackageService
 from cloud.services.robot import RobotService
+from cloud.unbuilt import sentence
 from rpc.api.router import ApiRouter
 from rpc.api.target import CallInfo
 from rpc.auth_service import AuthRouter
@@ -61,4 +64,12 @@ class CloudRouter:
 
     def get(self, path: str, /) -> Handler | None:
         """As Router."""
-        return self._router.get(path)
+        found = self._router.get(path)
+        if found is not None:
+            return found
+        text = sentence(path, frozenset(SERVICES))
+        return None if text is None else Handler(partial(_refuse, text), Cardinality.UNARY_UNARY, None, None)
+
+
+async def _refuse(text: str, stream: Any) -> None:
+    raise GRPCError(Status.UNIMPLEMENTED, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cloud.access import Of
-from cloud.services import fragments, registry
+from cloud.services import finding, fragments, registry
 from cloud.services.base import SELF, guarded, operator, owner
 from cloud.services.configurations import Configurations
 from cloud.services.keys import Keys
@@ -67,11 +67,14 @@ RULES: Final = {
     "change_role": SELF,
     "list_authorizations": owner(Of.ORGANIZATION, "organization_id"),
     "check_permissions": SELF,
+    **finding.RULES,
     **fragments.RULES,
     **registry.RULES,
 }
 
 
 @guarded(RULES)
-class AppService(Organizations, Machines, Configurations, Logs, Keys, fragments.Fragments, registry.Registry):
+class AppService(
+    Organizations, Machines, Configurations, Logs, Keys, finding.Finding, fragments.Fragments, registry.Registry
+):
     """One call. What is not here is UNIMPLEMENTED."""

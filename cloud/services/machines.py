@@ -29,7 +29,7 @@ class Machines(Service):
 
     async def list_robots(self, location_id: str) -> list[m.Robot]:
         """The machines of a location."""
-        return await self.read(lambda sql: [self._robot(one) for one in machines.machines(sql, location_id)])
+        return await self.read(lambda sql: [robot_message(self, one) for one in machines.machines(sql, location_id)])
 
     async def list_robots_for_locations(self, location_ids: Sequence[str]) -> list[m.Robot]:
         """The machines of several locations; NOT_FOUND if one of them is not the caller's."""
@@ -37,7 +37,7 @@ class Machines(Service):
         def work(sql: Sql) -> list[m.Robot]:
             for place in location_ids:
                 self.require(sql, Role.OPERATOR, Of.LOCATION, place)
-            return [self._robot(one) for place in location_ids for one in machines.machines(sql, place)]
+            return [robot_message(self, one) for place in location_ids for one in machines.machines(sql, place)]
 
         return await self.read(work)
 
@@ -45,13 +45,15 @@ class Machines(Service):
         """All machines of an organization."""
         return await self.read(
             lambda sql: [
-                self._robot(one) for place in tenants.locations(sql, org_id) for one in machines.machines(sql, place.id)
+                robot_message(self, one)
+                for place in tenants.locations(sql, org_id)
+                for one in machines.machines(sql, place.id)
             ]
         )
 
     async def get_robot(self, id: str) -> m.Robot:  # noqa: A002 - field of the wire
         """One machine."""
-        return await self.read(lambda sql: self._robot(machines.machine(sql, id)))
+        return await self.read(lambda sql: robot_message(self, machines.machine(sql, id)))
 
     async def new_robot(self, name: str, location: str) -> str:
         """A new machine with its main part; its id."""
@@ -66,7 +68,7 @@ class Machines(Service):
             if location:
                 self.require(sql, Role.OWNER, Of.LOCATION, location)
             machines.update_machine(sql, id, name, location)
-            return self._robot(machines.machine(sql, id))
+            return robot_message(self, machines.machine(sql, id))
 
         return await self.write(work)
 
@@ -74,18 +76,6 @@ class Machines(Service):
         """Delete it with its parts."""
         await self.write(lambda sql: machines.delete_machine(sql, id))
         await self.cloud.authenticator.load()
-
-    def _robot(self, one: machines.MachineRecord) -> m.Robot:
-        now = self.now()
-        return m.Robot(
-            id=one.id,
-            name=one.name,
-            location=one.location_id,
-            last_access=one.seen,
-            created_on=one.created,
-            online_state=STATES[presence(one.seen, now)],
-            seconds_since_online=silent_for(one.seen, now),
-        )
 
     # ---- parts
 
@@ -188,6 +178,20 @@ class Machines(Service):
                 for part in machines.parts(sql, one.id)
             ],
         )
+
+
+def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
+    """A machine, with whether it is online."""
+    now = service.now()
+    return m.Robot(
+        id=one.id,
+        name=one.name,
+        location=one.location_id,
+        last_access=one.seen,
+        created_on=one.created,
+        online_state=STATES[presence(one.seen, now)],
+        seconds_since_online=silent_for(one.seen, now),
+    )
 
 
 def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.RobotPart:

@@ -99,6 +99,13 @@ CREATE TABLE audit (
     detail TEXT NOT NULL
 );
 CREATE INDEX audit_organization ON audit (organization_id, number);
+CREATE TABLE favorites (
+    author_type TEXT NOT NULL,
+    author TEXT NOT NULL,
+    machine_id TEXT NOT NULL REFERENCES machines (id),
+    created INTEGER NOT NULL,
+    PRIMARY KEY (author_type, author, machine_id)
+);
 CREATE TABLE settings (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL

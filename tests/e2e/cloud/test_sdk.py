@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -139,8 +140,11 @@ async def test_logs_of_a_machine_are_read_and_followed(running: CloudProcess) ->
         async with trio.open_nursery() as nursery:
             nursery.start_soon(with_sdk, running, follow)
             with trio.fail_after(LIMIT):
-                while not came.is_set():  # it hears only what comes after it listens
-                    await calls.call(ROBOT, "", "log", id=part["id"], logs=[entry(0), entry(999, "error")])
+                for number in itertools.count(1000):  # it hears only what comes after it listens
+                    if came.is_set():
+                        break
+                    loud = {**entry(number, "error"), "message": "m999"}
+                    await calls.call(ROBOT, "", "log", id=part["id"], logs=[entry(number), loud])
                     with trio.move_on_after(0.2):
                         await came.wait()
 
@@ -201,7 +205,8 @@ async def test_a_wrong_key_is_refused(running: CloudProcess) -> None:
 async def test_what_is_not_built_is_said_to_be(running: CloudProcess) -> None:
     async def work(app: AppClient) -> None:
         with pytest.raises(GRPCError) as caught:
-            await app.list_modules(running.facts["organization"])
+            await app.delete_organization_invite(running.facts["organization"], "a@example.com")
         assert caught.value.status is Status.UNIMPLEMENTED
+        assert "create an API key" in str(caught.value.message)
 
     await with_sdk(running, work)

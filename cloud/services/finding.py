@@ -1,0 +1,102 @@
+"""Ways to a machine: by name, by who has access, by who marked it as a favorite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cloud import machines, tenants
+from cloud.access import Of, Role, place_of, role_at
+from cloud.services import messages as m
+from cloud.services.base import SELF, Rule, Service, operator
+from cloud.services.machines import part_message, robot_message
+from cloud.store.sql import Sql
+from cloud.times import moment_of, stored
+
+RULES: Final[Mapping[str, Rule]] = {
+    "get_robot_part_by_name_and_location": operator(Of.LOCATION, "location_id"),
+    "get_organizations_with_access_to_location": operator(Of.LOCATION, "location_id"),
+    "add_favorite_machine": operator(Of.ROBOT, "machine_id"),
+    "remove_favorite_machine": SELF,
+    "list_favorite_machines": SELF,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FavoriteMachine:
+    """A machine that the caller has marked."""
+
+    machine: m.Robot
+    organization_id: str
+    created_on: datetime
+
+
+class Finding(Service):
+    """Ways to a machine."""
+
+    async def get_robot_part_by_name_and_location(self, name: str, location_id: str) -> m.RobotPart:
+        """The part of that name, in a machine of the location; NOT_FOUND."""
+
+        def work(sql: Sql) -> m.RobotPart:
+            for one in machines.machines(sql, location_id):
+                for part in machines.parts(sql, one.id):
+                    if part.name == name:
+                        return part_message(self, sql, part)
+            raise tenants.missing("part", name)
+
+        return await self.read(work)
+
+    async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
+        """The organization that the location belongs to: locations are not shared here."""
+
+        def work(sql: Sql) -> list[m.OrganizationIdentity]:
+            owner = tenants.organization(sql, tenants.location(sql, location_id).organization_id)
+            return [m.OrganizationIdentity(owner.id, owner.name)]
+
+        return await self.read(work)
+
+    async def add_favorite_machine(self, machine_id: str) -> None:
+        """Mark a machine; marked already it stays so."""
+        await self.write(
+            lambda sql: sql.run(
+                "INSERT INTO favorites (author_type, author, machine_id, created) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                self.author.type,
+                self.author.name,
+                machine_id,
+                stored(self.now()),
+            )
+        )
+
+    async def remove_favorite_machine(self, machine_id: str) -> None:
+        """Take the mark away, if there is one."""
+        await self.write(
+            lambda sql: sql.run(
+                "DELETE FROM favorites WHERE author_type = ? AND author = ? AND machine_id = ?",
+                self.author.type,
+                self.author.name,
+                machine_id,
+            )
+        )
+
+    async def list_favorite_machines(self) -> list[FavoriteMachine]:
+        """What the caller has marked and may still see, the newest first."""
+
+        def work(sql: Sql) -> list[FavoriteMachine]:
+            rows = sql.rows(
+                "SELECT machine_id, created FROM favorites WHERE author_type = ? AND author = ? "
+                "ORDER BY created DESC, machine_id",
+                self.author.type,
+                self.author.name,
+            )
+            found = []
+            for row in rows:
+                place = place_of(sql, Of.ROBOT, row["machine_id"])
+                if role_at(sql, self.author, place) is not Role.NOBODY:
+                    shown = robot_message(self, machines.machine(sql, row["machine_id"]))
+                    found.append(FavoriteMachine(shown, place.organization, moment_of(row["created"])))
+            return found
+
+        return await self.read(work)

@@ -1,0 +1,81 @@
+"""What is published and not built here: a sentence for each call, so that nobody wonders. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_APP: Final = "viam.app.v1.AppService"
+_NO_USERS: Final = "this cloud has no users with mail addresses; create an API key with the role instead (CreateKey)"
+_NO_SHARING: Final = "locations belong to one organization; create an API key with a role at the location instead"
+_NO_SECRETS: Final = "locations have no secrets; use the secret of a part, or an API key"
+_NO_OAUTH: Final = "nobody signs in by OAuth here; use API keys"
+_NO_BILLING: Final = "nothing is billed here"
+_NO_PHONES: Final = "there is no mobile application to send messages to; use webhooks or mail"
+_NO_BRAND: Final = "organizations have no logo, support address or pages of applications here"
+
+_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_USERS: (
+        "GetUserIDByEmail",
+        "ListOrganizationsByUser",
+        "SearchOrganizations",
+        "CreateOrganizationInvite",
+        "UpdateOrganizationInviteAuthorizations",
+        "DeleteOrganizationMember",
+        "DeleteOrganizationInvite",
+        "ResendOrganizationInvite",
+    ),
+    _NO_SHARING: ("ShareLocation", "UnshareLocation"),
+    _NO_SECRETS: ("LocationAuth", "CreateLocationSecret", "DeleteLocationSecret"),
+    _NO_OAUTH: (
+        "EnableAuthService",
+        "DisableAuthService",
+        "CreateOAuthApp",
+        "ReadOAuthApp",
+        "UpdateOAuthApp",
+        "DeleteOAuthApp",
+        "ListOAuthApps",
+        "CreateOAuthAppUser",
+    ),
+    _NO_BILLING: (
+        "EnableBillingService",
+        "DisableBillingService",
+        "UpdateBillingService",
+        "GetBillingServiceConfig",
+        "GetRoverRentalRobots",
+    ),
+    _NO_PHONES: (
+        "UploadDevicePushToken",
+        "DeleteDevicePushToken",
+        "GetDevicePushTokens",
+        "SetFirebaseConfig",
+        "GetFirebaseConfig",
+        "DeleteFirebaseConfig",
+    ),
+    _NO_BRAND: (
+        "OrganizationSetSupportEmail",
+        "OrganizationGetSupportEmail",
+        "OrganizationSetLogo",
+        "OrganizationGetLogo",
+        "GetAppContent",
+        "GetAppBranding",
+    ),
+}
+_SENTENCES: Final = {f"{_APP}/{method}": text for text, methods in _METHODS.items() for method in methods}
+
+_SERVICES: Final[Mapping[str, str]] = {
+    "viam.app.v1.BillingService": _NO_BILLING,
+    "viam.app.mltraining.v1.MLTrainingService": "training is not built yet",
+    "viam.app.datapipelines.v1.DataPipelinesService": "data pipelines are not built; query with TabularDataBySQL",
+    "viam.app.cloudslam.v1.CloudSLAMService": "maps are not made here; run a mapping module on the machine",
+    "proto.rpc.webrtc.v1.SignalingService": "WebRTC is not built; reach the machine at its address",
+}
+
+
+def sentence(path: str, served: frozenset[str]) -> str | None:
+    """Why `/package.Service/Method` is not answered; None for what nobody has published. `served` are our services."""
+    service, _, method = path.strip("/").partition("/")
+    text = _SENTENCES.get(f"{service}/{method}") or _SERVICES.get(service)
+    if text is not None:
+        return f"{method}: {text}"
+    return f"{method} of {service} is not built in this cloud" if service in served and method.isidentifier() else None
