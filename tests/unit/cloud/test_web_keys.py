@@ -110,4 +110,4 @@ async def test_the_owner_of_a_location_sees_no_keys_but_makes_some_for_it(cloud:
     reply = await post(person, "/keys", name="x", role="operator", place=f"location/{cloud.first.location}")
     assert shown(reply.text)
     everything = f"organization/{cloud.first.organization}"
-    assert (await post(person, "/keys", name="x", role="owner", place=everything)).status == 403
+    assert (await post(person, "/keys", name="x", role="owner", place=everything)).status == 404
