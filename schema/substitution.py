@@ -69,7 +69,7 @@ def fill(
     A warning with the exact path for each placeholder that stays because it cannot be resolved.
     """
     report = Report()
-    filler = _Filler(environment, find_package, report)
+    filler = _Filler(environment, find_package, report, frozenset(one.name for one in document.packages))
     filled = replace(
         document,
         components=tuple(
@@ -84,10 +84,13 @@ def fill(
 
 
 class _Filler:
-    def __init__(self, environment: Mapping[str, str], find_package: FindPackage, report: Report) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], find_package: FindPackage, report: Report, packages: frozenset[str]
+    ) -> None:
         self._environment = environment
         self._find_package = find_package
         self._report = report
+        self._packages = packages
 
     def module(self, module: Module, path: str) -> Module:
         return msgspec.structs.replace(
@@ -114,6 +117,8 @@ class _Filler:
             package_type, _, package = name.rpartition(".")
             value = self._find_package(package_type or _DEFAULT_PACKAGE_TYPE, package)
             reason, remedy = f"there is no package {name!r}", "add it to 'packages'"
+            if package in self._packages:
+                reason, remedy = f"the package {name!r} is not on this computer yet", ""
         if value is None:
             self._report.warn(path, f"{match[0]} stays as it is: {reason}", remedy=remedy)
             return match[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
 RESERVE: Final = 32 * 1024 * 1024  # bytes of the disk that downloads leave free
 WRITTEN: Final = 1024 * 1024  # bytes that are gathered before they are written
+WORDS: Final = 400  # bytes of a refusal that are told
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 Headers = Sequence[tuple[str, str]]
@@ -90,20 +91,24 @@ async def _fetch(
     async with _response(url, wanted) as response:
         at = await _begin(url, response, there)
         gathered = bytearray()
+
+        async def take(piece: bytes) -> None:
+            nonlocal at
+            gathered.extend(piece)
+            if size and at + len(gathered) > size:
+                gathered.clear()
+                raise MachineError(
+                    f"{url} is larger than the {size} bytes that the registry has", kind=ErrorKind.INTERNAL
+                )
+            if len(gathered) >= WRITTEN:
+                at = await _write(part, worker, gathered, at)
+                progress(at)
+
         try:
-            async for piece in _pieces(url, response):
-                gathered += piece
-                if size and at + len(gathered) > size:
-                    raise MachineError(
-                        f"{url} is larger than the {size} bytes that the registry has", kind=ErrorKind.INTERNAL
-                    )
-                if len(gathered) >= WRITTEN:
-                    at = await _write(part, worker, gathered, at)
-                    progress(at)
-        except MachineError:
-            await _write(part, worker, gathered, at)
-            raise
-        at = await _write(part, worker, gathered, at)
+            await _read(url, response, take)
+        finally:
+            with trio.CancelScope(shield=True):  # a write to the disk: what came is not fetched again
+                at = await _write(part, worker, gathered, at)
         progress(at)
     if size and at < size:
         raise MachineError(
@@ -127,7 +132,7 @@ async def _begin(url: str, response: httpcore.Response, there: int) -> int:
         found = _RANGE.fullmatch(names.get("content-range", ""))
         if found is not None and int(found[1]) == there:
             return there
-    words = (await _body(response)).strip() if response.status >= 300 else ""
+    words = (await _body(url, response)).strip() if response.status >= 300 else ""
     raise MachineError(
         f"{url} answered with HTTP status {response.status}" + (f": {words}" if words else ""),
         kind=ErrorKind.UNAVAILABLE,
@@ -135,15 +140,25 @@ async def _begin(url: str, response: httpcore.Response, there: int) -> int:
     )
 
 
-async def _body(response: httpcore.Response) -> str:
+async def _body(url: str, response: httpcore.Response) -> str:
     """The beginning of a refusal."""
-    text = b""
+    text = bytearray()
+
+    async def take(piece: bytes) -> None:
+        text.extend(piece)
+        if len(text) > WORDS:
+            raise _Enough
+
     with trio.move_on_after(STALL):
-        async for piece in response.aiter_stream():
-            text += piece
-            if len(text) > 400:
-                break
-    return text[:400].decode(errors="replace")
+        try:
+            await _read(url, response, take)
+        except (_Enough, MachineError):
+            pass  # what came is enough
+    return text[:WORDS].decode(errors="replace")
+
+
+class _Enough(Exception):
+    """The rest of a body is not wanted."""
 
 
 @asynccontextmanager
@@ -161,14 +176,28 @@ async def _response(url: str, headers: Headers) -> AsyncIterator[httpcore.Respon
         raise plain(group) from None
 
 
-async def _pieces(url: str, response: httpcore.Response) -> AsyncIterator[bytes]:
+async def _read(url: str, response: httpcore.Response, take: Callable[[bytes], Awaitable[None]]) -> None:
+    """Hand each piece of the body to `take`; whatever that raises ends the reading.
+
+    The reading is ended from inside, by cancellation: httpcore's generators stand in each other, and none closes the
+    one in it.
+    """
     import httpcore
 
-    try:
-        async for piece in response.aiter_stream():
-            yield piece
-    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise _lost(url, error) from error
+    failure: BaseException | None = None
+    with trio.CancelScope() as scope:
+        try:
+            async for piece in response.aiter_stream():
+                if failure is None:
+                    try:
+                        await take(piece)
+                    except BaseException as error:  # raised below
+                        failure = error
+                        scope.cancel()
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise _lost(url, error) from error
+    if failure is not None:
+        raise failure
 
 
 def _lost(url: str, error: Exception) -> MachineError:

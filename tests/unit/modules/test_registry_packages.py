@@ -1,0 +1,381 @@
+"""Packages on a machine: what is downloaded, what is refused, what stays on the disk."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from hal.worker import BusWorker
+from runtime.memory import MemoryMachine, open_machine
+from runtime.modules.command import HOME_VARIABLE
+from runtime.packages import store
+from runtime.packages.download import RESERVE, download
+from runtime.packages.part import Packages, name_of
+from runtime.packages.store import Installed, Part
+from runtime.packages.wanted import wanted_of
+from runtime.parts import Surroundings
+from schema.errors import ErrorKind, MachineError
+from schema.machine import decode
+from schema.substitution import fill
+
+DATA = bytes(range(251)) * 20_000  # some 5 MB
+SHA = hashlib.sha256(DATA).hexdigest()
+LIMIT = 20.0
+
+Answer = Callable[[dict[str, str]], tuple[str, bytes]]
+"""From a request's headers to status line with headers, and body."""
+
+
+def whole(headers: dict[str, str], data: bytes = DATA) -> tuple[str, bytes]:
+    begin = int(headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+    if not begin:
+        return f"200 OK\r\ncontent-length: {len(data)}", data
+    assert headers["if-range"] == f'"{SHA}"'
+    return (
+        f"206 x\r\ncontent-range: bytes {begin}-{len(data) - 1}/{len(data)}\r\ncontent-length: {len(data) - begin}",
+        data[begin:],
+    )
+
+
+class Web:
+    """A web server that gives these answers, the last one again and again."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[dict[str, str]] = []
+        self.url = ""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Web]:
+        async with trio.open_nursery() as nursery:
+            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/package"
+            nursery.start_soon(trio.serve_listeners, self._handle, listeners)
+            yield self
+            nursery.cancel_scope.cancel()
+
+    async def _handle(self, stream: trio.SocketStream) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += await stream.receive_some(65536)
+        lines = head.decode().lower().split("\r\n")[1:]
+        self.asked.append(dict(line.split(": ", 1) for line in lines if line))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        status, body = answer(self.asked[-1])
+        try:
+            await stream.send_all(f"HTTP/1.1 {status}\r\n\r\n".encode() + body)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # what came was not wanted
+        await stream.aclose()
+
+
+def status(line: str, body: bytes = b"") -> Answer:
+    return lambda headers: (f"{line}\r\ncontent-length: {len(body)}", body)
+
+
+def cut(after: int) -> Answer:
+    def answer(headers: dict[str, str]) -> tuple[str, bytes]:
+        head, body = whole(headers)
+        return head, body[:after]
+
+    return answer
+
+
+async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = SHA) -> list[int]:
+    """One attempt; what was told meanwhile."""
+    told: list[int] = []
+    worker = BusWorker("test")
+    async with worker.opened():
+        with trio.fail_after(LIMIT):
+            await download(
+                web.url, [("authorization", "Bearer x")], Part(root, sha256), worker,
+                size=size, sha256=sha256, progress=told.append,
+            )  # fmt: skip
+    return told
+
+
+async def test_a_download(tmp_path: Path) -> None:
+    async with Web(whole).open() as web:
+        told = await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+        assert told[-1] == len(DATA)
+        assert told == sorted(told)
+        assert web.asked[0]["authorization"] == "bearer x"
+        await fetched(tmp_path, web)
+        assert len(web.asked) == 1  # what is whole is not asked for
+
+
+async def test_what_was_cut_off_goes_on(tmp_path: Path) -> None:
+    async with Web(cut(3_000_000), cut(1_500_000), whole).open() as web:
+        for so_far in (3_000_000, 4_500_000):
+            with pytest.raises(MachineError) as caught:
+                await fetched(tmp_path, web)
+            assert caught.value.kind is ErrorKind.UNAVAILABLE
+            assert store.part_of(tmp_path, SHA).stat().st_size == so_far
+        await fetched(tmp_path, web)
+        assert [one.get("range", "") for one in web.asked] == ["", "bytes=3000000-", "bytes=4500000-"]
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+async def test_a_server_that_knows_no_ranges_begins_anew(tmp_path: Path) -> None:
+    async with Web(cut(3_000_000), lambda headers: whole({})).open() as web:
+        with pytest.raises(MachineError):
+            await fetched(tmp_path, web)
+        await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+async def test_content_that_is_another_is_thrown_away(tmp_path: Path) -> None:
+    async with Web(lambda headers: whole(headers, b"x" + DATA[1:])).open() as web:
+        with pytest.raises(MachineError, match="is not what the registry has"):
+            await fetched(tmp_path, web)
+        assert not store.part_of(tmp_path, SHA).exists()
+
+
+async def test_more_than_was_promised_is_not_kept(tmp_path: Path) -> None:
+    async with Web(lambda headers: whole(headers, DATA * 3)).open() as web:
+        with pytest.raises(MachineError, match="larger than"):
+            await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).stat().st_size < 2 * len(DATA)
+        web.answers = [whole]
+        await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (status("404 Not Found", b'{"error": "there is no package"}'), "404: .*there is no package"),
+        (status("403 Forbidden"), "status 403"),
+        (status("206 x"), "status 206"),
+        (status("302 Found\r\nlocation: http://elsewhere.test/"), "status 302"),
+        (lambda headers: ("200 OK\r\ncontent-length: x", b""), "cannot be read"),
+    ],
+)
+async def test_other_answers_are_told(tmp_path: Path, answer: Answer, words: str) -> None:
+    async with Web(answer).open() as web:
+        with pytest.raises(MachineError, match=words) as caught:
+            await fetched(tmp_path, web)
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    web = Web(whole)
+    async with web.open():
+        pass
+    with pytest.raises(MachineError, match="cannot be read") as caught:
+        await fetched(tmp_path, web)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+class FullPart(Part):
+    """On a disk with little room, or none at all."""
+
+    free = RESERVE - 1
+    fails = False
+
+    def room(self) -> int:
+        return self.free
+
+    def write(self, data: bytes, at: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(("free", "words"), [(RESERVE, "MiB free, and 5 MiB are to come"), (10**12, "is full")])
+async def test_a_disk_without_room(tmp_path: Path, free: int, words: str) -> None:
+    part = FullPart(tmp_path, SHA)
+    part.free = free
+    worker = BusWorker("test")
+    async with Web(whole).open() as web, worker.opened():
+        with pytest.raises(MachineError, match=words) as caught:
+            await download(web.url, (), part, worker, size=len(DATA), sha256=SHA, progress=lambda there: None)
+        assert caught.value.kind is ErrorKind.EXHAUSTED
+
+
+# ---- the disk
+
+
+def packed(**files: bytes) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o755
+            tar.addfile(member, io.BytesIO(data))
+    return content.getvalue()
+
+
+def put(root: Path, data: bytes) -> str:
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = store.part_of(root, sha256)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return sha256
+
+
+def test_what_is_in_force_is_remembered_and_the_rest_removed(tmp_path: Path) -> None:
+    model, module = ("ml_model", "net"), ("module", "arm")
+    old, new = put(tmp_path, packed(a=b"1")), put(tmp_path, packed(a=b"2"))
+    for sha256 in (old, new):
+        folder = store.unpacked(tmp_path, model, sha256, lambda: False)
+        assert (folder / "a").is_file()
+        store.note(tmp_path, model, Installed("org/net", sha256[:3], sha256))
+    store.note(tmp_path, ("ml_model", "gone"), Installed("org/gone", "1", "0" * 64))
+    (tmp_path / "ml_model" / "broken.json").write_text("{")
+    (tmp_path / "ml_model" / "x-0123456789abcdef.unpacking").mkdir()
+    assert store.records(tmp_path) == {model: Installed("org/net", new[:3], new)}
+    program = put(tmp_path, packed(**{"meta.json": b'{"entrypoint": "run.sh"}', "run.sh": b"#!/bin/sh\n"}))
+    assert (store.unpacked(tmp_path, module, program, lambda: False) / "run.sh").is_file()
+    gone = store.tidy(tmp_path, {(model, new), (module, program)}, {program})
+    assert f"net-{old[:16]}" in gone
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")}
+    assert left == {f"ml_model/net-{new[:16]}", "ml_model/net.json", f"module/arm-{program[:16]}", f"part/{program}"}
+
+
+def test_an_archive_that_leads_out_leaves_nothing(tmp_path: Path) -> None:
+    sha256 = put(tmp_path, packed(**{"../evil": b"x"}))
+    with pytest.raises(MachineError, match="leads out of its folder"):
+        store.unpacked(tmp_path, ("ml_model", "net"), sha256, lambda: False)
+    assert not list((tmp_path / "ml_model").iterdir())
+    assert not (tmp_path / "evil").exists()
+
+
+# ---- a machine
+
+
+def document(**packages: tuple[str, bytes]) -> dict[str, Any]:
+    """Each package: where it is, and what is there."""
+    return {
+        "packages": [
+            {
+                "name": name,
+                "package": "org/net",
+                "source": {
+                    "version": "1", "url": url, "sha256": hashlib.sha256(data).hexdigest(), "size": len(data),
+                },
+            }
+            for name, (url, data) in packages.items()
+        ],
+        "components": [
+            {
+                "name": "s", "api": "rdk:component:sensor", "model": "fake",
+                "attributes": {"at": "${packages.net}/weights"},
+            }
+        ],
+    }  # fmt: skip
+
+
+@asynccontextmanager
+async def machine(home: Path) -> AsyncIterator[MemoryMachine]:
+    async with open_machine({}) as memory:
+        await memory.machine.running.wait()
+        environment = {HOME_VARIABLE: str(home)}
+        around = Surroundings(memory.machine, memory.serving.router, environment, memory.configuration._replan)
+        memory.machine.parts["packages"] = Packages(around)
+        yield memory
+
+
+def attribute(memory: MemoryMachine) -> str:
+    wanted = memory.machine.wanted.get("rdk:component:sensor/s")
+    return getattr(wanted, "version", "")  # a digest of the attributes
+
+
+async def until(memory: MemoryMachine, what: Callable[[], bool]) -> None:
+    with trio.fail_after(LIMIT):
+        async for _ in memory.machine.graph.changes():
+            if what():
+                return
+
+
+def reason(memory: MemoryMachine, name: str = "net") -> str:
+    node = memory.machine.graph.snapshot().nodes.get(name_of("ml_model", name))
+    return node.reason if node is not None else ""
+
+
+async def test_a_placeholder_is_filled_when_its_package_is_there(tmp_path: Path) -> None:
+    data = packed(weights=b"1")
+    async with Web(lambda headers: whole(headers, data)).open() as web, machine(tmp_path) as memory:
+        memory.write(document(net=(web.url, data)))
+        await until(memory, lambda: bool(attribute(memory)))
+        before = attribute(memory)
+        await until(memory, lambda: attribute(memory) not in ("", before))
+        (folder,) = (tmp_path / "packages" / "ml_model").glob("net-*")
+        assert (folder / "weights").read_bytes() == b"1"
+        record = json.loads((tmp_path / "packages" / "ml_model" / "net.json").read_text())
+        assert record["named"] == "org/net"
+
+
+async def test_a_package_that_cannot_be_had_leaves_the_old_one_in_force(tmp_path: Path) -> None:
+    data = packed(weights=b"1")
+    async with Web(lambda headers: whole(headers, data)).open() as web, machine(tmp_path) as memory:
+        memory.write(document(net=(web.url, data)))
+        record = tmp_path / "packages" / "ml_model" / "net.json"
+        await until(memory, record.exists)
+        kept = record.read_text()
+        await until(memory, lambda: not reason(memory))
+        filled = attribute(memory)
+        memory.write(document(net=(web.url, b"something else")))
+        await until(memory, lambda: "is larger than" in reason(memory))
+        bad = document(net=(web.url, data))
+        bad["packages"][0]["source"] = {"error": "there is no version 7"}
+        memory.write(bad)
+        await until(memory, lambda: "there is no version 7" in reason(memory))
+        assert record.read_text() == kept
+        assert attribute(memory) == filled
+
+
+async def test_a_package_at_a_cloud_needs_a_cloud(tmp_path: Path) -> None:
+    async with machine(tmp_path) as memory:
+        memory.write(document(net=("/packages/1", b"x")))
+        await until(memory, lambda: "this machine has joined none" in reason(memory))
+        bare = document(net=("", b"x"))
+        del bare["packages"][0]["source"]
+        memory.write(bare)
+        await until(memory, lambda: "need a machine that is joined to a cloud" in reason(memory))
+
+
+def test_what_a_document_wants() -> None:
+    found = decode(
+        json.dumps(
+            {
+                "packages": [{"name": "net", "package": "org/net", "source": {"sha256": "a" * 64}}],
+                "modules": [
+                    {"name": "arm", "type": "registry", "module_id": "acme:arm", "version": "1"},
+                    {"name": "own", "executable_path": "/bin/true"},
+                ],
+            }
+        ).encode()
+    ).document
+    assert found is not None
+    wanted = wanted_of(found)
+    assert {key: one.path for key, one in wanted.items()} == {
+        ("ml_model", "net"): "packages.0", ("module", "arm"): "modules.0",
+    }  # fmt: skip
+    assert wanted["module", "arm"].named == "acme:arm"
+
+
+def test_a_package_that_is_not_there_yet_is_told_apart_from_one_that_is_not_wanted() -> None:
+    text = {"packages": [{"name": "net", "package": "org/net"}],
+        "components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake",
+                        "attributes": {"a": "${packages.net}", "b": "${packages.other}"}}]
+    }  # fmt: skip
+    found = decode(json.dumps(text).encode()).document
+    assert found is not None
+    _, warnings = fill(found, {})
+    assert "is not on this computer yet" in str(warnings[0])
+    assert "add it to 'packages'" in str(warnings[1])
+
+
+def test_a_digest_that_is_none_is_a_mistake() -> None:
+    found = decode(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
+    assert "is no SHA-256" in str(found.problems[0])
