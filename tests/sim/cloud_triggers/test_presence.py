@@ -1,0 +1,206 @@
+"""Who is online, to the second: silence, restarts, clocks that jump, replicas, parts that are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from cloud import machines
+from cloud.store.events import EVERY, Events
+from cloud.store.sql import Sql
+from cloud.triggering.presence import Watch
+from tests.sim.cloud_triggers.world import DiskStore, World, clock
+
+
+class Cloud:
+    """One disk, and the processes of it that watch."""
+
+    def __init__(self) -> None:
+        self.world = World(0)
+        self.part = self.world.part("rover")
+        self.processes: list[tuple[DiskStore, Events]] = []
+        self.jump = timedelta(0)
+
+    def now(self) -> datetime:
+        return clock() + self.jump
+
+    async def start(self, nursery: trio.Nursery) -> trio.CancelScope:
+        events = Events()
+        store = DiskStore(self.world.disk, events, 10**9)
+        scope = trio.CancelScope()
+
+        async def run() -> None:
+            with scope:
+                await Watch(store, events, self.now).run()
+
+        nursery.start_soon(run)
+        self.processes.append((store, events))
+        await wait_all_tasks_blocked()
+        return scope
+
+    async def call(self, process: int = 0, *, told: bool = True) -> None:
+        """The machine calls a replica; all hear of it, unless it is killed right after it was noted."""
+        store, _ = self.processes[process]
+
+        def work(sql: Sql) -> None:
+            machines.note_seen(sql, self.part, self.now())
+
+        await store.write(work if told else _silently(work))
+        for number, (_, events) in enumerate(self.processes):
+            if told and number != process:
+                events.tell("seen", self.part)
+        await wait_all_tasks_blocked()
+
+    def events(self) -> list[tuple[float, bool]]:
+        """Seconds since the beginning, and what was told then."""
+        rows = self.world.sql().rows("SELECT happened, event FROM trigger_events ORDER BY number")
+        return [(row["happened"] / 1e6 - 1_767_225_600, '"online":true' in row["event"]) for row in rows]
+
+
+def _silently(work: Callable[[Sql], None]) -> Callable[[Sql], None]:
+    def quiet(sql: Sql) -> None:
+        work(sql)
+        sql.told.clear()  # type: ignore[attr-defined]
+
+    return quiet
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    made = Cloud()
+    yield made
+    made.world.close()
+
+
+def whole(cloud: Cloud) -> list[tuple[int, bool]]:
+    return [(round(at), online) for at, online in cloud.events()]
+
+
+async def test_offline_after_a_minute_of_silence(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await cloud.start(nursery)
+    await trio.sleep(100)
+    assert cloud.events() == []  # it awaits its setup
+    for _ in range(20):
+        await cloud.call()
+        await trio.sleep(59)
+    await trio.sleep(1000)
+    await cloud.call()
+    await trio.sleep(1000)
+    begin, end = 100, 100 + 19 * 59 + 60
+    again = 100 + 20 * 59 + 1000
+    assert whole(cloud) == [(begin, True), (end, False), (again, True), (again + 60, False)]
+
+
+async def test_a_restart_gives_a_whole_minute_and_repeats_nothing(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    scope = await cloud.start(nursery)
+    await cloud.call()
+    scope.cancel()
+    await trio.sleep(3600)  # the cloud is down
+    scope = await cloud.start(nursery)
+    await trio.sleep(50)
+    scope.cancel()
+    await cloud.start(nursery)
+    await trio.sleep(1000)
+    assert whole(cloud) == [(0, True), (3600 + 50 + 60, False)]
+
+
+async def test_a_call_that_was_noted_right_before_a_kill_is_told_of(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    scope = await cloud.start(nursery)
+    await trio.sleep(10)
+    await cloud.call(told=False)
+    scope.cancel()
+    await cloud.start(nursery)
+    await trio.sleep(1000)
+    assert whole(cloud) == [(10, True), (70, False)]
+
+
+async def test_what_came_and_went_while_nobody_watched_is_not_made_up(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    scope = await cloud.start(nursery)
+    scope.cancel()
+    await cloud.call(told=False)
+    await trio.sleep(3600)
+    await cloud.start(nursery)
+    await trio.sleep(1000)
+    assert whole(cloud) == []
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+async def test_a_clock_that_is_set_takes_nobody_offline(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, hours: int
+) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    await trio.sleep(30)
+    cloud.jump = timedelta(hours=hours)
+    await trio.sleep(20)
+    await cloud.call()
+    assert len(cloud.events()) == 1
+    await trio.sleep(50)
+    assert len(cloud.events()) == 1
+    await trio.sleep(20)
+    assert [online for _, online in cloud.events()] == [True, False]
+
+
+async def test_a_lost_message_of_a_replica_takes_nobody_offline(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    await trio.sleep(40)
+    await cloud.call(told=False)  # the connection that tells replicas is away
+    await trio.sleep(40)
+    assert len(cloud.events()) == 1
+    for _, events in cloud.processes:
+        events.tell("seen", EVERY)  # it is back, and nobody knows what was missed
+    await trio.sleep(1000)
+    assert whole(cloud) == [(0, True), (140, False)]
+
+
+async def test_two_replicas_tell_of_each_change_once(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await cloud.start(nursery)
+    await trio.sleep(7)
+    other = await cloud.start(nursery)
+    for number in range(10):
+        await cloud.call(number % 2)
+        await trio.sleep(20)
+    await trio.sleep(100)
+    await cloud.call(1)
+    await trio.sleep(10)
+    other.cancel()  # the other one goes on
+    await trio.sleep(1000)
+    assert whole(cloud) == [(7, True), (7 + 180 + 60, False), (307, True), (367, False)]
+
+
+async def test_a_part_that_was_given_up_by_another_replica_comes_back_here(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    await trio.sleep(10)
+    cloud.world.sql().run("UPDATE trigger_presence SET online = 0")  # what this process does not know
+    await cloud.call()
+    assert whole(cloud) == [(0, True), (10, True)]
+
+
+async def test_a_deleted_part_is_forgotten(cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    sql = cloud.world.sql()
+    machines.delete_machine(sql, machines.part(sql, cloud.part).machine_id)
+    await trio.sleep(1000)
+    assert whole(cloud) == [(0, True)]
+    assert sql.rows("SELECT * FROM trigger_presence") == []
