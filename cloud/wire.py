@@ -12,6 +12,7 @@ from typing import Any
 from schema.frames import Frame
 from schema.machine import MachineDocument, ResourceEntry
 from schema.modules import Module
+from schema.packages import PackageSource
 from schema.remotes import Remote
 
 
@@ -27,8 +28,12 @@ def robot_config(document: MachineDocument, revision: str, cloud: Mapping[str, A
         "remotes": [_remote(one) for one in document.remotes],
         "modules": [_module(one) for one in document.modules],
         "packages": [
-            {"name": one.name, "package": one.package, "version": one.version, "type": one.type}
-            for one in document.packages
+            *(_package(one.name, one.package, one.version, one.type, one.source) for one in document.packages),
+            *(
+                _package(one.name, one.module_id, one.version, "module", one.source)
+                for one in document.modules
+                if one.type == "registry"
+            ),
         ],
         "network": {
             "fqdn": network.fqdn,
@@ -114,10 +119,18 @@ def _remote(one: Remote) -> dict[str, Any]:
     }
 
 
+def _package(name: str, package: str, version: str, kind: str, source: PackageSource | None) -> dict[str, Any]:
+    """With the version that was found, so that it is fetched when that is another one."""
+    found = source or PackageSource()
+    status = {"error": found.error} if found.error else None
+    package = package.replace(":", "/")
+    return {"name": name, "package": package, "version": found.version or version, "type": kind, "status": status}
+
+
 def _module(one: Module) -> dict[str, Any]:
     return {
         "name": one.name,
-        "path": one.executable_path,
+        "path": one.executable_path if one.type != "registry" else f"${{packages.module.{one.name}}}",
         "log_level": one.log_level,
         "type": one.type,
         "module_id": one.module_id,

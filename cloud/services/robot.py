@@ -11,6 +11,7 @@ from typing import Any, Final
 from cloud import configurations, logs, machines
 from cloud.access import Of, Role
 from cloud.logs import LogRecord
+from cloud.registry.resolution import with_sources
 from cloud.services import messages as m
 from cloud.services.base import Rule, Service, guarded
 from cloud.services.machines import address_of
@@ -63,7 +64,8 @@ class RobotService(Service):
             part = machines.part(sql, id)
             owner = location(sql, part.location_id).organization_id
             version, merged = configurations.resolution(sql, id)
-            return part, version, merged.document, owner
+            platform, tags = str(known.get("platform") or ""), known.get("platform_tags") or ()
+            return part, version, with_sources(sql, merged.document, owner, platform, tags), owner
 
         part, version, document, owner = await self.write(work)
         decoded = decode(json.dumps(document).encode())

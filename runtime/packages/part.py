@@ -26,7 +26,7 @@ from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.modules import Module
 from schema.packages import PackageSource
-from telemetry.names import MODULES
+from telemetry.names import PACKAGES
 
 TIDY: Final = f"{INTERNAL}package-tidy"
 AT_ONCE: Final = 2  # downloads; more would only share the line
@@ -37,7 +37,7 @@ RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=1.0,
 NO_RESTART: Final = Restart(kind="temporary")  # only another document helps
 TIDY_RESTART: Final = Restart(kind="permanent", intensity=1_000_000, max_delay=60.0)
 
-_log = structlog.get_logger(f"{MODULES}.packages")
+_log = structlog.get_logger(PACKAGES)
 
 
 class Packages:

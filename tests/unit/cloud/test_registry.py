@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from cloud.access import Of
 from cloud.author import PART
 from cloud.first import create_owner
-from cloud.memory import APP, MemoryCloud
+from cloud.memory import APP, ROBOT, MemoryCloud
 from cloud.registry.resolution import with_sources
 from cloud.services.base import Sizes
 from rpc.api.client import ApiClient
@@ -300,5 +299,21 @@ async def test_what_an_agent_is_told(cloud: MemoryCloud, part: str) -> None:
     await refused(ErrorKind.NOT_FOUND, agent.call(AGENT, "", "device_agent_config", id="another"))
 
 
-def test_an_item_is_a_kind_of_place() -> None:
-    assert Of.ITEM.value == "registry item"
+async def test_a_machine_that_polls_is_told_versions_and_why_there_is_none(
+    cloud: MemoryCloud, part: str, module: str
+) -> None:
+    await upload(cloud.client(), module, "1.0.0", platform="linux/arm64")
+    document = {
+        "modules": [entry("latest"), {"name": "own", "executable_path": "/bin/true"}],
+        "packages": [{"name": "net", "package": "acme/absent", "version": "latest"}],
+    }
+    await cloud.app("update_robot_part", id=part, name="", robot_config=document)
+    info = {"host": "h", "os": "linux", "ips": [], "version": "1", "git_revision": "", "platform": "linux/arm64"}
+    told = await cloud.client(part, PART).call(ROBOT, "", "config", id=part, agent_info=info)
+    net, smooth = told["packages"]
+    assert (smooth["name"], smooth["package"], smooth["version"]) == ("m", "acme/smooth", "1.0.0")
+    assert smooth["type"] == "module"
+    assert "there is no registry item" in net["status"]["error"]
+    assert [one["path"] for one in told["modules"]] == ["${packages.module.m}", "/bin/true"]
+    found = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id="acme/smooth", version="1.0.0")
+    assert found["info"]["platform"] == "linux/arm64"
