@@ -16,6 +16,7 @@ from runtime.operator.cloud_fragments import fragments
 from runtime.operator.cloud_keys import keys
 from runtime.operator.cloud_modules import modules
 from runtime.operator.cloud_packages import packages
+from runtime.operator.cloud_triggers import triggers
 from runtime.operator.connection import EXIT_INTERRUPTED, Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
@@ -297,6 +298,7 @@ cloud.add_command(keys)
 cloud.add_command(modules)
 cloud.add_command(packages)
 cloud.add_command(fragments)
+cloud.add_command(triggers)
 
 if __name__ == "__main__":
     main()

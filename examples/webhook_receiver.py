@@ -1,0 +1,96 @@
+"""Receives webhooks of triggers, verifies their signatures and prints what happened. Needs nothing but Python.
+
+    python examples/webhook_receiver.py --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+
+The secret is the one in the trigger: `"notifications": [{"type": "webhook", "value": URL, "secret": "whsec_..."}]`.
+A cloud calls private addresses, such as this computer's own, only if it is started with `--webhook-allow 127.0.0.1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hmac
+import json
+import time
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
+
+TOLERANCE = 300  # seconds that a message may be old: a later copy of it is somebody else's
+MAX_BODY = 1 << 20  # bytes
+
+
+def verify(headers: Mapping[str, str], body: bytes, secret: str) -> str:
+    """What is wrong with a message, or "". Standard Webhooks 1.0: the signature is over id, time and body."""
+    name, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not moment.isdigit() or abs(time.time() - int(moment)) > TOLERANCE:
+        return "the time is missing or too far from now"
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    wanted = base64.b64encode(hmac.digest(key, f"{name}.{moment}.".encode() + body, "sha256"))
+    given = [one.partition(",") for one in headers.get("webhook-signature", "").split()]
+    if not any(version == "v1" and hmac.compare_digest(wanted, text.encode()) for version, _, text in given):
+        return "no signature of this secret"
+    return ""
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """GET for machines that come and go, POST for data and logs."""
+
+    secret = ""
+    seen: ClassVar[set[str]] = set()
+
+    def do_POST(self) -> None:
+        """Answer quickly with 2xx: the cloud waits 15 seconds, and tries again after failures."""
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(min(length, MAX_BODY))
+        if problem := verify(self.headers, body, self.secret):
+            print(f"refused: {problem}", flush=True)
+            self._answer(401)
+            return
+        name = self.headers["webhook-id"]
+        if name not in self.seen:  # the same message may come twice, always under the same id
+            self.seen.add(name)
+            print(told(self.headers, body), flush=True)
+        self._answer(204)
+
+    do_GET = do_POST
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base class
+        """Nothing: what matters is printed."""
+
+
+def told(headers: Mapping[str, str], body: bytes) -> str:
+    """One line for one message."""
+    event, trigger = headers.get("Trigger-Type", "?"), headers.get("Trigger-Name", "?")
+    if not body:
+        return f"{event} of {headers.get('Machine-Name', '?')}: {trigger}"
+    found = json.loads(body)
+    if isinstance(found, list):
+        return f"{event}: {trigger}: {len(found)} entries, the last: {found[-1]['message']}"
+    reading = found.get("data", {}).get("data")
+    return f"{event} of {found['machine_name']}: {trigger}: {found['component_name']} {json.dumps(reading)}"
+
+
+def main() -> None:
+    """Receive until Ctrl-C."""
+    parser = argparse.ArgumentParser(description="Receives webhooks of triggers and verifies their signatures.")
+    parser.add_argument("--port", type=int, default=8099)
+    parser.add_argument("--secret", required=True, help="of the trigger: whsec_...")
+    options = parser.parse_args()
+    Receiver.secret = options.secret
+    with HTTPServer(("127.0.0.1", options.port), Receiver) as server:
+        print(f"listening at http://127.0.0.1:{server.server_port}/", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+
+
+if __name__ == "__main__":
+    main()
