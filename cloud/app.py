@@ -34,7 +34,7 @@ from cloud.web.app import application
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
 from rpc.http_limits import HttpLimits
-from rpc.limits import Limits
+from rpc.limits import MIB, Limits
 from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
 from schema.errors import MachineError
@@ -102,14 +102,17 @@ class App:
         links = Links(await store.write(open_secret), lambda: self.url)
         async with trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
-            limits = Sizes(package=self.options.package_mib * 1024**2)
+            given = self.options
+            limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
             task_status.started(Cloud(store, self.events, authenticator, deps["files"], links, limits=limits))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
         listeners = await open_listeners(self.options.address)
         most = connections()
-        limits, http = Limits(max_connections=most), HttpLimits(max_per_address=most)
+        message = self.options.message_mib * MIB
+        limits = Limits(max_connections=most, max_message=message, max_buffered=message * 3 // 2)
+        http = HttpLimits(max_per_address=most)
         core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize, limits=limits)
         addresses = tuple(names_of(listeners))
         try:

@@ -55,6 +55,22 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     metavar="MIB",
     help="The largest archive that the registry takes.",
 )
+@click.option(
+    "--max-file",
+    type=click.IntRange(1),
+    default=4096,
+    show_default=True,
+    metavar="MIB",
+    help="The largest captured file that it takes, in pieces.",
+)
+@click.option(
+    "--max-message",
+    type=click.IntRange(4, 1024),
+    default=64,
+    show_default=True,
+    metavar="MIB",
+    help="The largest message: official SDKs upload a whole file in one.",
+)
 @click.option("--smtp", default="", metavar="HOST:PORT", help="The server that takes emails of triggers.")
 @click.option("--smtp-from", default="", metavar="ADDRESS", help="Who sends them; with --smtp.")
 @click.option(
@@ -108,6 +124,8 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
         url=given["url"].rstrip("/"),
         ways=found,
         package_mib=given["max_package"],
+        file_mib=given["max_file"],
+        message_mib=given["max_message"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

@@ -28,6 +28,8 @@ class Options:
     ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
     package_mib: int = 512  # that the registry takes at most of one archive
+    file_mib: int = 4096  # of one captured file
+    message_mib: int = 64  # of one message, which may hold a whole file
     debug: bool = False
 
     @property
