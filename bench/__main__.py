@@ -15,6 +15,7 @@ BENCHES = {
     "fairness": "one client's calls beside another that has 1,000 in flight, against alone",
     "capture": "captured readings to files, against bare protobuf and a file",
     "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
+    "cloud": "machines, log lines and readings that machine-cloud bears, on SQLite and PostgreSQL",
     "ftdc": "counting calls and sampling all statistics, against not doing so",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
 
 LIMIT = 30.0  # seconds for a start
@@ -83,6 +84,11 @@ class Cluster:
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() - begin < LIMIT, self._log.read_text()
             time.sleep(0.02)  # it tells nobody when it is ready
+
+    def process(self) -> psutil.Process:
+        """The server, whose children serve the connections."""
+        assert self._process is not None
+        return psutil.Process(self._process.pid)
 
     def stop(self) -> None:
         """End it at once, as pg_ctl's immediate mode does."""
