@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from cloud.logs import LogQuery, LogRecord
 from cloud.times import stored
+from rpc.pages import words
 from schema.errors import ErrorKind, MachineError
 
 LEVELS: Final = ("debug", "info", "warn", "error")  # in rising order
@@ -21,6 +22,7 @@ _SAME: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What loggers of several languages call each level."""
 PAGE: Final = 200  # lines
+RESOURCES: Final = "rdk.resource_manager."  # before the full name of a resource: its logger
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class Line:
     time: datetime
     level: str
     logger: str
+    source: str  # the logger as people call it: a resource by its name
     message: str
     fields: str
 
@@ -109,10 +112,11 @@ class Line:
 def line(one: LogRecord) -> Line:
     """What is shown of an entry."""
     message = f"{one.message}\n{one.stack.rstrip()}" if one.stack else one.message
-    pairs = [(str(key), value) for field in one.fields for key, value in field.items()]
-    fields = " ".join(f"{key}={_value(value)}" for key, value in pairs)
+    fields = " ".join(f"{key}={_value(value)}" for field in one.fields for key, value in _pairs(field))
     level = next((level for level, names in _SAME.items() if one.level in names), one.level)
-    return Line(one.number, one.time, level, one.logger, message, fields)
+    source = one.logger.removeprefix(RESOURCES)
+    shown = words.short(source) if source != one.logger else one.logger
+    return Line(one.number, one.time, level, one.logger, shown, message, fields)
 
 
 def page(found: list[LogRecord]) -> tuple[list[Line], str]:
@@ -127,7 +131,16 @@ def field_of(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment is not None else ""
 
 
+def _pairs(field: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """A field as machines send it, `{"Key": ..., "Value": ...}`, or as key and value."""
+    if field.keys() == {"Key", "Value"}:
+        return [(str(field["Key"]), field["Value"])]
+    return list(field.items())
+
+
 def _value(value: object) -> str:
+    if isinstance(value, float):  # numbers of the wire all are
+        return words.number(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -117,10 +117,12 @@ def _entry(one: AuditRecord) -> Entry:
 
 def _words(name: str) -> str:
     """A name of the wire for people: its machines are called robots."""
-    return name.replace("_", " ").replace("robot part", "part").replace("robot", "machine")
+    return name.removesuffix("_json").replace("_", " ").replace("robot part", "part").replace("robot", "machine")
 
 
 def _value(value: Any) -> str:
+    if value == audit.LEFT_OUT:
+        return "(not shown)"
     if isinstance(value, dict):
         return ", ".join(f"{_words(key)} {_value(item)}" for key, item in value.items())
     if isinstance(value, list):

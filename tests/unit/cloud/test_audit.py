@@ -29,7 +29,7 @@ from tests.unit.cloud.test_web_fleet import key_at
 SECRET = "hunter2-hunter2"
 READS = {
     "bounding", "certificate", "check", "config", "data", "device", "export", "file", "get", "has", "is", "list", "log",
-    "needs", "page", "resolve", "retention", "streaming", "tabular", "tail", "binary",
+    "needs", "page", "resolve", "retention", "sequences", "tags", "streaming", "tabular", "tail", "binary",
 }  # fmt: skip
 
 
