@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cloud.names import checked_name, checked_namespace, new_id, new_location_id
 from cloud.store.sql import Conflict, Sql, inserted
@@ -95,17 +95,28 @@ def namespace_is_free(sql: Sql, namespace: str) -> bool:
     return sql.row("SELECT 1 AS one FROM organizations WHERE namespace = ?", checked_namespace(namespace)) is None
 
 
+_OWNED: Final = (
+    ("locations", "locations"),
+    ("fragments", "fragments"),
+    ("registry_items", "modules or packages"),
+    ("datasets", "datasets"),
+)
+"""What keeps an organization from being deleted: tables, and what is in them."""
+
+
 def delete_organization(sql: Sql, subject: str) -> None:
-    """Delete an organization without locations, its keys with it; PRECONDITION if it has locations."""
+    """Delete an organization that has nothing but keys, which go with it; PRECONDITION if it has anything else."""
     organization(sql, subject)
-    if sql.row("SELECT id FROM locations WHERE organization_id = ?", subject) is not None:
-        raise MachineError(
-            "the organization still has locations", kind=ErrorKind.PRECONDITION, remedy="delete them first"
-        )
+    for table, words in _OWNED:
+        if sql.row(f"SELECT id FROM {table} WHERE organization_id = ?", subject) is not None:
+            raise MachineError(
+                f"the organization still has {words}", kind=ErrorKind.PRECONDITION, remedy="delete them first"
+            )
     for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", subject):
         sql.run("DELETE FROM grants WHERE key_id = ?", row["id"])
         sql.notify("key", row["id"])
     sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
+    sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)
 
 

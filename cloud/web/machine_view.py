@@ -79,6 +79,7 @@ class Facts:
     state: str
     since: datetime | None
     version: str
+    agent: str  # version of the agent that runs there
     platform: str
     host: str
     address: str
@@ -166,6 +167,7 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         state=state,
         since=part.seen if css == "offline" else None,
         version=_text(part.reported, "version"),
+        agent=_text(part.reported, "agent_running"),
         platform=_text(part.reported, "platform"),
         host=_text(part.reported, "host"),
         address=_text(part.reported, "address"),

@@ -317,3 +317,12 @@ async def test_a_machine_that_polls_is_told_versions_and_why_there_is_none(
     assert [one["path"] for one in told["modules"]] == ["${packages.module.m}", "/bin/true"]
     found = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id="acme/smooth", version="1.0.0")
     assert found["info"]["platform"] == "linux/arm64"
+
+
+async def test_an_organization_with_modules_is_not_deleted(cloud: MemoryCloud, module: str) -> None:
+    organization = cloud.first.organization
+    await cloud.app("delete_location", location_id=cloud.first.location)
+    said = await refused(ErrorKind.PRECONDITION, cloud.app("delete_organization", organization_id=organization))
+    assert "modules or packages" in said
+    await cloud.app("delete_registry_item", item_id=module)
+    await cloud.app("delete_organization", organization_id=organization)
