@@ -1,18 +1,30 @@
-"""Backups of the default database: a copy of one moment, made while the cloud runs, checked before it counts."""
+"""Backups of a cloud with its own database: one archive with a copy of the database and the files that it names.
+
+The database is copied first, of one moment, while the cloud runs; the files after it. A file is on the disk before a
+row names it, so all that the copy names are there, but those that were deleted while the backup was made.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
-from contextlib import closing, suppress
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 from cloud.store.migrations import STEPS
 from schema.errors import ErrorKind, MachineError
 
+DATABASE: Final = "cloud.db"
+FILES: Final = "files"
 
-def backup(database: Path, target: Path) -> int:
-    """Copy the database to a new file, readable by its owner only; its size in bytes.
+
+def backup(database: Path, files: Path, target: Path) -> tuple[int, int]:
+    """Write database and files to a new archive (tar), for its owner only; its size in bytes, and how many files.
 
     Raises MachineError if there is no database, if `target` exists, or if the copy is not whole: then it is removed.
     """
@@ -21,20 +33,33 @@ def backup(database: Path, target: Path) -> int:
             f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="name the cloud's folder with --data"
         )
     try:
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise MachineError(f"{target} exists", kind=ErrorKind.EXISTS, remedy="name a new file") from None
     except OSError as error:
         raise MachineError(f"{target} cannot be written: {error.strerror}", kind=ErrorKind.PERMISSION) from error
     try:
-        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
-        check(target)
-        _sync(target)
-    except BaseException:
+        with open(descriptor, "wb") as output, _beside(target) as folder:
+            copy = folder / DATABASE
+            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as made:
+                source.backup(made)
+            check(copy)
+            count = 0
+            with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                archive.add(copy, DATABASE)
+                for path in sorted(files.glob("??/*")):
+                    with suppress(FileNotFoundError):  # deleted meanwhile
+                        if not path.suffix:
+                            archive.add(path, f"{FILES}/{path.parent.name}/{path.name}", recursive=False)
+                            count += 1
+            output.flush()
+            os.fsync(output.fileno())
+    except BaseException as error:
         target.unlink()
+        if isinstance(error, OSError):
+            raise MachineError(f"{target} cannot be written: {error}", kind=ErrorKind.UNAVAILABLE) from error
         raise
-    return target.stat().st_size
+    return target.stat().st_size, count
 
 
 def check(file: Path) -> None:
@@ -57,28 +82,81 @@ def check(file: Path) -> None:
         )
 
 
-def restore(file: Path, database: Path) -> Path | None:
-    """Put a backup in the place of the database; what was there is kept beside it, under the name that is returned.
+def restore(file: Path, database: Path, files: Path) -> list[Path]:
+    """Put a backup in the place of database and files; what was there is kept beside, under the names returned.
 
-    Only while no machine-cloud runs on it: MachineError if one does, or if `file` is no backup. Nothing is lost at any
-    moment.
+    Only while no machine-cloud runs on it: MachineError if one does, or if `file` is no whole backup: then nothing has
+    changed.
     """
-    check(file)
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = database.with_name(database.name + ".restoring")
+    new_files = files.with_name(files.name + ".restoring")
     new.unlink(missing_ok=True)
-    backup(file, new)
-    aside: Path | None = None
-    if database.exists():
-        _alone(database)
-        number = 1
-        while (kept := database.with_name(f"{database.name}.before-restore-{number}")).exists():
-            number += 1
-        database.replace(kept)
-        aside = kept
-    new.replace(database)
-    _sync(database.parent)
+    if new_files.exists():
+        shutil.rmtree(new_files)
+    try:
+        _unpack(file, new, new_files)
+        check(new)
+        if database.exists():
+            _alone(database)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        shutil.rmtree(new_files, ignore_errors=True)
+        raise
+    aside = []
+    for there, path in ((database, new), (files, new_files)):
+        if there.exists():
+            number = 1
+            while (kept := there.with_name(f"{there.name}.before-restore-{number}")).exists():
+                number += 1
+            there.replace(kept)
+            aside.append(kept)
+        path.replace(there)
+        _sync(there.parent)
     return aside
+
+
+def _unpack(file: Path, database: Path, files: Path) -> None:
+    files.mkdir(mode=0o700)
+    found = False
+    try:
+        with tarfile.open(file, mode="r:") as archive:
+            for member in archive:
+                path = _place(member, database, files)
+                found = found or path == database
+                content = archive.extractfile(member)
+                assert content is not None  # of a regular file
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                with content, open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
+                    shutil.copyfileobj(content, output)
+                    if output.tell() != member.size:
+                        raise tarfile.ReadError("it ends early")
+                    output.flush()
+                    os.fsync(output.fileno())
+    except (tarfile.TarError, EOFError, FileExistsError) as error:
+        raise MachineError(
+            f"{file} is no backup of a cloud, or damaged: {error}", kind=ErrorKind.PRECONDITION
+        ) from error
+    if not found:
+        raise MachineError(f"{file} is no backup of a cloud: it has no {DATABASE}", kind=ErrorKind.PRECONDITION)
+
+
+def _place(member: tarfile.TarInfo, database: Path, files: Path) -> Path:
+    """Where a member belongs; ReadError for what no backup holds."""
+    parts = member.name.split("/")
+    if member.isfile() and parts == [DATABASE]:
+        return database
+    if member.isfile() and len(parts) == 3 and parts[0] == FILES and all(one.isalnum() for one in parts[1:]):
+        return files / parts[1] / parts[2]
+    raise tarfile.ReadError(f"it holds {member.name!r}")
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A folder on the same disk as `target`, where there is to be room for it anyway."""
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        yield Path(name)
 
 
 def _alone(database: Path) -> None:

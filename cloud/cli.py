@@ -135,28 +135,39 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
 @click.argument("file", type=_FILE)
 @click.pass_obj
 def backup_command(options: Options, file: Path) -> None:
-    """Copy the database to a new FILE, also while the cloud runs."""
+    """Copy database and files to a new FILE (tar), also while the cloud runs."""
     from cloud.backup import backup
 
+    _own_database(options, "pg_dump --format=custom --file=FILE URL")
     try:
-        size = backup(options.database, file)
+        size, count = backup(options.database, options.files, file)
     except MachineError as error:
         _fail(error)
-    click.echo(f"{file}: {size} bytes, checked. It holds machines' secrets: keep it safe.")
+    click.echo(f"{file}: {size} bytes, the database and {count} files. It holds machines' secrets: keep it safe.")
 
 
 @command.command("restore")
 @click.argument("file", type=_EXISTING)
 @click.pass_obj
 def restore_command(options: Options, file: Path) -> None:
-    """Put the backup FILE in the place of the database, while no cloud runs on it."""
+    """Put the backup FILE in the place of database and files, while no cloud runs on them."""
     from cloud.backup import restore
 
+    _own_database(options, "pg_restore --clean --if-exists --dbname=URL FILE")
     try:
-        aside = restore(file, options.database)
+        aside = restore(file, options.database, options.files)
     except MachineError as error:
         _fail(error)
-    click.echo(f"{options.database} is as in {file}" + (f"; what was there is {aside}" if aside is not None else ""))
+    kept = f"; what was there is {' and '.join(map(str, aside))}" if aside else ""
+    click.echo(f"{options.database} and {options.files} are as in {file}{kept}")
+
+
+def _own_database(options: Options, instead: str) -> None:
+    """PostgreSQL has programs of its own for this, which know more than this one could."""
+    if options.postgres:
+        raise click.UsageError(
+            f"with PostgreSQL, use its own program: {instead}; and copy the folder of files ({options.files}) after it"
+        )
 
 
 def _fail(error: MachineError) -> NoReturn:

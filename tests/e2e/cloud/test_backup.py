@@ -5,11 +5,19 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+import tarfile
+from io import BytesIO
 from pathlib import Path
 
+import pytest
+
+from rpc.api.client import ApiClient
+from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
 
 APP = "viam.app.v1.AppService"
+SYNC = "viam.app.datasync.v1.DataSyncService"
+DATA = "viam.app.data.v1.DataService"
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
@@ -19,13 +27,17 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 async def test_a_backup_of_a_running_cloud_is_restored(tmp_path: Path) -> None:
-    data, file = str(tmp_path / "data"), tmp_path / "backup.db"
+    data, file = str(tmp_path / "data"), tmp_path / "backup.tar"
     async with cloud(tmp_path) as running:
         key, place = running.key, running.facts["location"]
         async with running.client() as client:
-            await client.call(APP, "", "new_robot", name="kept", location=place)
+            robot = await client.call(APP, "", "new_robot", name="kept", location=place)
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
+            first = await upload(client, part, b"first")
             made = command("--data", data, "backup", str(file))
             assert made.returncode == 0, made.stderr
+            assert "1 files" in made.stdout
+            later = await upload(client, part, b"later")
             await client.call(APP, "", "new_robot", name="later", location=place)
         again = command("--data", data, "backup", str(file))
         assert again.returncode == 1
@@ -37,22 +49,70 @@ async def test_a_backup_of_a_running_cloud_is_restored(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     done = command("--data", data, "restore", str(file))
     assert done.returncode == 0, done.stderr
-    assert "before-restore-1" in done.stdout
+    assert "cloud.db.before-restore-1" in done.stdout
+    assert "files.before-restore-1" in done.stdout
     async with cloud(tmp_path) as running, running.client(key) as client:
         assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
-    file.write_bytes(file.read_bytes()[:5000])
-    damaged = command("--data", data, "restore", str(file))
-    assert damaged.returncode == 1
-    assert "backup.db" in damaged.stderr
+        found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[first], include_binary=True)
+        assert [one["binary"] for one in found["data"]] == [b"first"]
+        with pytest.raises(MachineError) as caught:
+            await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[later], include_binary=True)
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+    whole = file.read_bytes()
+    for damage in (
+        whole[:5000],
+        whole[: len(whole) // 2],
+        b"",
+        b"x" * 20000,
+        whole.replace(b"cloud.db", b"cloud.no", 1),
+    ):
+        file.write_bytes(damage)
+        damaged = command("--data", data, "restore", str(file))
+        assert damaged.returncode == 1
+        assert "backup.tar is no backup" in damaged.stderr
+    assert not list((tmp_path / "data").glob("*.restoring"))
     async with cloud(tmp_path) as running, running.client(key) as client:
         assert len(await client.call(APP, "", "list_robots", location_id=place)) == 1
 
 
+async def upload(client: ApiClient, part: str, content: bytes) -> str:
+    """A file of a machine; its id."""
+    sent = await client.call(
+        SYNC, "", "file_upload", part_id=part, type="FILE", file_name="a.txt", contents=[{"data": content}]
+    )
+    return str(sent["binary_data_id"])
+
+
+def test_with_postgresql_its_own_programs_are_named(tmp_path: Path) -> None:
+    for word, program in (("backup", "pg_dump"), ("restore", "pg_restore")):
+        (tmp_path / "b.tar").touch()
+        done = command("--data", str(tmp_path), "--database", "postgresql://h/d", word, str(tmp_path / "b.tar"))
+        assert done.returncode == 2
+        assert program in done.stderr
+
+
+def test_a_database_that_is_no_address_is_refused(tmp_path: Path) -> None:
+    done = command("--data", str(tmp_path), "--database", "cloud.db")
+    assert done.returncode == 2
+    assert "postgresql://" in done.stderr
+
+
+def test_an_archive_with_strange_names_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    for name in ("../x", "/etc/x", "files/../../x", "files/aa/b/c", "x"):
+        with tarfile.open(file, "w") as archive:
+            archive.addfile(tarfile.TarInfo(name), BytesIO())
+        done = command("--data", str(tmp_path / "data"), "restore", str(file))
+        assert done.returncode == 1
+        assert "it holds" in done.stderr
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "data"]
+
+
 def test_without_a_database_there_is_nothing_to_back_up(tmp_path: Path) -> None:
-    done = command("--data", str(tmp_path), "backup", str(tmp_path / "b.db"))
+    done = command("--data", str(tmp_path), "backup", str(tmp_path / "b.tar"))
     assert done.returncode == 1
     assert "--data" in done.stderr
-    assert not (tmp_path / "b.db").exists()
+    assert not (tmp_path / "b.tar").exists()
 
 
 def test_help_tells_what_there_is() -> None:
