@@ -15,13 +15,14 @@ from starlette.websockets import WebSocket
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
+from cloud.online import SILENCE
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.services.editing import Editing, Editor
 from cloud.watching import RENEWED
 from cloud.web import editor
 from cloud.web.editor import Merge
-from cloud.web.live import FRAME, LivePage, live
+from cloud.web.live import FRAME, LivePage, live, news_of
 from cloud.web.site import author_of, fields, part, render, see
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
@@ -199,27 +200,15 @@ class _Pages:
             await trio.sleep(RENEWED.total_seconds())
 
     async def _follow(self, subject: str, page: LivePage) -> None:
-        asks, sent, changed = Editor(self._cloud, page.author), "", trio.Event()
-
-        async def listen(topic: str) -> None:
-            nonlocal changed
-            with self._cloud.events.listening(topic, subject) as news:
-                changed.set()  # what happened before somebody listened
-                while True:
-                    await news.all()
-                    changed.set()
-
-        async with trio.open_nursery() as nursery:
-            for topic in ("part", "seen", "live"):
-                nursery.start_soon(listen, topic)
+        asks, sent = Editor(self._cloud, page.author), ""
+        async with news_of(self._cloud, *((topic, subject) for topic in ("part", "seen", "live"))) as news:
             while True:
-                await changed.wait()
-                changed = trio.Event()
                 html = part("editing.html", "running", await asks.running(subject), self._cloud.clock())
                 if html != sent:
                     sent = html
                     await page.send(patch={"running": html})
                 await trio.sleep(FRAME)
+                await news.next(SILENCE.total_seconds())  # that nothing is heard is news too: it has gone offline
 
     # ---- history
 
@@ -244,7 +233,8 @@ class _Pages:
             409 if error else 200,
             room=ROOM,
             name=editing.part.machine,
-            up=f"/machines/{subject}/config",
+            up=f"/machines/{subject}",
+            part=subject,
             path=f"/machines/{subject}/history",
             saves=editor.with_changes(found),
             current=editing.part.revision,

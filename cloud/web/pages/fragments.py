@@ -294,6 +294,7 @@ class _Pages:
             room=ROOM,
             name=editing.fragment.name,
             up=f"/fragments/{subject}",
+            part="",
             path=f"/fragments/{subject}/history",
             saves=editor.with_changes(found),
             current=editing.fragment.revision,

@@ -265,13 +265,23 @@
 
   /* ---- adding, and leaving */
 
+  $("[name=resource]", form).addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault(); // the first button of the form, which Enter would press, is the review
+    form.requestSubmit($("[value=add]", form));
+  });
+
   form.addEventListener("submit", async (event) => {
     if (!event.submitter || event.submitter.value !== "add") { leaving = true; return; }
     event.preventDefault();
     const trouble = $("[data-add-error]", form);
     const body = new URLSearchParams(new FormData(form, event.submitter));
-    const reply = await fetch(form.action, { method: "POST", body, headers: { accept: "application/json" } });
-    const answer = await reply.json();
+    let answer;
+    try {
+      answer = await (await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "application/json" } })).json();
+    } catch {
+      answer = { error: "The cloud does not answer. Try again." };
+    }
     trouble.textContent = answer.error || "";
     if (answer.error) return;
     replace(0, area.value.length, answer.text, toBrowser(answer.text, answer.start));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,8 +73,11 @@ class Page:
         self._connection = connection
         self._session = session
         self._events = Events()
+        self._scripts = True
         self._expected: list[re.Pattern[str]] = []
         self._errors = errors
+        self.dialogs: list[str] = []
+        """Kinds of the questions that pages have asked, such as `beforeunload`; each is answered with yes."""
         connection.listen(session, self._hear)
 
     async def call(self, method: str, /, **parameters: Any) -> dict[str, Any]:
@@ -85,6 +88,7 @@ class Page:
         """To be called once, before anything else."""
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
             await self.call(f"{domain}.enable")
+        await self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def _hear(self, method: str, parameters: dict[str, Any]) -> None:
         text = ""
@@ -97,6 +101,9 @@ class Page:
             text = f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}"
         if text and not any(pattern.search(text) for pattern in self._expected):
             self._errors.append(text)
+        if method == "Page.javascriptDialogOpening":
+            self.dialogs.append(parameters["type"])
+            self._connection.post("Page.handleJavaScriptDialog", self._session, accept=True)
         self._events.put(method, parameters)
 
     def expect(self, pattern: str) -> None:
@@ -107,22 +114,25 @@ class Page:
 
     async def goto(self, url: str) -> None:
         """Open an address and wait until it has been loaded."""
-        self._events.forget()
         answer = await self.call("Page.navigate", url=url)
         assert not answer.get("errorText"), f"{url}: {answer['errorText']}"
         if answer.get("loaderId"):  # none if only the part behind # differs
-            await self._loaded()
+            await self._loaded(lambda loader: loader == answer["loaderId"])
 
     async def reload(self) -> None:
         """Load the page again."""
-        self._events.forget()
+        before = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["loaderId"]
         await self.call("Page.reload")
-        await self._loaded()
+        await self._loaded(lambda loader: loader != before)
 
-    async def _loaded(self) -> None:
+    async def _loaded(self, true: Callable[[str], bool]) -> None:
         try:
             with trio.fail_after(LIMIT):
-                await self._events.until(lambda method, parameters: method == "Page.loadEventFired")
+                await self._events.until(
+                    lambda method, told: (
+                        method == "Page.lifecycleEvent" and told["name"] == "load" and true(told["loaderId"])
+                    )
+                )
         except trio.TooSlowError:
             raise AssertionError(f"the page was not loaded within {LIMIT} s") from None
 
@@ -135,6 +145,7 @@ class Page:
     async def scripts(self, *, enabled: bool) -> None:
         """Whether pages that are opened from now on may run scripts."""
         await self.call("Emulation.setScriptExecutionDisabled", value=not enabled)
+        self._scripts = enabled
 
     # ---- looking
 
@@ -228,9 +239,22 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Click into the middle of what `selector` finds, once it can be seen and nothing lies over it."""
-        x, y = await self.until(_PLACE % json.dumps(selector))
-        for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        found = f"document.querySelector({json.dumps(selector)})"
+        for _ in range(5):  # what is being drawn moves: a click may miss
+            x, y = await self.until(_PLACE % json.dumps(selector))
+            await self.evaluate(
+                f"window.hit = 0, {found}.addEventListener('click', () => {{ hit = 1; }}, {{once: true}})"
+            )
+            for kind in ("mousePressed", "mouseReleased"):
+                await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            try:
+                if not self._scripts or await self.evaluate("window.hit !== 0"):
+                    return
+            except Refused as error:
+                if not any(words in str(error) for words in _LOST):
+                    raise
+                return  # the click has led elsewhere
+        raise AssertionError(f"{selector} moves all the time")
 
     async def press(self, keys: str) -> None:
         """Press a key, such as `Enter`, `Control+ ` or `Shift+Tab`."""
@@ -263,8 +287,10 @@ class Page:
 
     async def focus(self, selector: str) -> None:
         """Put the cursor there."""
-        await self.until(f"document.querySelector({json.dumps(selector)})?.focus() || true")
-        await self.until(f"document.activeElement === document.querySelector({json.dumps(selector)})")
+        found = f"document.querySelector({json.dumps(selector)})"
+        await self.until(
+            f"(({found})?.focus(), document.activeElement !== document.body && document.activeElement === {found})"
+        )
 
     async def select(self, selector: str, value: str) -> None:
         """Choose an option of a list by its value."""

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -27,6 +28,7 @@ class Connection:
         self._socket = socket
         self._numbers = itertools.count(1)
         self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
+        self._nursery: trio.Nursery | None = None
         self._listeners: list[tuple[str, Callable[[str, dict[str, Any]], None]]] = []
 
     async def call(self, method: str, session: str = "", /, **parameters: Any) -> dict[str, Any]:
@@ -54,15 +56,22 @@ class Connection:
         """Have `heard(method, parameters)` called for every event of a session."""
         self._listeners.append((session, heard))
 
+    def post(self, method: str, session: str, /, **parameters: Any) -> None:
+        """Carry out a command some time soon; for whoever hears an event and cannot wait."""
+        assert self._nursery is not None
+        self._nursery.start_soon(partial(self.call, method, session, **parameters))
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take what comes until the browser goes."""
-        task_status.started()
-        try:
-            while True:
-                self._take(json.loads(await self._socket.get_message()))
-        except ConnectionClosed:
-            for waiting in self._answers.values():
-                waiting.close()
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            try:
+                while True:
+                    self._take(json.loads(await self._socket.get_message()))
+            except ConnectionClosed:
+                for waiting in self._answers.values():
+                    waiting.close()
+            self._nursery.cancel_scope.cancel()
 
     def _take(self, message: dict[str, Any]) -> None:
         if "id" in message:
@@ -105,11 +114,3 @@ class Events:
             method, parameters = await self._receive.receive()
             if true(method, parameters):
                 return parameters
-
-    def forget(self) -> None:
-        """Leave everything that has come so far."""
-        while True:
-            try:
-                self._receive.receive_nowait()
-            except trio.WouldBlock:
-                return

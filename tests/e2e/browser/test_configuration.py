@@ -97,3 +97,116 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.click("#revision-2 form button")
         await page.until("document.querySelector('#running[data-runs=yes][data-revision=\"4\"]')")
         assert json.loads(await page.value("#document")) == {"components": [SENSOR]}
+
+
+async def test_a_draft_is_not_left_by_accident_and_survives_without_scripts(tmp_path: Path) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        url = f"http://{running.address}/machines/{part['id']}/config"
+        await page.goto(url)
+        await draft(page, '{"debug": true}')
+        await page.goto(f"http://{running.address}/")
+        assert page.dialogs == ["beforeunload"]
+        await page.goto(url)
+        assert page.dialogs == ["beforeunload"]
+
+        await page.scripts(enabled=False)
+        await page.goto(url)
+        await page.fill("#document", '{"components": []}')
+        await page.select("[name=model]", "rdk:component:sensor fake")
+        await page.fill("[name=resource]", "heat")
+        await page.click("[value=add]")
+        await page.until("document.querySelector('#document').value.includes('heat')")
+        await page.fill("#document", '{"debug": 1}')
+        await page.click("[value=check]")
+        assert "debug" in await page.until_text("line 1", "#findings")
+        await page.fill("#document", '{"debug": true}')
+        await page.click("[value=review]")
+        await page.until_text("Nothing is saved yet")
+        await page.click("[value=save]")
+        await page.until_text("Revision 2")
+        assert json.loads(await page.value("#document")) == {"debug": True}
+
+
+async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        await save(running, part, {"components": [SENSOR]})
+        await page.goto(f"http://{running.address}/machines/{part['id']}/config")
+        await page.select("[name=model]", "rdk:component:motor gpio")
+        await page.fill("[name=resource]", "heat")
+        page.expect("status of 400")
+        await page.press("Enter")
+        await page.until_text("choose another name", "[data-add-error]")
+        await page.fill("[name=resource]", "left")
+        await page.click("[value=add]")
+        await page.until_text("left", "#outline")
+        made = json.loads(await page.value("#document"))["components"]
+        assert [one["name"] for one in made] == ["heat", "left"]
+        assert made[1]["attributes"] == {"board": "", "pins": {}}
+
+        # the outline leads to the place, completion goes on from there, and all of it can be undone
+        await page.click("#outline [data-path='components.1']")
+        await page.until("document.activeElement.id === 'document'")
+        assert await page.evaluate("document.querySelector('#document').selectionStart") > 50
+        before = await page.value("#document")
+        await page.evaluate(
+            "((a) => a.setSelectionRange(...Array(2).fill(a.value.indexOf('\"pins\"') + 9)))(document.activeElement)"
+        )
+        await page.press("Control+ ")
+        await page.until("document.querySelector('#choices li[aria-selected=true] b')?.innerText === 'a'")
+        await page.press("ArrowDown")
+        chosen = await page.evaluate("document.querySelector('#choices li[aria-selected=true] b').innerText")
+        described = await page.evaluate("document.activeElement.getAttribute('aria-activedescendant')")
+        assert await page.text(f"#{described} b") == chosen == "b"
+        await page.press("Enter")
+        await page.until("document.querySelector('#document').value.includes('\"b\": ')")
+        await page.press("Escape")
+        await page.press("Control+z")
+        await page.until(f"document.querySelector('#document').value === {json.dumps(before)}")
+        await page.press("Tab")
+        assert await page.evaluate("document.activeElement.id") != "document"
+
+
+async def test_two_browsers_lose_nothing(tmp_path: Path) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        await page.goto(f"http://{running.address}/machines/{part['id']}/config")
+        await draft(page, {"debug": True})
+        await save(running, part, {"components": [SENSOR]})
+        page.expect("status of 409")
+        await page.click("[value=review]")
+        await page.until_text("Somebody else has saved meanwhile")
+        assert json.loads(await page.value("#document")) == {"components": [SENSOR], "debug": True}
+        await page.click("[value=review]")
+        await page.until_text("1 changed")
+        await page.click("[value=save]")
+        await page.until_text("Revision 3")
+
+
+async def test_a_fragment_reaches_the_machine_that_uses_it(tmp_path: Path) -> None:
+    async with joined(tmp_path) as (running, page, part):
+        await page.goto(f"http://{running.address}/fragments")
+        assert await page.unnamed() == []
+        await page.fill("[name=name]", "base")
+        await page.click("main form button")
+        await page.until("document.querySelector('#document')")
+        assert await page.unnamed() == []
+        fragment = (await page.path()).rpartition("/")[2]
+        await save(running, part, {"fragments": [{"id": fragment}]})
+        await draft(page, {"components": [SENSOR]})
+        await page.click("[value=review]")
+        await page.until_text("1 machine part uses this fragment")
+        await page.click("[value=save]")
+        await page.until_text("Revision 2")
+        await page.until_text("rover", "main")
+        await page.goto(f"http://{running.address}/machines/{part['id']}/config")
+        await page.until("document.querySelector('#running[data-runs=yes]')")
+        assert "heat" in str(await page.evaluate("document.querySelector('#resolved').textContent"))
+
+
+async def test_on_a_phone(tmp_path: Path) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        await save(running, part, {"components": [{**SENSOR, "attributes": {"x" * 60: "y" * 200}}]})
+        await page.size(390, 844, phone=True)
+        for path in ("config", "history?from=1&to=2"):
+            await page.goto(f"http://{running.address}/machines/{part['id']}/{path}")
+            await page.until_text("Configuration")
+            assert await page.overflow() == 0

@@ -1,0 +1,88 @@
+"""The page of captured data in a real browser: pictures with boxes, plots, deleting with a question, a phone."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from PIL import Image
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.signing import sign_in
+from tests.e2e.cloud.process import CloudProcess, cloud
+
+pytestmark = needs_chromium
+APP = "viam.app.v1.AppService"
+SYNC = "viam.app.datasync.v1.DataSyncService"
+DATA = "viam.app.data.v1.DataService"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def picture(color: str) -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (320, 240), color).save(made, "PNG")
+    return made.getvalue()
+
+
+async def fill(running: CloudProcess) -> None:
+    """Two pictures, one with a box, and a hundred readings."""
+    async with running.client() as client:
+        robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+        part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
+        for number, color in enumerate(("teal", "orange")):
+            times = {"time_requested": START + timedelta(seconds=number)}
+            sent = await client.call(
+                SYNC,
+                "",
+                "data_capture_upload",
+                metadata={"part_id": part, "component_name": color, "type": "BINARY_SENSOR", "tags": ["day"]},
+                sensor_contents=[{"metadata": times, "binary": picture(color)}],
+            )
+        box = {"x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.5, "y_max_normalized": 0.6}
+        await client.call(
+            DATA, "", "add_bounding_box_to_image_by_id", binary_data_id=sent["file_id"], label="cat", **box
+        )
+        readings = [
+            {
+                "metadata": {"time_requested": START + timedelta(seconds=number)},
+                "struct": {"readings": {"level": float(number % 10), "name": "tank"}},
+            }
+            for number in range(100)
+        ]
+        metadata = {"part_id": part, "component_name": "tank", "method_name": "Readings", "type": "TABULAR_SENSOR"}
+        await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=readings)
+
+
+async def test_data_are_seen_filtered_and_deleted(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running:
+        await fill(running)
+        async with browser(tmp_path) as page:
+            await sign_in(page, running, path="/data")
+            widths = "Promise.all([...document.images].map(one => one.decode().then(() => one.naturalWidth)))"
+            assert await page.until(f"document.images.length == 2 && {widths}") == [320, 320]
+            placed = """(() => {
+                const box = document.querySelector(".picture rect").getBoundingClientRect();
+                const image = document.querySelector(".picture:has(rect) img").getBoundingClientRect();
+                const share = (box.left - image.left) / image.width;
+                return Math.abs(share - 0.1) < 0.02 && Math.abs(box.width / image.width - 0.4) < 0.02
+                    && Math.abs(box.height / image.height - 0.4) < 0.02;
+            })()"""
+            await page.until(placed)
+            assert await page.unnamed() == []
+            await page.fill("[name=component]", "teal")
+            await page.click("form[role=search] button")
+            await page.until("document.images.length == 1")
+            await page.click(".tile input[type=checkbox]")
+            await page.click("button.danger")
+            await page.until_text("Delete 1 file?")
+            await page.click("button.danger")
+            await page.until_text("No file fits")
+            await page.click(".tabs a:nth-of-type(2)")
+            await page.until_text("No reading fits")
+            await page.goto(f"http://{running.address}/data?view=readings")
+            await page.until_text("tank level")
+            await page.until("document.querySelector('polyline').getBoundingClientRect().height > 30")
+            await page.size(390, 844, phone=True)
+            await page.until("document.documentElement.scrollWidth <= innerWidth")
+            assert await page.unnamed() == []
