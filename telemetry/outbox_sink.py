@@ -41,6 +41,7 @@ class OutboxSink:
         self._appended = trio.Event()
         self._durable = trio.Event()
         self._trouble = False
+        self._offered: Upload | None = None  # what `next` gave and was not acknowledged
 
     def write(self, entry: Entry) -> Notice | None:
         """Append the message."""
@@ -82,17 +83,23 @@ class OutboxSink:
         self._durable = trio.Event()
 
     async def next(self, limit: int = 100) -> Upload:
-        """At most `limit` entries, as soon as there is one to be uploaded; the same until they are acknowledged."""
-        while True:
+        """At most `limit` entries, as soon as there is one to be uploaded; the very same until they are acknowledged.
+
+        So an upload whose answer was lost can be known again, and what was lost is counted once.
+        """
+        while self._offered is None:
             durable = self._durable
             batch = await self._outbox.read(limit)
             if batch.last:
-                return Upload(_entries(batch.items), batch.last)
+                self._offered = Upload(_entries(batch.items), batch.last)
+                break
             await durable.wait()
+        return self._offered
 
     def acknowledge(self, last: int) -> None:
         """What `next` gave up to `last` was uploaded."""
         self._outbox.acknowledge(last)
+        self._offered = None
         self._appended.set()  # so that the cursor comes to the disk, and finished segments go
 
     def close(self) -> None:
