@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -63,10 +65,10 @@ async def tell(machine: Machine, watch: Watch, send: Send) -> None:
     while True:
         await watch.begun()
         async with trio.open_nursery() as nursery:
-            sensors = _Sensors(source, shared, nursery)
+            sensors, since = _Sensors(source, shared, nursery), _Since()
             last: Mapping[str, Any] = {}
             while watch.looking:
-                status = machine.status()
+                status = since.settled(machine.status())
                 sensors.follow(status)
                 found = snapshot(status, sensors.readings)
                 if found != last:
@@ -74,6 +76,25 @@ async def tell(machine: Machine, watch: Watch, send: Send) -> None:
                     await send(machine.masker.value(bounded(found)))
                 await trio.sleep(PERIOD)
             nursery.cancel_scope.cancel()
+
+
+class _Since:
+    """Times of states that do not waver: a status computes them anew each time, and they differ by a little."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[object, ...], datetime]] = {}
+
+    def settled(self, status: MachineStatus) -> MachineStatus:
+        """`status` with the time that was told first for each state of each resource."""
+        before, self._known = self._known, {}
+        resources = []
+        for one in status.resources:
+            state = (one.state, one.reason, one.restarts, one.revision)
+            known = before.get(one.name)
+            since = known[1] if known is not None and known[0] == state else one.since
+            self._known[one.name] = (state, since)
+            resources.append(replace(one, since=since))
+        return replace(status, resources=tuple(resources))
 
 
 class _Sensors:
