@@ -1,0 +1,120 @@
+"""Large things: whole or not at all, read from anywhere, swept up when nobody names them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import trio
+
+from cloud.blobs import PIECE, FolderBlobs
+from schema.errors import ErrorKind, MachineError
+
+
+@pytest.fixture
+async def blobs(tmp_path: Path) -> AsyncIterator[FolderBlobs]:
+    async with FolderBlobs(tmp_path / "files").opened() as opened:
+        yield opened
+
+
+async def pieces(*content: bytes) -> AsyncIterator[bytes]:
+    for piece in content:
+        yield piece
+
+
+async def content_of(blobs: FolderBlobs, key: str, start: int = 0) -> bytes:
+    found = b""
+    async with aclosing(blobs.read(key, start)) as reading:  # type: ignore[type-var]
+        async for piece in reading:
+            found += piece
+    return found
+
+
+def files(tmp_path: Path) -> list[Path]:
+    return [path for path in (tmp_path / "files").glob("??/*") if path.is_file()]
+
+
+async def test_what_was_put_is_read_from_any_byte(blobs: FolderBlobs) -> None:
+    data = os.urandom(PIECE + 5000)
+    made = await blobs.put(pieces(data[:10], b"", data[10:]))
+    assert (made.size, made.digest) == (len(data), hashlib.sha256(data).hexdigest())
+    for start in (0, 9, 10, PIECE, len(data) - 1, len(data), len(data) + 1):
+        assert await content_of(blobs, made.key, start) == data[start:]
+
+
+async def test_what_was_deleted_is_gone_and_may_be_deleted_again(blobs: FolderBlobs) -> None:
+    made = await blobs.put(pieces(b"x"))
+    await blobs.delete(made.key)
+    await blobs.delete(made.key)
+    with pytest.raises(MachineError) as caught:
+        await content_of(blobs, made.key)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize("key", ["", "../../etc/passwd", "a/b", "a.part"])
+async def test_a_key_is_no_path(blobs: FolderBlobs, key: str) -> None:
+    with pytest.raises(ValueError, match="is no key"):
+        await blobs.delete(key)
+
+
+async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_path: Path) -> None:
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise MachineError("too large", kind=ErrorKind.EXHAUSTED)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await trio.sleep_forever()
+
+    with pytest.raises(MachineError):
+        await blobs.put(failing())
+    with trio.move_on_after(0.05):
+        async with aclosing(endless()) as content:  # type: ignore[type-var]
+            await blobs.put(content)
+    assert await blobs.keys() == set()  # after what was posted to the thread before
+    assert files(tmp_path) == []
+
+
+async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: FolderBlobs, tmp_path: Path) -> None:
+    old, new = await blobs.put(pieces(b"old")), await blobs.put(pieces(b"new"))
+    half = [
+        tmp_path / "files" / old.key[:2] / f"{'0' * 32}.part",
+        tmp_path / "files" / new.key[:2] / f"{'1' * 32}.part",
+    ]
+    for path in half:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    hour_ago = time.time() - 3700
+    for path in (folder / old.key[:2] / old.key, half[0]):
+        os.utime(path, (hour_ago, hour_ago))
+    listed = [await blobs.old(f"{number:02x}", 3600.0) for number in range(256)]
+    assert set().union(*listed) == {old.key}
+    assert {path.name for path in files(tmp_path)} == {old.key, new.key, half[1].name}
+    assert await blobs.keys() == {old.key, new.key}
+
+
+async def test_another_replica_that_starts_leaves_alone_what_is_being_written(
+    blobs: FolderBlobs, tmp_path: Path
+) -> None:
+    begun, go_on = trio.Event(), trio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"one"
+        begun.set()
+        await go_on.wait()
+        yield b"two"
+
+    async def put() -> None:
+        made = await blobs.put(slow())
+        assert await content_of(blobs, made.key) == b"onetwo"
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(put)
+        await begun.wait()
+        async with FolderBlobs(tmp_path / "files").opened():
+            go_on.set()
