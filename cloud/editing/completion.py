@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, Known, ModelEntry, Schema, inside, resolved, types_of
@@ -49,8 +49,8 @@ def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> C
         return NOTHING
     work = _Work(text, root, found, known, catalogue)
     choices = _ranked(work.keys() if found.key else work.values(), found.typed)
-    if found.comma_before:
-        choices = [Choice(c.label, f", {c.insert}", c.cursor + 2, c.detail, c.meaning) for c in choices]
+    before, after = ", " if found.comma_before else "", ", " if found.comma_after else ""
+    choices = [replace(c, insert=before + c.insert + after, cursor=len(before) + c.cursor) for c in choices]
     return Choices(found.start, found.end, tuple(choices[:MOST]))
 
 

@@ -72,6 +72,7 @@ class Spot:
     typed: str  # what stands before the cursor, without the quote
     member: str = ""  # the name of the key that the cursor is in
     comma_before: bool = False  # a comma is missing before something new
+    comma_after: bool = False  # and behind it
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
@@ -248,14 +249,16 @@ def _touches(node: Node, cursor: int) -> bool:
 def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot | None:
     """The cursor is in an object or array, but in none of its parts."""
     before = text[node.start : cursor].rstrip()[-1:]
+    comma_after = text[cursor : node.end].lstrip()[:1] not in ("", ",", "]", "}")
     if node.kind == "array":
-        return Spot((*path, str(_count(node, cursor))), False, cursor, cursor, "", comma_before=before not in "[,")
+        here = (*path, str(_count(node, cursor)))
+        return Spot(here, False, cursor, cursor, "", comma_before=before not in "[,", comma_after=comma_after)
     last = next((one for one in reversed(node.members) if one.key.end <= cursor), None)
     if last is not None and 0 <= last.colon < cursor and (last.value is None or last.value.start >= cursor):
         return Spot((*path, last.name), False, cursor, cursor, "")
     if last is not None and last.colon < 0:
         return None  # a colon is wanted
-    return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,")
+    return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,", comma_after=comma_after)
 
 
 def _count(node: Node, cursor: int) -> int:

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
+from cloud import watching
+from cloud.author import KEY, Author
+from cloud.first import create_owner
+from cloud.machines import note_seen
 from cloud.memory import MemoryCloud
+from cloud.services.editing import RULES, Editor
+from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.web.client import HTML, Browser, Reply
 
@@ -192,8 +198,6 @@ async def test_an_operator_looks_and_changes_nothing(cloud: MemoryCloud, rover: 
 
 
 async def test_another_organization_sees_nothing(cloud: MemoryCloud, rover: Rover) -> None:
-    from cloud.first import create_owner
-
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     await cloud.cloud.authenticator.load()
     stranger = Rover(cloud, rover.part, await signed_in(cloud, (other.id, other.key)))
@@ -203,6 +207,22 @@ async def test_another_organization_sees_nothing(cloud: MemoryCloud, rover: Rove
     assert (await stranger.post("save", {}, 1)).status == 404
     assert "error" in await stranger.ask("check", text="{}")
     assert (await stranger.get("/fragments")).text.count(fragment["id"]) == 0
+
+
+async def test_nothing_of_the_pages_is_for_strangers(cloud: MemoryCloud, rover: Rover) -> None:
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    fragment = (await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization))["id"]
+    for name, rule in RULES.items():
+        if rule.of is None:
+            continue
+        subject = {"part": rover.part, "fragment": fragment}[rule.field]
+        more = {"revision": (1,), "revisions": (None, 5), "fragment_revisions": (None, 5)}.get(name, ())
+        await getattr(Editor(cloud.cloud, Author(KEY, cloud.first.id)), name)(subject, *more)
+        with pytest.raises(MachineError) as caught:
+            await getattr(Editor(cloud.cloud, Author(KEY, other.id)), name)(subject, *more)
+        assert caught.value.kind is ErrorKind.NOT_FOUND, name
+    (own,) = await Editor(cloud.cloud, Author(KEY, other.id)).organizations()
+    assert own.id == other.organization
 
 
 async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rover: Rover) -> None:
@@ -236,3 +256,51 @@ async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rov
     assert (await post(rover.browser, f"{path}/history", base="3", number="2")).status == 303
     assert (await rover.post("settings", {}, 4, path, name="ground", visibility="public")).status == 303
     assert "ground" in (await rover.get("/fragments")).text
+
+
+async def test_what_the_machine_makes_of_it(rover: Rover) -> None:
+    store, clock = rover.cloud.cloud.store, rover.cloud.cloud.clock
+
+    async def status() -> str:
+        found = re.search(r'<section id="running".*?</section>', (await rover.get()).text, re.DOTALL)
+        assert found
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", found[0]))
+
+    async def report(**reported: Any) -> None:
+        await store.write(lambda sql: note_seen(sql, rover.part, clock(), reported))
+
+    async def tell(**snapshot: Any) -> None:
+        def work(sql: Any) -> None:
+            watching.watch(sql, rover.part, clock())
+            assert watching.tell(sql, rover.part, snapshot, clock())
+
+        await store.write(work)
+
+    assert "has not connected yet" in await status()
+    await rover.save({"components": [SENSOR]})
+    await report(revision="1")
+    assert "does not run revision 2 yet; it runs 1" in await status()
+    await tell(revision="1", pending="maintenance is not allowed now", resources=[])
+    assert "Maintenance is not allowed now" in await status()
+    await report(revision="1", rejected="components: must be a list")
+    assert "refuses revision 2" in await status()
+    assert "must be a list" in await status()
+    await report(revision="2")
+    assert "The machine runs revision 2." in await status()
+    name = "rdk:component:sensor/heat"
+    await tell(revision="1", resources=[{"name": name, "state": "unhealthy", "reason": "old news"}])
+    assert "old news" not in await status()
+    await tell(
+        revision="2",
+        state="running",
+        resources=[
+            {"name": name, "state": "unhealthy", "reason": "no such bus"},
+            {"name": "rdk:component:sensor/fine", "state": "ready", "reason": ""},
+        ],
+        problems=[{"path": "components.1", "message": "'name' is missing", "remedy": "add 'name'"}],
+    )
+    told = html.unescape(await status())
+    assert "1 resource does not work" in told
+    assert "heat unhealthy no such bus" in told
+    assert "'name' is missing: add 'name'" in told
+    assert "fine" not in told
