@@ -82,10 +82,8 @@ async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_p
 
 async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: FolderBlobs, tmp_path: Path) -> None:
     old, new = await blobs.put(pieces(b"old")), await blobs.put(pieces(b"new"))
-    half = [
-        tmp_path / "files" / old.key[:2] / f"{'0' * 32}.part",
-        tmp_path / "files" / new.key[:2] / f"{'1' * 32}.part",
-    ]
+    folder = tmp_path / "files"
+    half = [folder / old.key[:2] / f"{'0' * 32}.part", folder / new.key[:2] / f"{'1' * 32}.part"]
     for path in half:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
