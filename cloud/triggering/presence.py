@@ -126,22 +126,20 @@ class Watch:
         found = await self._store.read(known)
         recent = [one.part for one in found if not one.online and timedelta(0) <= now - one.seen < SILENCE]
         if recent:
-            await self._store.write(lambda sql: came(sql, recent, now))
+            await self._store.write(lambda sql: came(sql, recent, self._clock()))
         self._online([*(one.part for one in found if one.online), *recent])
 
     async def _hear(self, heard: list[str]) -> None:
         new = await self._store.read(lambda sql: strangers(sql, heard))
         if new:
-            now = self._clock()
-            await self._store.write(lambda sql: came(sql, new, now))
+            await self._store.write(lambda sql: came(sql, new, self._clock()))
         self._online(heard)
 
     async def _give_up(self) -> None:
         moment = trio.current_time()
         silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
         if silent:
-            now = self._clock()
-            alive = await self._store.write(lambda sql: went(sql, silent, now))
+            alive = await self._store.write(lambda sql: went(sql, silent, self._clock()))
             for part in silent:
                 del self._deadlines[part]
             self._online(alive)

@@ -83,6 +83,7 @@ def outcomes(world: World, found: list[Delivery]) -> None:
     for one in found:
         tries = deliveries.attempts(world.sql(), one.id)
         assert [each.number for each in tries] == list(range(1, one.attempts + 1))
+        assert tries[0].started - one.created < timedelta(seconds=LONG)  # nothing lies about until something else comes
         if one.state is State.DELIVERED:
             assert world.seen.count[one.id] >= 1
             assert tries[-1].error == ""
@@ -123,7 +124,16 @@ def came_and_went(world: World, part: str, found: list[Delivery]) -> None:
             assert one.created - before >= SILENCE - timedelta(seconds=1)
         else:
             assert any(abs(call - one.created) < timedelta(seconds=130) for call in calls)
+    steady = calls[0]
     for start, end in pairwise([*calls, datetime.max.replace(tzinfo=START.tzinfo)]):
-        if end - start > timedelta(seconds=LONG):
-            within = [one for one in found if start < one.created < end and one.event == "part_offline"]
-            assert len(within) == 1, f"silent from {start} to {end}"
+        if start - steady > timedelta(seconds=LONG):
+            assert state(found, start) == "part_online", f"calling from {steady} to {start}"
+        if end - start > timedelta(seconds=LONG):  # one call alone, right before a long kill, is not told of at all
+            assert state(found, end) == "part_offline", f"silent from {start} to {end}"
+        if end - start >= SILENCE:
+            steady = end
+
+
+def state(found: list[Delivery], moment: datetime) -> str:
+    """What was told last before a moment."""
+    return next((one.event for one in reversed(found) if one.created < moment), "part_offline")
