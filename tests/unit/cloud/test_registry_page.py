@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloud.first import create_owner
 from cloud.memory import MemoryCloud
 from cloud.web.ranges import span
 from tests.unit.cloud.pages import browser, post, signed_in
-from tests.unit.cloud.test_registry import ARCHIVE, upload
+from tests.unit.cloud.test_registry import ARCHIVE, NOW, upload
 from tests.unit.cloud.test_web_fleet import key_at
 
 
@@ -113,3 +114,20 @@ def test_a_range_lies_in_the_file_whatever_was_asked(header: str, size: int) -> 
         return
     if found is not None:
         assert 0 <= found[0] < found[1] <= size
+
+
+async def test_a_key_of_another_organization_gets_no_file(cloud: MemoryCloud, module: str) -> None:
+    await upload(cloud.client(), module, "1.0.0")
+    person = await signed_in(cloud)
+    page = (await person.get(f"/modules/{module}/download?version=1.0.0")).headers["location"]
+    file = page.partition("?")[0]
+    second = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", NOW))
+    await cloud.cloud.authenticator.load()
+    other = await signed_in(cloud, (second.id, second.key))
+    assert (await other.get(file)).status == 404
+    absent = await other.get("/packages/00000000-0000-0000-0000-000000000000")
+    assert absent.status == 404
+    assert (await other.get(f"/modules/{module}")).status == 404
+    assert (await other.get(f"/modules/{module}/download?version=1.0.0")).status == 404
+    await cloud.app("update_registry_item", item_id=module, type=3, description="", visibility="VISIBILITY_PUBLIC")
+    assert (await other.get(file)).body == ARCHIVE

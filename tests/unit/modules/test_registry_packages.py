@@ -152,6 +152,19 @@ async def test_more_than_was_promised_is_not_kept(tmp_path: Path) -> None:
         assert store.part_of(tmp_path, SHA).read_bytes() == DATA
 
 
+async def test_a_piece_from_elsewhere_is_not_put_in(tmp_path: Path) -> None:
+    def elsewhere(headers: dict[str, str]) -> tuple[str, bytes]:
+        return f"206 x\r\ncontent-range: bytes 7-{len(DATA) - 1}/{len(DATA)}\r\ncontent-length: 5", b"12345"
+
+    async with Web(cut(2_000_000), elsewhere, whole).open() as web:
+        with pytest.raises(MachineError):
+            await fetched(tmp_path, web)
+        with pytest.raises(MachineError, match="status 206"):
+            await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).stat().st_size == 2_000_000
+        await fetched(tmp_path, web)
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -332,6 +345,20 @@ async def test_a_package_that_cannot_be_had_leaves_the_old_one_in_force(tmp_path
         await until(memory, lambda: "there is no version 7" in reason(memory))
         assert record.read_text() == kept
         assert attribute(memory) == filled
+
+
+async def test_another_package_under_the_same_name_does_not_count_as_the_one_before(tmp_path: Path) -> None:
+    data = packed(weights=b"1")
+    async with Web(lambda headers: whole(headers, data)).open() as web, machine(tmp_path) as memory:
+        memory.write(document(net=(web.url, data)))
+        await until(memory, lambda: bool(attribute(memory)))
+        unfilled = attribute(memory)
+        await until(memory, lambda: attribute(memory) not in ("", unfilled))
+        other = document(net=(web.url, data))
+        other["packages"][0] |= {"package": "org/another", "source": {"error": "there is none"}}
+        memory.write(other)
+        await until(memory, lambda: "there is none" in reason(memory))
+        assert attribute(memory) == unfilled
 
 
 async def test_a_package_at_a_cloud_needs_a_cloud(tmp_path: Path) -> None:
