@@ -27,6 +27,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     pages, downloads = Pages(cloud), Downloads(cloud)
     return [
         Route("/data", pages.index, methods=["GET"]),
+        Route("/machines/{id}/data", pages.of_part, methods=["GET"]),
         Route("/data/change", pages.change, methods=["POST"]),
         Route("/data/retention", pages.retention, methods=["POST"]),
         Route("/data/export", downloads.export, methods=["GET"]),
@@ -43,6 +44,10 @@ class Pages:
     async def index(self, request: Request) -> Response:
         """`GET /data?view=files|readings` and the fields of a filter."""
         return await self._index(request, Asked.of(request.query_params))
+
+    async def of_part(self, request: Request) -> Response:
+        """`GET /machines/<id>/data`: what one part has captured."""
+        return see(f"/data?{Asked(part=request.path_params['id']).query()}")
 
     async def _index(self, request: Request, asked: Asked, error: MachineError | None = None) -> Response:
         author = author_of(request)

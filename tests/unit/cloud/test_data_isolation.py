@@ -189,6 +189,40 @@ async def test_data_of_one_organization_never_get_into_a_dataset_of_another(worl
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
+async def test_a_key_of_two_organizations_does_not_mix_their_data(world: World) -> None:
+    grants = [Grant("owner", "organization", ids["organization"]) for ids in (world.own, world.theirs)]
+    both = await world.cloud.cloud.store.write(
+        lambda sql: create_key(sql, world.own["organization"], "both", grants, START)[0]
+    )
+    client = world.cloud.client(both)
+    for made, subject in ((world.own, world.theirs), (world.theirs, world.own)):
+        with pytest.raises(MachineError) as caught:
+            await client.call(
+                DATA,
+                "",
+                "add_binary_data_to_dataset_by_ids",
+                dataset_id=made["dataset"],
+                binary_data_ids=[subject["file"]],
+            )
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+        with pytest.raises(MachineError) as caught:
+            await client.call(
+                SETS,
+                "",
+                "merge_datasets",
+                dataset_ids=[world.own["dataset"], world.theirs["dataset"]],
+                name="both",
+                organization_id=made["organization"],
+            )
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+        contents = [{"binary": b"x"}]
+        metadata = {"part_id": made["part"], "dataset_ids": [subject["dataset"]], "type": "BINARY_SENSOR"}
+        with pytest.raises(MachineError) as caught:
+            await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert set(await Uploads(world.cloud, "", both).found()) == {world.own["file"], world.theirs["file"]}
+
+
 OWNERS_ONLY = {
     "delete_tabular_data",
     "delete_binary_data_by_ids",

@@ -90,6 +90,14 @@ async def test_a_time_that_is_none_is_said_on_the_page(page: Browser) -> None:
     assert "is no time" in reply.text
 
 
+async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
+    subject = await up.picture(0)
+    reply = await get(page, f"/machines/{up.part}/data")
+    assert reply.status == 303
+    assert subject in (await get(page, reply.headers["location"])).text
+    assert "No file fits" in (await get(page, "/data?part=other")).text
+
+
 async def test_what_is_ticked_is_tagged_collected_and_deleted_after_a_question(up: Uploads, page: Browser) -> None:
     subject = await up.picture(0)
     reply = await post(page, "/data/change", id=subject, action="tag", new_tag="good", component="eye")
