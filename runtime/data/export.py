@@ -80,14 +80,15 @@ def csv_(export: Export, out: IO[str]) -> None:
     writer = csv.DictWriter(out, export.columns(), restval="", extrasaction="ignore")
     writer.writeheader()
     for row in export.all():
-        writer.writerow({name: _cell(value) for name, value in _flat(row, export.media).items()})
+        writer.writerow({name: cell(value) for name, value in _flat(row, export.media).items()})
 
 
 def _flat(row: Row, media: Path | None) -> dict[str, Any]:
     return {**_facts(row, media), **dict(flat(row.data))}
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """A value as it stands in CSV: integers without a fraction, lists as JSON."""
     if value is None:
         return ""
     if isinstance(value, bool):

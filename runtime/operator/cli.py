@@ -12,6 +12,8 @@ import click
 from runtime.operator.access import add_commands
 from runtime.operator.cloud import cloud
 from runtime.operator.cloud_config import config
+from runtime.operator.cloud_data import data as cloud_data
+from runtime.operator.cloud_datasets import datasets
 from runtime.operator.cloud_fragments import fragments
 from runtime.operator.cloud_keys import keys
 from runtime.operator.cloud_modules import modules
@@ -295,6 +297,8 @@ main.add_command(module)
 main.add_command(cloud)
 cloud.add_command(config)
 cloud.add_command(keys)
+cloud.add_command(cloud_data)
+cloud.add_command(datasets)
 cloud.add_command(modules)
 cloud.add_command(packages)
 cloud.add_command(fragments)
