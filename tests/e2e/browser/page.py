@@ -50,6 +50,9 @@ new Promise((resolve) => {
   look();
 })
 """
+_NOW = """
+(() => { try { return (%s); } catch (error) { return null; } })()
+"""  # a page without scripts changes by loading only
 _PLACE = """
 (() => {
   const found = document.querySelector(%s);
@@ -164,7 +167,11 @@ class Page:
         with trio.move_on_after(limit):
             while True:
                 try:
-                    return await self.evaluate(_UNTIL % expression)
+                    if self._scripts:
+                        return await self.evaluate(_UNTIL % expression)
+                    if value := await self.evaluate(_NOW % expression):
+                        return value
+                    await self._events.until(lambda method, _: method == "Page.lifecycleEvent")
                 except Refused as error:
                     if not any(words in str(error) for words in _LOST):
                         raise
