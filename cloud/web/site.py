@@ -53,7 +53,7 @@ TABS: Final = (
     ("Configuration", "/machines/{id}/config"),
     ("History", "/machines/{id}/history"),
     ("Logs", "/machines/{id}/logs"),
-    ("Data", "/machines/{id}/data"),
+    ("Data", "/data?part={id}"),
     ("Triggers", "/machines/{id}/triggers"),
 )
 """The pages of one part; one that is not there is left out."""
@@ -81,7 +81,7 @@ def render(request: Request, template: str, code: int = 200, **values: Any) -> R
 
     def tabs(subject: str) -> list[tuple[str, str]]:
         """The pages of the part `subject`: what they are called, and where they are."""
-        return [(name, path.format(id=subject)) for name, path in TABS if path in paths]
+        return [(name, path.format(id=subject)) for name, path in TABS if path.partition("?")[0] in paths]
 
     shown = {
         "live": "",
