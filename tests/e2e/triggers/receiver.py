@@ -29,6 +29,8 @@ class Receiver:
 
     port: int
     requests: list[Received] = field(default_factory=list)
+    changed: trio.Event = field(default_factory=trio.Event)
+    """Set when something came; then there is another one."""
 
     def url(self, host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}/hook?a=1"
@@ -55,6 +57,8 @@ async def receiver(respond: Respond | None = None, tls: ssl.SSLContext | None = 
         try:
             received = await _request(stream)
             made.requests.append(received)
+            made.changed.set()
+            made.changed = trio.Event()
             await (respond or answering(200))(stream, received)
         except (trio.BrokenResourceError, ssl.SSLError, h11.RemoteProtocolError):
             pass  # the client went away
