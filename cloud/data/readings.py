@@ -79,8 +79,17 @@ def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[ReadingRec
 def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
     """Readings in the order of arrival, those that came after the one with the number `after`."""
     condition, values = where("readings", wanted, scope)
+    # SQLite takes the tables of a CROSS JOIN in this order: by number, until there are enough; without it each page
+    # would be sorted out of all readings. For other databases it is a JOIN like any other.
+    select = _READING.replace("JOIN data_sources ON data_sources.number = readings.source", "CROSS JOIN data_sources")
     rows = sql.rows(
-        f"{_READING} WHERE {condition} AND readings.number > ? ORDER BY readings.number LIMIT ?", *values, after, limit
+        f"""
+        {select} WHERE data_sources.number = readings.source AND {condition} AND readings.number > ?
+        ORDER BY readings.number LIMIT ?
+        """,
+        *values,
+        after,
+        limit,
     )
     return _read(sql, rows)
 
