@@ -21,13 +21,13 @@ from typing import Any
 import psutil
 import trio
 
-from bench.propagation import APP, new_part, process
+from bench.propagation import new_part, process
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 
 EVERY = 4.0  # seconds between two polls of a machine
-ROW = "{:12}{:>9}{:>12}{:>11}{:>10}{:>10}{:>13}{:>10}"
+ROW = "{:12}{:>9}{:>11}{:>10}{:>9}{:>10}{:>11}{:>14}{:>6}"
 
 
 class Load:
@@ -40,8 +40,12 @@ class Load:
     async def __call__(self, do: str, **more: Any) -> dict[str, Any]:
         """One command and its answer."""
         assert self._child.stdin is not None
-        assert self._child.stdout is not None
         await self._child.stdin.send_all(json.dumps({"do": do, **more}).encode() + b"\n")
+        return await self.answer()
+
+    async def answer(self) -> dict[str, Any]:
+        """What it says next."""
+        assert self._child.stdout is not None
         while b"\n" not in self._read:
             data = await self._child.stdout.receive_some()
             if not data:
@@ -94,6 +98,21 @@ class Cost:
         return float(self._cloud.memory_info().rss) / 2**20
 
 
+async def _parts(client: ApiClient, location: str, numbers: range) -> list[list[str]]:
+    """Id and secret of each of so many new machines."""
+    made: list[list[str]] = []
+
+    async def some(mine: range) -> None:
+        for number in mine:
+            part = await new_part(client, location, f"m{number}")
+            made.append([part["id"], part["secret"]])
+
+    async with trio.open_nursery() as nursery:
+        for first in range(8):
+            nursery.start_soon(some, numbers[first::8])
+    return made
+
+
 def _cloud_process(folder: Path) -> psutil.Process:
     (found,) = [
         child
@@ -117,28 +136,21 @@ async def measure(name: str, url: str, others: list[psutil.Process], machines: l
             async with Channel(address, credentials=ApiKey(facts["key id"], facts["key"])) as channel:
                 client = ApiClient(channel)
                 for wanted in machines:
-                    parts = [
-                        await new_part(client, facts["location"], f"m{number}") for number in range(connected_, wanted)
-                    ]
-                    joined = await told("connect", parts=[[one["id"], one["secret"]] for one in parts])
+                    parts = await _parts(client, facts["location"], range(connected_, wanted))
+                    joined = await told("connect", parts=parts)
                     rate = len(parts) / joined["seconds"]
                     connected_ = wanted
-                    await trio.sleep(1)
                     holding = Cost(running, others)
                     await trio.sleep(seconds)
                     held = holding.percent()
+                    await told("poll", every=EVERY, seconds=2 * EVERY)  # its first answer: all have connected
                     polling = Cost(running, others)
-                    polled = await told("poll", every=EVERY, seconds=max(seconds, EVERY))
-                    cost = polling.percent()
-                    print(
-                        ROW.format(
-                            name, wanted, f"{rate:.0f}", f"{held:.1f} %", f"{cost:.1f} %",
-                            f"{cost / wanted:.3f} %", f"{1e3 * polled['p50']:.1f}/{1e3 * polled['p99']:.1f}",
-                            f"{holding.memory:.0f}",
-                        ),
-                        flush=True,
-                    )  # fmt: skip
-                await client.call(APP, "", "list_organizations")
+                    polled = await told.answer()
+                    cost, answered = polling.percent(), polled["calls"] / (2 * EVERY)
+                    times = f"{1e3 * polled['p50']:.0f}/{1e3 * polled['p99']:.0f}"
+                    each = f"{10 * cost / answered:.2f} ms" if answered else "-"
+                    cells = (f"{held:.1f} %", f"{answered:.1f}", f"{cost:.1f} %", each, times, f"{holding.memory:.0f}")
+                    print(ROW.format(name, wanted, f"{rate:.0f}", *cells), flush=True)
             for what, each, unit in (("config", 1, "polls"), ("log", 100, "log lines"), ("upload", 100, "readings")):
                 cost_of = Cost(running, others)
                 found = await told("flat", what=what, seconds=seconds)
@@ -155,8 +167,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--seconds", type=float, default=4.0, help="for each figure")
     options = parser.parse_args(argv)
-    heads = ("database", "machines", "connect/s", "holding", "polling", "each", "poll p50/p99", "MiB")
-    print(f"polling: each machine asks for its configuration every {EVERY:g} s; ms; % of one core")
+    heads = ("database", "machines", "connect/s", "holding", "polls/s", "polling", "a poll", "p50/p99 ms", "MiB")
+    print(f"holding: push channels; polling: besides, every {EVERY:g} s each; % of one core")
     print(ROW.format(*heads))
     trio.run(measure, "SQLite", "", [], options.machines, options.seconds)
     with ExitStack() as stack:
