@@ -48,7 +48,8 @@ const page = (() => {
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     address(url);
     const socket = new WebSocket(url);
-    socket.onopen = () => { wait = 500; show("live", "live"); };
+    let opened = false;
+    socket.onopen = () => { opened = true; wait = 500; show("live", "live"); };
     socket.onmessage = (event) => {
       for (const [key, value] of Object.entries(JSON.parse(event.data))) {
         for (const handler of handlers.get(key) || []) handler(value);
@@ -56,9 +57,16 @@ const page = (() => {
     };
     socket.onclose = () => {
       show("lost", "not connected");
+      if (!opened) signedOut();
       setTimeout(() => connect(address), wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, 15000);
     };
+  }
+
+  /* A key that is void: the page asks for another one instead of asking again and again. */
+  async function signedOut() {
+    const response = await fetch(location.href, { method: "HEAD", redirect: "manual" }).catch(() => null);
+    if (response && response.status === 401) location.reload();
   }
 
   /* What comes begins after the newest line that is there. */

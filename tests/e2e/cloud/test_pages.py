@@ -173,11 +173,24 @@ async def test_without_scripts_everything_but_the_movement_is_there(site: Site) 
     assert await page.value("[name=level]") == "warn"
 
 
-async def test_a_wrong_key_is_refused_in_words_and_logging_out_ends_it(site: Site) -> None:
+async def test_a_page_whose_key_is_deleted_asks_for_another_one(site: Site) -> None:
     page = site.page
+    page.expect("401|Authentication failed")
+    grant = {"authorization_id": "robot_operator", "resource_type": "robot", "resource_id": site.machine}
+    made = await site.call("create_key", authorizations=[grant], name="guard")
     await page.click(".sign-out button")
     await page.until_path("/login")
-    page.expect("401")
+    await sign_in(page, site.running, (made["id"], made["key"]))
+    await page.until_text("live", ".link")
+    await site.call("delete_key", id=made["id"])
+    await page.until_path("/login")
+
+
+async def test_a_wrong_key_is_refused_in_words_and_logging_out_ends_it(site: Site) -> None:
+    page = site.page
+    page.expect("401|Authentication failed")
+    await page.click(".sign-out button")
+    await page.until_path("/login")
     await page.fill("[name=id]", site.running.key[0])
     await page.fill("[name=key]", "wrong")
     await page.click("form button")
