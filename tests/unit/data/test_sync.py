@@ -483,7 +483,7 @@ async def test_whoever_waits_hears_when_the_data_manager_ends(autojump_clock: Mo
 
 
 @given(seed=st.integers(0, 2**32), files=st.integers(1, 12), at_once=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_nothing_is_lost_and_nothing_is_there_twice(
     tmp_path_factory: pytest.TempPathFactory, seed: int, files: int, at_once: int
 ) -> None:
