@@ -158,23 +158,18 @@ class Editor(Service):
 
     # ---- fragments
 
-    async def organizations(self) -> list[tenants.Organization]:
-        """Those at which the caller has a role, so that it may see their fragments."""
+    async def organizations(self) -> list[tuple[tenants.Organization, bool]]:
+        """Those at which the caller has a role, so that it sees their fragments; whether it may make some."""
 
-        def work(sql: Sql) -> list[tenants.Organization]:
-            if self.author.type != KEY:
-                return []
-            found = tenants.organization(sql, keys.key(sql, self.author.name).organization_id)
-            at = role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, found.id))
-            return [found] if at is not Role.NOBODY else []
+        def work(sql: Sql) -> list[tuple[tenants.Organization, bool]]:
+            grants = [one for one in visible(sql, self.author) if one.kind == "organization"]
+            return [(tenants.organization(sql, one.subject), one.role == "owner") for one in grants]
 
         return await self.read(work)
 
     async def owns_organization(self) -> bool:
-        """Whether the caller may make fragments."""
-        return await self.read(
-            lambda sql: any(one.role == "owner" and one.kind == "organization" for one in visible(sql, self.author))
-        )
+        """Whether the caller is an owner of any organization."""
+        return any(owned for _, owned in await self.organizations())
 
     async def fragment_editing(self, fragment: str) -> FragmentEditing:
         """A fragment in its newest revision."""

@@ -73,15 +73,15 @@ class _Pages:
 
     async def _index(self, request: Request, error: str = "") -> Response:
         asks, app, _ = self._asks(request)
-        found = [(one, (await app.list_fragments(one.id)).fragments) for one in await asks.organizations()]
-        owner = await asks.owns_organization()
+        found = [
+            (one, owned, (await app.list_fragments(one.id)).fragments) for one, owned in await asks.organizations()
+        ]
         return render(
             request,
             "fragments.html",
             400 if error else 200,
             found=found,
             visibilities=_SHOWN,
-            owner=owner,
             error=error,
         )
 

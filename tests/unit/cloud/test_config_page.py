@@ -222,8 +222,9 @@ async def test_nothing_of_the_pages_is_for_strangers(cloud: MemoryCloud, rover: 
         with pytest.raises(MachineError) as caught:
             await getattr(Editor(cloud.cloud, Author(KEY, other.id)), name)(subject, *more)
         assert caught.value.kind is ErrorKind.NOT_FOUND, name
-    (own,) = await Editor(cloud.cloud, Author(KEY, other.id)).organizations()
-    assert own.id == other.organization
+    ((own, owned),) = await Editor(cloud.cloud, Author(KEY, other.id)).organizations()
+    assert (own.id, owned) == (other.organization, True)
+    assert await Editor(cloud.cloud, Author("robot-secret", rover.part)).organizations() == []
 
 
 async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rover: Rover) -> None:
