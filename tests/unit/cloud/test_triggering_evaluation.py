@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import trio
 
 from cloud import configurations
 from cloud.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.triggering import deliveries, queue
 from cloud.triggering.configured import listens
-from cloud.triggering.evaluation import evaluate_some
+from cloud.triggering.evaluation import evaluate, evaluate_some
 from cloud.triggering.hourly import INTERVAL, look
 from cloud.triggering.ingestion import Ingestion, ingested
 from schema.errors import MachineError
@@ -239,3 +240,17 @@ async def test_whether_a_part_listens_follows_its_configuration(cloud: MemoryClo
     await cloud.app("update_robot_part", id=part, name="", robot_config_json='{"triggers": {"event": 5}}')
     assert await cloud.cloud.store.read(lambda sql: listens(sql, part, online)) is False
     assert await cloud.cloud.store.read(lambda sql: listens(sql, "nobody", online)) is False
+
+
+async def test_what_a_dead_process_left_is_evaluated_at_the_start(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all"))
+    await upload(cloud, part, 1)
+    with cloud.cloud.events.listening(deliveries.TOPIC) as made:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(evaluate, cloud.cloud.store, cloud.cloud.events, cloud.cloud.links.page)
+            with trio.fail_after(10):
+                await made.next()
+                await upload(cloud, part, 2)  # and what comes later, when it comes
+                await made.next()
+            nursery.cancel_scope.cancel()
+    assert len(await log(cloud, part)) == 2
