@@ -108,7 +108,7 @@ def test_what_is_no_configuration_is_refused(wrong: dict[str, Any]) -> None:
 def test_addresses_of_clouds(address: str, url: str) -> None:
     found = address_of(Cloud(id="p", secret="s", app_address=address))
     assert (found.url, found.entity, found.type) == (url, "p", "robot-secret")
-    assert found.push_url == f"ws{url[4:]}/machine/v1/follow?part=p"
+    assert found.push_url.startswith(f"ws{url[4:]}/machine/v1/follow?part=p&platform=")
     assert "secret='s'" not in repr(found)
 
 
