@@ -166,11 +166,15 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--seconds", type=float, default=4.0, help="for each figure")
+    parser.add_argument("--only", choices=("sqlite", "postgresql"), help="one of both")
     options = parser.parse_args(argv)
     heads = ("database", "machines", "connect/s", "holding", "polls/s", "polling", "a poll", "p50/p99 ms", "MiB")
     print(f"holding: push channels; polling: besides, every {EVERY:g} s each; % of one core")
     print(ROW.format(*heads))
-    trio.run(measure, "SQLite", "", [], options.machines, options.seconds)
+    if options.only != "postgresql":
+        trio.run(measure, "SQLite", "", [], options.machines, options.seconds)
+    if options.only == "sqlite":
+        return 0
     with ExitStack() as stack:
         from tests.postgresql import cluster, programs
 

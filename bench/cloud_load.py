@@ -18,7 +18,7 @@ from typing import Any
 import trio
 
 from rpc.api.client import ApiClient
-from runtime.cloud.dial import CloudAddress, connected
+from runtime.cloud.dial import CloudAddress, Refused, connected
 from runtime.cloud.source import messages
 
 ROBOT = "viam.app.v1.RobotService"
@@ -41,11 +41,18 @@ class Machine:
 
     async def hold(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Follow the configuration; ready with the first message."""
-        async with connected(self.address) as socket:
-            async for _ in messages(socket):
-                self.heard += 1
-                if self.heard == 1:
-                    task_status.started()
+        while True:
+            try:
+                async with connected(self.address) as socket:
+                    async for _ in messages(socket):
+                        self.heard += 1
+                        if self.heard == 1:
+                            task_status.started()
+                return
+            except Refused:  # its secret is as new as this
+                if self.heard:
+                    raise
+                await trio.sleep(0.5)
 
     async def poll(
         self, every: float, took: list[float], begin: trio.Event, *, task_status: trio.TaskStatus[None]
