@@ -32,7 +32,7 @@ ROBOT = "viam.app.v1.RobotService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LIMIT = 60.0  # seconds until everything was delivered
+LIMIT = 150.0  # seconds until everything was delivered: what a dead process had taken is given to the next after 75
 
 
 @dataclass
