@@ -71,8 +71,8 @@ class Facts:
 class Guard:
     """Wraps `app`. `names` are further names of a server that is bound to loopback; None if it is bound to more.
 
-    `public` paths need no token; one that ends with / stands for all
-    below it. Where they overlap, /login and /logout are answered here, not by `app`.
+    `public` paths need no token, nor does anything below those of `public_below`, each of which ends with / and has a
+    name. Where they overlap, /login and /logout are answered here, not by `app`.
     """
 
     def __init__(
@@ -82,12 +82,15 @@ class Guard:
         *,
         names: Collection[str] | None = (),
         public: Collection[str] = ("/healthz",),
+        public_below: Collection[str] = (),
     ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._names = names
         self._public = frozenset(public)
-        self._public_below = tuple(path for path in public if path.endswith("/"))
+        if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
+            raise ValueError(f"{wrong} would open more than one folder: everything below a name, as in /files/, is meant")
+        self._public_below = tuple(public_below)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As ASGI 3."""

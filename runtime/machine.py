@@ -240,7 +240,7 @@ class Machine:
                 ModuleStatus(
                     name=link.module.name,
                     state=_MODULE_STATES[node.state] if node else "pending",
-                    reason=self._told(link.waiting if node.state is State.CONFIGURING else reason_of(node))
+                    reason=self._told(link.waiting if node.state is State.CONFIGURING else reason_of(node, None, nodes))
                     if node
                     else "",
                     since=_wall(node.since) if node else self.started,

@@ -21,7 +21,7 @@ from rpc.guard import Guard
 from rpc.pages.headers import Protect
 from schema.errors import MachineError
 
-PUBLIC = ("/healthz", "/packages/", "/files/")  # packages and files: with a signed link
+PUBLIC_BELOW = ("/packages/", "/files/")  # with a signed link
 
 
 def application(cloud: Cloud, *, loopback: bool) -> Any:
@@ -43,7 +43,7 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             Exception: site.failed,
         },
     )
-    return Guard(inner, cloud.authenticator, names=() if loopback else None, public=PUBLIC)
+    return Guard(inner, cloud.authenticator, names=() if loopback else None, public_below=PUBLIC_BELOW)
 
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:

@@ -29,7 +29,9 @@ async def test_the_first_start_prints_a_key_once(tmp_path: Path) -> None:
         assert await second.stop(signal.SIGINT) == 0
     mode = stat.S_IMODE((tmp_path / "data" / "cloud.db").stat().st_mode)
     assert mode == 0o600
-    for path in (tmp_path / "data").iterdir():
+    files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert files
+    for path in files:
         assert key[1].encode() not in path.read_bytes()
 
 

@@ -40,17 +40,17 @@ class Server:
         self._read = bytearray()
         self.port = 0
 
-    async def line(self) -> str:
+    async def line(self, limit: float = LIMIT) -> str:
         assert self._process.stdout is not None
-        with trio.fail_after(LIMIT):
+        with trio.fail_after(limit):
             while b"\n" not in self._read:
                 self._read += await self._process.stdout.receive_some() or b"\n"
         text, _, rest = bytes(self._read).partition(b"\n")
         self._read[:] = rest
         return text.decode()
 
-    async def message(self) -> tuple[dict[str, Any], EmailMessage]:
-        envelope = json.loads(await self.line())
+    async def message(self, limit: float = LIMIT) -> tuple[dict[str, Any], EmailMessage]:
+        envelope = json.loads(await self.line(limit))
         content = message_from_bytes(base64.b64decode(envelope["content"]), policy=policy.default)
         assert isinstance(content, EmailMessage)
         return envelope, content

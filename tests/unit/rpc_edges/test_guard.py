@@ -116,6 +116,27 @@ async def test_a_token_opens_the_pages() -> None:
         assert (await client.request("GET", "/", bearer)).status == 401
 
 
+async def test_what_is_public_is_named() -> None:
+    """`/` is one page, not everything below it: once it was, and a machine with keys showed its log to everybody."""
+    gate = Authenticator(credentials=[KEY])
+    guard = Guard(PAGES, gate, public=("/", "/healthz"), public_below=("/files/",))
+    async with serving(guard) as server:
+        client = server.connect()
+        for path, status in (
+            ("/", 200),
+            ("/healthz", 200),
+            ("/healthz/more", 401),
+            ("/page", 401),
+            ("/files/a/b", 404),  # passed, and not there
+            ("/files", 401),
+            ("/filesystem", 401),
+        ):
+            assert (await client.request("GET", path)).status == status, path
+    for wrong in ("/", "/files", ""):
+        with pytest.raises(ValueError, match="everything below a name"):
+            Guard(PAGES, gate, public_below=(wrong,))
+
+
 async def test_a_browser_is_sent_to_the_form_and_back() -> None:
     guard, _ = guarded(KEY)
     async with serving(guard) as server:
