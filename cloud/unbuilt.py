@@ -7,6 +7,7 @@ from typing import Final
 
 _APP: Final = "viam.app.v1.AppService"
 _NO_USERS: Final = "this cloud has no users with mail addresses; create an API key with the role instead (CreateKey)"
+_NO_SECOND: Final = "a key belongs to one organization and could not own a second; start another machine-cloud instead"
 _NO_SHARING: Final = "locations belong to one organization; create an API key with a role at the location instead"
 _NO_SECRETS: Final = "locations have no secrets; use the secret of a part, or an API key"
 _NO_OAUTH: Final = "nobody signs in by OAuth here; use API keys"
@@ -25,6 +26,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
         "DeleteOrganizationInvite",
         "ResendOrganizationInvite",
     ),
+    _NO_SECOND: ("CreateOrganization",),
     _NO_SHARING: ("ShareLocation", "UnshareLocation"),
     _NO_SECRETS: ("LocationAuth", "CreateLocationSecret", "DeleteLocationSecret"),
     _NO_OAUTH: (
@@ -61,7 +63,45 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
         "GetAppBranding",
     ),
 }
-_SENTENCES: Final = {f"{_APP}/{method}": text for text, methods in _METHODS.items() for method in methods}
+_DATA: Final = "viam.app.data.v1.DataService"
+_DATASETS: Final = "viam.app.dataset.v1.DatasetService"
+_NO_MQL: Final = "MongoDB's query language is not spoken here; ask with TabularDataBySQL, or ExportTabularData"
+_NO_DATABASE: Final = "no MongoDB stands behind this cloud; ask with TabularDataBySQL"
+_NO_INDEX: Final = "indexes cannot be made here: the cloud makes its own"
+_NO_SEQUENCES: Final = "sequences are not kept here; put files into datasets, and tag them"
+
+_OF_DATA: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_MQL: (
+        "TabularDataByMQL",
+        "CreateSavedQuery",
+        "UpdateSavedQuery",
+        "GetSavedQuery",
+        "DeleteSavedQuery",
+        "ListSavedQueries",
+    ),
+    _NO_DATABASE: ("GetDatabaseConnection", "ConfigureDatabaseUser"),
+    _NO_INDEX: ("CreateIndex", "ListIndexes", "DeleteIndex"),
+    _NO_SEQUENCES: (
+        "AddSequencesToDataset",
+        "RemoveSequencesFromDataset",
+        "CreateSequence",
+        "GetSequence",
+        "UpdateSequence",
+        "DeleteSequence",
+        "ListSequences",
+        "SequencesByDatasetID",
+        "GetSequenceBinaryData",
+    ),
+}
+_OF_DATASETS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_SEQUENCES: ("StartSequenceDatasetExport", "GetSequenceDatasetExport"),
+}
+_SENTENCES: Final = {
+    f"{service}/{method}": text
+    for service, refused in ((_APP, _METHODS), (_DATA, _OF_DATA), (_DATASETS, _OF_DATASETS))
+    for text, methods in refused.items()
+    for method in methods
+}
 
 _SERVICES: Final[Mapping[str, str]] = {
     "viam.app.v1.BillingService": _NO_BILLING,

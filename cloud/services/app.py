@@ -16,7 +16,6 @@ from cloud.services.organizations import Organizations
 RULES: Final = {
     "list_organizations": SELF,
     "get_organization": SELF,
-    "create_organization": SELF,
     "get_organization_namespace_availability": SELF,
     "update_organization": owner(Of.ORGANIZATION, "organization_id"),
     "delete_organization": owner(Of.ORGANIZATION, "organization_id"),

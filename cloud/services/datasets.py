@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from cloud.access import Of, Role
 from cloud.data import datasets
@@ -20,8 +20,6 @@ RULES: Final = {
     "list_datasets_by_organization_id": operator(Of.ORGANIZATION, "organization_id"),
     "list_datasets_by_ids": SELF,
     "merge_datasets": operator(Of.ORGANIZATION, "organization_id"),
-    "start_sequence_dataset_export": SELF,
-    "get_sequence_dataset_export": SELF,
 }
 
 
@@ -37,7 +35,7 @@ class DatasetService(Service):
     ) -> str:
         """A new dataset; its id."""
         if type is m.DatasetType.SEQUENCE_DATA:
-            raise _no_sequences()
+            raise MachineError("sequences are not kept here; use datasets of files", kind=ErrorKind.UNSUPPORTED)
         return await self.write(lambda sql: datasets.create(sql, organization_id, name, self.now()))
 
     async def delete_dataset(self, id: str) -> None:  # noqa: A002 - field of the wire
@@ -74,18 +72,6 @@ class DatasetService(Service):
             raise MachineError("no dataset is named", kind=ErrorKind.INVALID, remedy="give at least one id")
         return await self.write(lambda sql: datasets.merge(sql, organization_id, dataset_ids, name, self.now()))
 
-    async def start_sequence_dataset_export(self, dataset_id: str) -> Any:
-        """Not here."""
-        raise _no_sequences()
-
-    async def get_sequence_dataset_export(self, job_id: str) -> Any:
-        """Not here."""
-        raise _no_sequences()
-
 
 def _dataset(one: DatasetRecord) -> m.Dataset:
     return m.Dataset(one.id, one.name, one.organization_id, one.created)
-
-
-def _no_sequences() -> MachineError:
-    return MachineError("sequences are not kept here; use datasets of files", kind=ErrorKind.UNSUPPORTED)

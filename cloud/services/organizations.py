@@ -34,14 +34,6 @@ class Organizations(Service):
         """One in which the caller has a role anywhere; NOT_FOUND."""
         return await self.read(lambda sql: _organization(_seen(sql, self.author, organization_id)))
 
-    async def create_organization(self, name: str) -> m.Organization:
-        """Refused: a key belongs to one organization, so nobody could own the new one."""
-        raise MachineError(
-            f"no key can own a second organization ({name[:40]!r})",
-            kind=ErrorKind.UNSUPPORTED,
-            remedy="start another machine-cloud with a folder of its own",
-        )
-
     async def update_organization(
         self,
         organization_id: str,

@@ -22,7 +22,7 @@ PUBLISHED = [
     (service, name)
     for service, rules in ((DATA, data.RULES), (SETS, datasets.RULES))
     for name in sorted(rules)
-    if name in methods_for(service) and name not in data.NOT_BUILT and "sequence" not in name
+    if name in methods_for(service)
 ]
 
 
