@@ -30,6 +30,7 @@ import trio
 
 from hal.worker import BusWorker
 from rpc.api.client import ApiClient
+from rpc.auth import PART_SECRET
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 from runtime.cloud.dial import address_of
@@ -41,7 +42,6 @@ APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
 SENSOR = "rdk:component:sensor"
 LIMIT = 30.0  # seconds for one change
-PART_SECRET = "robot-secret"
 INTERVAL = 10.0  # seconds between two polls: the published default
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-KEY: Final = "api-key"
-PART: Final = "robot-secret"
+from rpc.auth import API_KEY, PART_SECRET
+
+KEY: Final = API_KEY
+PART: Final = PART_SECRET
 PROGRAM: Final = "program"  # machine-cloud itself, or its command line
 
 

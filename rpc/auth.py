@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 API_KEY: Final = "api-key"
-TYPES: Final = (API_KEY, "robot-location-secret", "robot-secret")
+LOCATION_SECRET: Final = "robot-location-secret"
+PART_SECRET: Final = "robot-secret"
+TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)
 CACHE: Final = 1024  # verified tokens
 _FINGERPRINT: Final = "key"  # in the claims' rpc_auth_md
 

@@ -14,6 +14,7 @@ from nursery_graph import Node, Restart
 from runtime.host import ResourceHost
 from runtime.machine import Machine
 from runtime.reconfigure import Plan, Wanted
+from runtime.refused import NO_RESTART, refused
 
 LOGGER: Final = "rdk.resource_manager"  # loggers of resources hang below it; reference name
 START_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_CONFIGURATION_TIMEOUT"  # seconds
@@ -22,9 +23,6 @@ STOP_LIMIT: Final = 30.0  # seconds to stop; reference value
 
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
 """Hardware comes back: a resource is tried for ever, never more than 10 s apart."""
-
-NO_RESTART: Final = Restart(kind="temporary")
-"""Only another configuration helps an entry that is wrong."""
 
 
 def resource_nodes(machine: Machine, plan: Plan) -> list[Node]:
@@ -46,7 +44,7 @@ def start_limit() -> float:
 def _node(machine: Machine, name: str, wanted: Wanted, revision: str, limit: float) -> Node:
     return Node(
         name,
-        partial(_fail, wanted) if wanted.fault is not None else partial(_live, machine, wanted),
+        refused(wanted.fault) if wanted.fault is not None else partial(_live, machine, wanted),
         requires=wanted.requires,
         uses=wanted.uses,
         version=wanted.version,
@@ -63,8 +61,3 @@ async def _live(
     log = structlog.get_logger(f"{LOGGER}.{wanted.name}")
     host = ResourceHost(wanted, world=machine.world, hardware=machine.hardware, log=log, changed=machine.host_changed)
     await host.run(deps, task_status=task_status)
-
-
-async def _fail(wanted: Wanted, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]) -> None:
-    assert wanted.fault is not None
-    raise wanted.fault

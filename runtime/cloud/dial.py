@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from rpc.auth import API_KEY, PART_SECRET
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 from runtime.builtin.together import plain
@@ -25,7 +26,6 @@ PUSH: Final = "/machine/v1/follow"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
 CLOSE_LIMIT: Final = 0.1  # seconds for saying goodbye; whoever reads the answer may have been cancelled already
 MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; as large as a document in a file may be
-PART_SECRET: Final = "robot-secret"  # type of credentials, of the published protocol
 
 
 class Refused(MachineError):
@@ -78,7 +78,7 @@ def address_of(cloud: Cloud) -> CloudAddress:
         )
     key = cloud.api_key
     if key is not None and key.id:
-        return CloudAddress(url, cloud.id, key.id, "api-key", key.key)
+        return CloudAddress(url, cloud.id, key.id, API_KEY, key.key)
     return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret)
 
 

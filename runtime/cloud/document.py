@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-API_KEY: Final = "api-key"
+from rpc.auth import API_KEY
 
 
 class NotAMessage(ValueError):

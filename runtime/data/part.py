@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import trio
 
-from nursery_graph import Node, Restart
+from nursery_graph import Node
 from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
 from runtime.data.collector import Capture, Collector
 from runtime.data.control import Override, overridden
@@ -24,13 +24,13 @@ from runtime.data.sync_part import sync_node
 from runtime.host import ResourceHost
 from runtime.machine import INTERNAL
 from runtime.parts import Surroundings
+from runtime.refused import NO_RESTART, refused
 from runtime.services.data_manager import DataManager
 from schema.attributes import decode
 from schema.errors import ConfigError, MachineError
 from schema.machine import MachineDocument, ResourceEntry
 
 PREFIX: Final = f"{INTERNAL}capture/"
-NO_RESTART: Final = Restart(kind="temporary")
 
 
 class Captures:
@@ -127,7 +127,4 @@ def _no_manager(wish: Wish) -> Node:
 
 
 def _failing(wish: Wish, fault: ConfigError) -> Node:
-    async def fail(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
-        raise fault
-
-    return Node(f"{PREFIX}{wish.key}", fail, version=(str(fault),), restart=NO_RESTART)
+    return Node(f"{PREFIX}{wish.key}", refused(fault), version=(str(fault),), restart=NO_RESTART)

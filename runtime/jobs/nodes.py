@@ -11,7 +11,7 @@ import msgspec
 import structlog
 import trio
 
-from nursery_graph import Node, Restart
+from nursery_graph import Node
 from rpc.api.client import ApiClient, find_method, methods_for
 from rpc.api.memory import MemoryChannel
 from rpc.api.names import python_name
@@ -19,6 +19,7 @@ from runtime.jobs.job import History, JobRunner
 from runtime.jobs.schedule import parse_schedule
 from runtime.machine import INTERNAL
 from runtime.parts import Surroundings
+from runtime.refused import NO_RESTART
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.jobs import Job
 from schema.machine import MachineDocument
@@ -27,7 +28,6 @@ from schema.report import did_you_mean
 from telemetry.names import of_job
 
 PREFIX: Final = f"{INTERNAL}job/"
-NO_RESTART: Final = Restart(kind="temporary")
 
 
 def local_now() -> datetime:

@@ -20,6 +20,7 @@ from runtime.modules.process import LocalProcesses, Processes
 from runtime.modules.tidy import Tidy
 from runtime.nodes import start_limit as nodes_start_limit
 from runtime.parts import Surroundings
+from runtime.refused import NO_RESTART, refused
 from schema.durations import parse_duration
 from schema.errors import ConfigError, MachineError
 from schema.machine import MachineDocument, ResourceEntry
@@ -39,7 +40,6 @@ STOP_LIMIT: Final = 40.0  # seconds; more than the grace between SIGTERM and SIG
 TRUSTED_NAMESPACE: Final = "viam"  # whose modules run in an untrusted environment; reference value
 
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=30.0)
-NO_RESTART: Final = Restart(kind="temporary")
 
 
 class Modules:
@@ -129,7 +129,7 @@ class Modules:
         if fault is not None:
             link.failure = str(fault)
             return [
-                Node(link.node, partial(_fail, fault), requires={PARENT}, version=str(fault), restart=NO_RESTART),
+                Node(link.node, refused(fault), requires={PARENT}, version=str(fault), restart=NO_RESTART),
             ]
         setting = Setting(
             level=log_level(module, document, debug=self._machine.options.debug),
@@ -209,10 +209,6 @@ class Modules:
             finally:
                 if tcp:
                     self.tcp_address = ""
-
-
-async def _fail(fault: MachineError, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]) -> None:
-    raise fault
 
 
 def start_limit(environment: Mapping[str, str]) -> float:

@@ -22,6 +22,7 @@ from runtime.packages.download import Headers, download
 from runtime.packages.store import Installed, Part
 from runtime.packages.wanted import Key, Wanted, wanted_of
 from runtime.parts import Surroundings
+from runtime.refused import NO_RESTART
 from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.modules import Module
@@ -34,7 +35,6 @@ START_LIMIT: Final = 24 * 3600.0  # seconds for a package: a large one over a sl
 TOLD: Final = 10.0  # seconds between two messages about a download
 SIGN_IN_LIMIT: Final = 15.0  # seconds
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=1.0, max_delay=300.0)
-NO_RESTART: Final = Restart(kind="temporary")  # only another document helps
 TIDY_RESTART: Final = Restart(kind="permanent", intensity=1_000_000, max_delay=60.0)
 
 _log = structlog.get_logger(PACKAGES)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from rpc.auth import API_KEY, TYPES
+from rpc.auth import API_KEY, LOCATION_SECRET, TYPES
 from rpc.carrier import Peer
 from rpc.client import Target
 from rpc.credentials import ApiKey
@@ -24,7 +24,6 @@ from schema.network import DEFAULT_BIND_ADDRESS
 from schema.remotes import Remote
 
 DEFAULT_PORT: Final = int(DEFAULT_BIND_ADDRESS.rpartition(":")[2])
-LOCATION_SECRET: Final = "robot-location-secret"
 
 Mode = Literal["plain", "tls", "either"]
 

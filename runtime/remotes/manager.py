@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -16,6 +16,7 @@ from runtime.apis import base_of
 from runtime.parts import Surroundings
 from runtime.proxy import proxy_of
 from runtime.reconfigure import Wanted
+from runtime.refused import NO_RESTART, refused
 from runtime.remotes.dial import Dial, credentials_of, dial, way_to
 from runtime.remotes.life import RemoteLife
 from runtime.remotes.link import NOT_YET, PREFIX, RemoteLink
@@ -27,7 +28,6 @@ from schema.remotes import Remote
 
 MODEL: Final = "remote"  # what status shows as the model of a resource of a remote
 RESTART: Final = Restart(intensity=1_000_000, max_delay=10.0)
-NO_RESTART: Final = Restart(kind="temporary")
 START_LIMIT: Final = 30.0  # seconds; a life is ready by itself long before
 MACHINES: Final = 64  # that are told of to machines which have this one as their remote
 
@@ -72,7 +72,7 @@ class Remotes:
                     self.links[remote.name].log.warning("its frame is not used: frames of remotes are not followed yet")
         except MachineError as fault:
             self._faults[remote.name] = fault
-            return Node(name, partial(_fail, fault), version=(version, str(fault)), restart=NO_RESTART)
+            return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
         link = self.links[remote.name]
         link.path = path
         return Node(name, partial(_live, link, self._dial), version=version, start_timeout=START_LIMIT, restart=RESTART)
@@ -129,7 +129,3 @@ async def _live(
     link: RemoteLink, dial: Dial, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[RemoteLink]
 ) -> None:
     await RemoteLife(link, dial=dial).run(task_status=task_status)
-
-
-async def _fail(fault: MachineError, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]) -> None:
-    raise cast("Exception", fault)
