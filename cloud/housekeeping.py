@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from cloud import logs, watching
+from cloud.certificates import authorities
 from cloud.data import readings, retention
 from cloud.store.sql import Sql
 from cloud.triggering import deliveries, queue
@@ -18,5 +19,6 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("snapshots of machines", watching.expire),
     ("deliveries", deliveries.expire),
     ("notes of deleted parts", queue.forget),
+    ("authorities", authorities.expire),
 )
 """What expires, and the transaction that removes it: how many there were."""

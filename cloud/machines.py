@@ -221,7 +221,7 @@ def delete_part(sql: Sql, subject: str) -> None:
 
 
 def _delete_part(sql: Sql, subject: str) -> None:
-    for table in ("part_secrets", "configurations", "live"):
+    for table in ("part_secrets", "part_certificates", "configurations", "live"):
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
     sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
     sql.run("DELETE FROM parts WHERE id = ?", subject)

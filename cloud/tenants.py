@@ -117,6 +117,7 @@ def delete_organization(sql: Sql, subject: str) -> None:
         sql.notify("key", row["id"])
     sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
     sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
+    sql.run("DELETE FROM authorities WHERE scope = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)
 
 

@@ -26,7 +26,7 @@ from rpc.http_limits import HttpLimits
 from rpc.wire import Wire
 
 if TYPE_CHECKING:
-    from rpc.tls import ServerTls
+    from rpc.tls import Context
 
 
 class Speech(Enum):
@@ -61,14 +61,14 @@ async def serve(
     core: ServerCore,
     *,
     app: ASGIApp | None = None,
-    tls: ServerTls | ssl.SSLContext | None = None,
+    tls: Context | ssl.SSLContext | None = None,
     limits: HttpLimits | None = None,
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then stop accepting, let calls end within `core.limits.drain_timeout`, close everything.
 
-    `started` is called with the listeners, which are closed at the end. A ServerTls may be reloaded meanwhile. `app`
-    gets what is not gRPC; wrap it in `rpc.guard.Guard`.
+    `started` is called with the listeners, which are closed at the end. `tls` may give another context to each
+    connection. `app` gets what is not gRPC; wrap it in `rpc.guard.Guard`.
     """
     port = _Port(core, app, tls, limits or HttpLimits())
     async with trio.open_nursery() as nursery:
@@ -83,15 +83,24 @@ async def serve(
             port.closed.set()
 
 
+class _Always:
+    """A context that is never replaced."""
+
+    plain_locally = False
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+
+
 class _Port:
     """Tells connections apart and counts them."""
 
     def __init__(
-        self, core: ServerCore, app: ASGIApp | None, tls: ServerTls | ssl.SSLContext | None, limits: HttpLimits
+        self, core: ServerCore, app: ASGIApp | None, tls: Context | ssl.SSLContext | None, limits: HttpLimits
     ) -> None:
         self.core = core
         self.app = app
-        self.tls = tls
+        self.tls = _Always(tls) if isinstance(tls, ssl.SSLContext) else tls
         self.limits = limits
         self.closed = trio.Event()
         self.open: Counter[str] = Counter()  # connections by group of peers
@@ -130,9 +139,9 @@ class _Port:
     async def _serve(self, stream: trio.abc.Stream, peer: Peer) -> None:
         stall = self.core.limits.write_stall
         wire, scheme = Wire(stream, stall=stall), "http"
+        context = self.tls.context if self.tls is not None else None
         with trio.move_on_after(self.core.limits.handshake_timeout) as patience:
-            if self.tls is not None and await _first_byte(stream, wire) == _TLS_HANDSHAKE:
-                context = self.tls if isinstance(self.tls, ssl.SSLContext) else self.tls.context
+            if context is not None and await _first_byte(stream, wire) == _TLS_HANDSHAKE:
                 secure = trio.SSLStream(_below(stream, wire), context, server_side=True, https_compatible=True)
                 await secure.do_handshake()
                 peer = Peer(peer.address, secure.getpeercert() or None)
@@ -142,8 +151,8 @@ class _Port:
                 speech = await self._sniff(wire)
         if patience.cancelled_caught:
             self.core.statistics.refused("handshake timeout")
-        elif speech is Speech.TLS or (speech is not None and self.tls is not None and scheme == "http"):
-            await self._refuse(wire, _NO_TLS if self.tls is None else _ONLY_TLS)
+        elif speech is Speech.TLS or (speech and scheme == "http" and not self._may_be_plain(context, peer)):
+            await self._refuse(wire, _NO_TLS if context is None else _ONLY_TLS)
         elif speech is Speech.HTTP2:
             below, preread = wire.release()
             await serve_http2(below, self.core, preread=preread, scheme=scheme)
@@ -152,6 +161,9 @@ class _Port:
 
             http1 = Http1Connection(wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits)
             await http1.run()
+
+    def _may_be_plain(self, context: ssl.SSLContext | None, peer: Peer) -> bool:
+        return context is None or (peer.local and self.tls is not None and self.tls.plain_locally)
 
     async def _sniff(self, wire: Wire) -> Speech | None:
         """Look at the first bytes without taking them; None if the peer goes away before it has said anything."""

@@ -6,12 +6,14 @@ The settings are those that the official clients accept: TLS 1.2 or newer, ECDHE
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from schema.errors import ErrorKind, MachineError
 
@@ -48,6 +50,8 @@ class ServerTls:
     machine whose clock is wrong must stay reachable; look at `facts`.
     """
 
+    plain_locally = False
+
     def __init__(self, certificate: Path, key: Path) -> None:
         self.certificate = Path(certificate)
         self.key = Path(key)
@@ -67,6 +71,46 @@ class ServerTls:
         return (
             f"ServerTls({str(self.certificate)!r}, names={self.facts.names}, not_after={self.facts.not_after:%Y-%m-%d})"
         )
+
+
+class Context(Protocol):
+    """What a port speaks TLS with; asked for at each connection."""
+
+    plain_locally: bool
+    """Whether connections of this very computer may be without TLS all the same."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """For the next connection; None while there is none, then it is in plain text."""
+        ...
+
+
+class HeldTls:
+    """The server side's context from a certificate that somebody hands over, none at first. It is never in a file here.
+
+    `take` replaces it as a whole; connections that live keep the context they began with.
+    """
+
+    def __init__(self, *, plain_locally: bool = False) -> None:
+        self.plain_locally = plain_locally
+        self.context: ssl.SSLContext | None = None
+        self.facts: CertificateFacts | None = None
+
+    def take(self, chain: bytes, key: bytes) -> bool:
+        """Use this chain and its key (PEM) from now on; True if it is another certificate.
+
+        Raises TlsError and changes nothing if they cannot be used.
+        """
+        with _in_memory(chain) as certificate, _in_memory(key) as private:
+            try:
+                facts, context = _load(certificate, private)
+            except TlsError as error:  # names of files that nobody has
+                text = error.message.replace(str(certificate), "that came").replace(str(private), "that came with it")
+                raise TlsError(text) from None
+        changed = facts != self.facts
+        if changed:
+            self.facts, self.context = facts, context
+        return changed
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -156,6 +200,16 @@ def _examine(certificate: Path, key: Path) -> CertificateFacts:
         not_after=leaf.not_valid_after_utc,
         fingerprint=leaf.fingerprint(hashes.SHA256()).hex(),
     )
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[Path]:
+    """The path of a file that is in memory only: the library reads nothing else."""
+    descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        yield Path(f"/proc/self/fd/{descriptor}")
 
 
 def _read(path: Path, what: str) -> bytes:
