@@ -1,4 +1,4 @@
-"""The authorities in the database: one that signs for each scope, and those before it while clients learn the new one."""
+"""The authorities in the database: one that signs for each scope, and older ones while clients learn the new one."""
 
 from __future__ import annotations
 

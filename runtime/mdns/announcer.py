@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
+from rpc.interfaces import Address
 from rpc.mdns import PORT, MdnsError, Message, Record, decode, encode
-from runtime.mdns.interfaces import Address
 from runtime.mdns.names import Names
 from runtime.mdns.places import Place
 from runtime.mdns.records import Zone

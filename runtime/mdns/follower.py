@@ -8,10 +8,10 @@ from typing import Final
 import structlog
 import trio
 
+from rpc.interfaces import Address, Changes, interfaces
 from rpc.mdns import MdnsError
 from runtime.mdns.announcer import Announcer
 from runtime.mdns.carrier import open_sockets
-from runtime.mdns.interfaces import Address, Changes, interfaces
 from runtime.mdns.names import Names
 from runtime.mdns.places import Place, places
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from runtime.mdns.interfaces import Address, Interface
+from rpc.interfaces import Address, Interface
 
 ADDRESSES: Final = 8  # of one interface: what more of them do in one message is make it too long
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import trio
 
+from rpc.interfaces import Interface, interfaces
 from rpc.mdns import (
     AAAA,
     GROUP_V4,
@@ -32,7 +33,6 @@ from rpc.mdns import (
     flags_of,
     key,
 )
-from runtime.mdns.interfaces import Interface, interfaces
 from runtime.mdns.records import SERVICE
 from runtime.operator import tables
 

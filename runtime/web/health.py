@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from runtime.mdns.interfaces import interfaces
+from rpc.interfaces import interfaces
 from runtime.status import MachineState, MachineStatus
 from runtime.web.forgery import is_loopback
 

@@ -13,6 +13,7 @@ import structlog
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from rpc.interfaces import Interface
 from rpc.mdns import (
     AAAA,
     ANY,
@@ -32,7 +33,6 @@ from rpc.mdns import (
     encode,
 )
 from runtime.mdns.announcer import PENDING, Announcer
-from runtime.mdns.interfaces import Interface
 from runtime.mdns.names import Names, names_of
 from runtime.mdns.places import Place
 from runtime.mdns.records import ENUMERATION, SERVICE, TEXTS, Zone

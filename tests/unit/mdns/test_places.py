@@ -9,8 +9,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
+from rpc.interfaces import Interface, read_interfaces
 from rpc.mdns import AAAA, SRV, TXT, A, Record, Service
-from runtime.mdns.interfaces import Interface, read_interfaces
 from runtime.mdns.places import ADDRESSES, places
 from runtime.mdns.records import SERVICE
 from runtime.operator.discover import Found, address_of, machines_of
