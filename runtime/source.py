@@ -17,6 +17,7 @@ from typing import Final
 import trio
 
 from hal.linux.inotify import Inotify
+from hal.linux.watched import places
 from schema.errors import ConfigError
 from schema.machine import Decoded, decode
 from schema.substitution import substitute
@@ -29,8 +30,6 @@ SETTLE_AT_MOST: Final = 0.5
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """A larger file is refused: it is not a machine document."""
-
-_MAX_LINKS: Final = 40  # as the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,45 +125,6 @@ async def _quiet(inotify: Inotify, names: set[Path]) -> None:
 
 def _same(reading: Reading, last: Reading | None) -> bool:
     return last is not None and reading.data == last.data and str(reading.problem) == str(last.problem)
-
-
-def places(path: Path) -> tuple[set[Path], set[Path]]:
-    """Directories (and the file itself) to watch, and the names in them on which the meaning of `path` depends.
-
-    That is each symbolic link on the way, where it stands; the last directory; and, where the way ends early, the
-    missing name in the directory that there is.
-    """
-    watched: set[Path] = set()
-    names: set[Path] = set()
-    rest = list(reversed(path.parts[1:]))
-    here = Path(path.anchor)
-    links = 0
-    while rest:
-        part = rest.pop()
-        if part == "..":
-            here = here.parent
-            continue
-        step = here / part
-        is_link = step.is_symlink()
-        if is_link or not rest or not step.exists():
-            watched.add(here)
-            names.add(step)
-        if is_link and links < _MAX_LINKS:
-            links += 1
-            target = Path(os.readlink(step))
-            if target.is_absolute():
-                here = Path(target.anchor)
-                rest.extend(reversed(target.parts[1:]))
-            else:
-                rest.extend(reversed(target.parts))
-            continue
-        if not step.exists():
-            break
-        here = step
-    else:
-        watched.add(here)
-        names.add(here)
-    return watched, names
 
 
 def decode_text(data: bytes, environment: Mapping[str, str]) -> Decoded:

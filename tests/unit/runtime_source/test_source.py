@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.source import FileSource, Reading, decode_text, places
+from hal.linux.watched import places
+from runtime.source import FileSource, Reading, decode_text
 
 
 @pytest.fixture
