@@ -1,9 +1,11 @@
-"""What a cloud bears: machines that hold their push channel and poll, log lines and readings, on SQLite and PostgreSQL.
+"""What a cloud bears: machines that hold their push channel and poll, logs, readings, triggers, on both databases.
 
-`python -m bench cloud [--machines 1 10 100 1000] [--seconds 4]`
+`python -m bench cloud [--database sqlite|postgresql] [--machines 1 10 100 1000] [--seconds 3] [--only PART]`
 
 One machine-cloud and one process that plays the machines, on the same computer. Cost is the processor time of the cloud
-(and of PostgreSQL's processes), not of the machines. PostgreSQL is left out where it is not installed.
+and of PostgreSQL's processes, in percent of one core; `load` that of the process that plays machines: near 100 %, and
+not the cloud, it was the bottleneck. Beside logs and readings a bare loop of INSERTs is measured (see
+bench.cloud_bare). Both databases wait for the disk with every commit. PostgreSQL is left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -13,150 +15,277 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
+import httpcore
 import trio
 
-from bench.propagation import new_part, process
+from bench.cloud_bare import bare
+from bench.cloud_process import Cost, Database, Hooks, Load, Running, cloud, databases, free_port, load
+from bench.cloud_requests import triggers_of
+from bench.propagation import APP, new_part
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 
 EVERY = 4.0  # seconds between two polls of a machine
-ROW = "{:12}{:>9}{:>11}{:>10}{:>9}{:>10}{:>11}{:>14}{:>6}"
+UNITS = {"config": (1, "polls"), "log": (100, "log lines"), "upload": (100, "readings")}
+SAVES = 100  # configurations saved while all machines are connected
+UPLOADS = 400  # for the triggers
+ROW = "{:11}{:>9}{:>11}{:>10}{:>9}{:>9}{:>10}{:>13}{:>7}{:>7}"
+RATE = "{:11}{:>9}  {:10}{:>9}{:>12}{:>12}{:>8}{:>11}{:>7}  {}"
 
 
-class Load:
-    """The process that plays machines."""
+@dataclass
+class Given:
+    """What is measured."""
 
-    def __init__(self, child: trio.Process) -> None:
-        self._child = child
-        self._read = b""
+    machines: Sequence[int]
+    seconds: float
+    only: frozenset[str]
+    source: str
+    callers: int = 8
 
-    async def __call__(self, do: str, **more: Any) -> dict[str, Any]:
-        """One command and its answer."""
-        assert self._child.stdin is not None
-        await self._child.stdin.send_all(json.dumps({"do": do, **more}).encode() + b"\n")
-        return await self.answer()
-
-    async def answer(self) -> dict[str, Any]:
-        """What it says next."""
-        assert self._child.stdout is not None
-        while b"\n" not in self._read:
-            data = await self._child.stdout.receive_some()
-            if not data:
-                raise RuntimeError("the process that plays machines has ended")
-            self._read += data
-        line, _, self._read = self._read.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def wants(self, part: str) -> bool:
+        """Whether a part of the benchmark is to run."""
+        return not self.only or part in self.only
 
 
-@asynccontextmanager
-async def load(address: str) -> AsyncIterator[Load]:
-    """Machines of the cloud at `address`, as long as the context."""
-    child = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "bench.cloud_load", f"http://{address}"], stdin=-1, stdout=-1
-    )
-    try:
-        yield Load(child)
-    finally:
-        with trio.CancelScope(shield=True):
-            child.kill()
-            await child.wait()
+class Bench:
+    """One cloud on one database."""
+
+    def __init__(self, given: Given, database: Database, folder: Path) -> None:
+        self.given = given
+        self.database = database
+        self.folder = folder
+        self.port = free_port()
+        self.key = ("", "")
+        self.location = ""
+        self.parts: list[list[str]] = []
+
+    async def run(self) -> None:
+        """Everything, line by line."""
+        async with trio.open_nursery() as nursery:
+            hooks = Hooks()
+            await nursery.start(hooks.serve)
+            async with load(self.port) as told:
+                async with cloud(self.folder, self.database, self.port, self.given.source) as running:
+                    self.key = (running.facts["key id"], running.facts["key"])
+                    self.location = running.facts["location"]
+                    async with Channel(running.address, credentials=ApiKey(*self.key)) as channel:
+                        client = ApiClient(channel)
+                        if self.given.wants("triggers"):
+                            await self.triggers(running, client, told, hooks)
+                        await self.fleet(running, client, told)
+                        if self.given.wants("save"):
+                            await self.save(running, client, told)
+                        if self.given.wants("page"):
+                            await self.page(running)
+                    if self.given.wants("storm"):
+                        await told.tell("storm")
+                if self.given.wants("storm"):
+                    await self.storm(told)
+            nursery.cancel_scope.cancel()
+
+    # ---- machines
+
+    async def fleet(self, running: Running, client: ApiClient, told: Load) -> None:
+        """Machines that connect, hold their channel, poll; and call as fast as they are answered."""
+        heads = ("machines", "connect/s", "holding", "polls/s", "cost", "a poll", "p50/p99 ms", "load", "MiB")
+        print(ROW.format(self.database.name, *heads))
+        rates: list[str] = []
+        for wanted in self.given.machines:
+            new = await self._new_parts(client, range(len(self.parts), wanted))
+            self.parts += new
+            joined = await told("connect", parts=new)
+            holding = Cost(running, self.database)
+            await trio.sleep(self.given.seconds / 2)
+            held = holding.percent()
+            cells = [f"{len(new) / joined['seconds']:.0f}", f"{held:.1f} %"]
+            if self.given.wants("poll"):
+                cells += await self._poll(running, told)
+            memory = Cost(running, self.database).memory
+            print(ROW.format("", wanted, *cells, *("-" * (7 - len(cells))), f"{memory:.0f}"), flush=True)
+            rates += [await self._flat(running, told, what, wanted) for what in UNITS if self.given.wants(what)]
+        if rates:
+            heads = (
+                "callers",
+                "what",
+                "a second",
+                "p50/p99 ms",
+                "of each",
+                "cost",
+                "a call",
+                "load",
+                "against the bare loop",
+            )
+            print(RATE.format(self.database.name, *heads))
+            print("\n".join(rates), flush=True)
+
+    async def _poll(self, running: Running, told: Load) -> list[str]:
+        await told("poll", every=EVERY, seconds=EVERY)  # its first answer: all have signed in
+        cost = Cost(running, self.database)
+        polled = await told.answer()
+        used, count = cost.seconds(), polled["calls"]
+        if polled["refused"] or not count:
+            raise RuntimeError(f"polls were refused: {polled['refused']}")
+        return [
+            f"{count / EVERY:.1f}",
+            f"{cost.percent():.1f} %",
+            f"{1e3 * used / count:.2f} ms",
+            _times(polled),
+            f"{100 * polled['busy']:.0f} %",
+        ]
+
+    async def _flat(self, running: Running, told: Load, what: str, callers: int) -> str:
+        each, unit = UNITS[what]
+        seconds = self.given.seconds
+        cost = Cost(running, self.database)
+        found = await told("flat", what=what, callers=callers, seconds=seconds)
+        used, percent = cost.seconds(), cost.percent()
+        if found["refused"]:
+            raise RuntimeError(f"calls were refused: {found['refused']}")
+        rate = found["calls"] * each / seconds
+        beside = ""
+        if what != "config":
+            alone = bare(self.database.url, self.folder, what, each, min(1.0, seconds / 2))
+            beside = f"{rate / alone:.2f} of {alone:,.0f}/s"
+        spread = f"{found['least']}..{found['most']}"  # calls of the machine that got fewest, and most
+        call = f"{1e3 * used / found['calls']:.2f} ms" if found["calls"] else "-"
+        cells = (
+            f"{rate:,.0f}",
+            _times(found),
+            spread,
+            f"{percent:.0f} %",
+            call,
+            f"{100 * found['busy']:.0f} %",
+            beside,
+        )
+        return RATE.format("", callers, unit, *cells)
+
+    # ---- what else
+
+    async def triggers(self, running: Running, client: ApiClient, told: Load, hooks: Hooks) -> None:
+        """Uploads of ten readings to parts with conditional triggers of which one fires; and ones that all fire."""
+        print(f"{self.database.name}: triggers; {UPLOADS} uploads of 10 readings from {self.given.callers} machines")
+        for count in (1, 10, 100):
+            url = f"http://127.0.0.1:{hooks.port}/"
+            parts = await self._configured(client, triggers_of(count, url, cooldown=3600), f"t{count}-")
+            before = hooks.count
+            seconds, used = await self._evaluated(running, told, parts)
+            print(
+                f"{count:>5} conditions for each part: {UPLOADS / seconds:7.0f} uploads/s, "
+                f"{10 * UPLOADS * count / seconds:10,.0f} conditions looked at with a reading/s, "
+                f"{1e3 * used / UPLOADS:6.2f} ms for an upload; {hooks.count - before} webhooks, the others within "
+                "the cooldown",
+                flush=True,
+            )
+        parts = await self._configured(client, triggers_of(1, url, cooldown=0), "every-")
+        before = hooks.count
+        begin = time.perf_counter()
+        cost = Cost(running, self.database)
+        await self._evaluated(running, told, parts)
+        with trio.fail_after(120):
+            await hooks.until(before + UPLOADS)
+        seconds = time.perf_counter() - begin
+        print(
+            f"      every upload fires: {UPLOADS / seconds:7.0f} webhooks/s received, "
+            f"{1e3 * cost.seconds() / UPLOADS:.2f} ms for an upload with its webhook",
+            flush=True,
+        )
+
+    async def _evaluated(self, running: Running, told: Load, parts: Sequence[Sequence[str]]) -> tuple[float, float]:
+        """Seconds until all uploads were evaluated, and of processor time."""
+        cost = Cost(running, self.database)
+        found = await told("some", parts=parts, calls=UPLOADS, readings=10)
+        while self.database.waiting(self.folder):  # noqa: ASYNC110 - it tells nobody outside
+            await trio.sleep(0.01)
+        return time.perf_counter() - found["begin"], cost.seconds()
+
+    async def _configured(self, client: ApiClient, document: str, name: str) -> list[list[str]]:
+        parts = await self._new_parts(client, range(self.given.callers), name)
+        for part, _ in parts:
+            await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=document)
+        return parts
+
+    async def save(self, running: Running, client: ApiClient, told: Load) -> None:
+        """Configurations saved one after the other, while all machines are connected."""
+        took, saved = [], {}
+        cost = Cost(running, self.database)
+        for number in range(SAVES):
+            part = self.parts[number % len(self.parts)][0]
+            text = json.dumps({"components": [{"name": f"s{number}", "api": "rdk:component:sensor", "model": "fake"}]})
+            saved[part] = begin = time.perf_counter()
+            await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=text)
+            took.append(time.perf_counter() - begin)
+        used = cost.seconds()
+        await trio.sleep(0.5)  # what was told last is heard
+        heard = (await told("heard"))["heard"]
+        until = sorted(heard[part] - begin for part, begin in saved.items())
+        if until[0] < 0:
+            raise RuntimeError("a machine did not hear of its configuration")
+        print(
+            f"{self.database.name}: saved {SAVES} configurations with {len(self.parts)} machines connected: p50/p99 "
+            f"{_ms(took)} ms until it is saved, {_ms(until)} ms until the machine has it; {1e3 * used / SAVES:.1f} ms "
+            "of processor time each",
+            flush=True,
+        )
+
+    async def page(self, running: Running) -> None:
+        """The page of all machines."""
+        async with Channel(running.address) as channel:
+            headers = await ApiKey(*self.key).headers(channel)
+        took, size = [], 0
+        async with httpcore.AsyncConnectionPool() as pool:
+            for _ in range(10):
+                begin = time.perf_counter()
+                found = await pool.request("GET", f"http://{running.address}/", headers=[*headers])
+                took.append(time.perf_counter() - begin)
+                size = len(found.content)
+                if found.status != 200:
+                    raise RuntimeError(f"the page of all machines: HTTP status {found.status}")
+        print(f"{self.database.name}: page of {len(self.parts)} machines, {size >> 10} KiB: p50/p99 {_ms(took)} ms")
+
+    async def storm(self, told: Load) -> None:
+        """The cloud has ended; it comes back, and all machines connect at once."""
+        await told.answer()  # all have noticed
+        async with cloud(self.folder, self.database, self.port, self.given.source) as running:
+            cost = Cost(running, self.database)
+            moments = (await told.answer())["moments"]
+            half, last = (moments[place] - running.ready for place in (len(moments) // 2, -1))
+            print(
+                f"{self.database.name}: after a restart {len(moments)} machines have connected again within "
+                f"{last:.1f} s, half of them within {half:.1f} s ({len(moments) / last:.0f}/s), {cost.percent():.0f} % "
+                f"of a core, {cost.memory:.0f} MiB",
+                flush=True,
+            )
+
+    async def _new_parts(self, client: ApiClient, numbers: range, name: str = "m") -> list[list[str]]:
+        """Id and secret of each of so many new machines."""
+        made: list[list[str]] = []
+
+        async def some(mine: range) -> None:
+            for number in mine:
+                part = await new_part(client, self.location, f"{name}{number}")
+                made.append([part["id"], part["secret"]])
+
+        async with trio.open_nursery() as nursery:
+            for first in range(8):
+                nursery.start_soon(some, numbers[first::8])
+        return made
 
 
-class Cost:
-    """Processor time of processes, and memory of the first."""
-
-    def __init__(self, cloud: psutil.Process, others: list[psutil.Process]) -> None:
-        self._cloud = cloud
-        self._others = others
-        self._begin = self._used(), time.monotonic()
-
-    def _used(self) -> float:
-        seconds = 0.0
-        for one in [self._cloud, *self._others, *(child for other in self._others for child in other.children())]:
-            try:
-                times = one.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            seconds += times.user + times.system
-        return seconds
-
-    def percent(self) -> float:
-        """Of one core, since this was made."""
-        return 100 * (self._used() - self._begin[0]) / (time.monotonic() - self._begin[1])
-
-    @property
-    def memory(self) -> float:
-        """MiB resident of the cloud."""
-        return float(self._cloud.memory_info().rss) / 2**20
+def _times(found: dict[str, Any]) -> str:
+    return f"{1e3 * found['p50']:.0f}/{1e3 * found['p99']:.0f}"
 
 
-async def _parts(client: ApiClient, location: str, numbers: range) -> list[list[str]]:
-    """Id and secret of each of so many new machines."""
-    made: list[list[str]] = []
-
-    async def some(mine: range) -> None:
-        for number in mine:
-            part = await new_part(client, location, f"m{number}")
-            made.append([part["id"], part["secret"]])
-
-    async with trio.open_nursery() as nursery:
-        for first in range(8):
-            nursery.start_soon(some, numbers[first::8])
-    return made
-
-
-def _cloud_process(folder: Path) -> psutil.Process:
-    (found,) = [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if str(folder / "data") in child.cmdline() and "cloud.cli" in child.cmdline()
-    ]
-    return found
-
-
-async def measure(name: str, url: str, others: list[psutil.Process], machines: list[int], seconds: float) -> None:
-    """Print a line for each number of machines, and the rates."""
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(text)
-        words = ["cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0"]
-        if url:
-            words += ["--database", url]
-        async with process(*words, log=folder / "log") as address, load(address) as told:
-            lines = [line for line in (folder / "log").read_text().splitlines() if line.startswith("  ")]
-            facts = {key.strip(): value for key, value in (line.strip().rsplit("  ", 1) for line in lines)}
-            running, connected_ = _cloud_process(folder), 0
-            async with Channel(address, credentials=ApiKey(facts["key id"], facts["key"])) as channel:
-                client = ApiClient(channel)
-                for wanted in machines:
-                    parts = await _parts(client, facts["location"], range(connected_, wanted))
-                    joined = await told("connect", parts=parts)
-                    rate = len(parts) / joined["seconds"]
-                    connected_ = wanted
-                    holding = Cost(running, others)
-                    await trio.sleep(seconds)
-                    held = holding.percent()
-                    await told("poll", every=EVERY, seconds=2 * EVERY)  # its first answer: all have connected
-                    polling = Cost(running, others)
-                    polled = await told.answer()
-                    cost, answered = polling.percent(), polled["calls"] / (2 * EVERY)
-                    times = f"{1e3 * polled['p50']:.0f}/{1e3 * polled['p99']:.0f}"
-                    each = f"{10 * cost / answered:.2f} ms" if answered else "-"
-                    cells = (f"{held:.1f} %", f"{answered:.1f}", f"{cost:.1f} %", each, times, f"{holding.memory:.0f}")
-                    print(ROW.format(name, wanted, f"{rate:.0f}", *cells), flush=True)
-            for what, each, unit in (("config", 1, "polls"), ("log", 100, "log lines"), ("upload", 100, "readings")):
-                cost_of = Cost(running, others)
-                found = await told("flat", what=what, seconds=seconds)
-                print(
-                    f"{name:12}{found['calls'] * each:9.0f} {unit}/s, {cost_of.percent():.0f} % of a core", flush=True
-                )
+def _ms(took: Sequence[float]) -> str:
+    ordered = sorted(took)
+    return "/".join(f"{1e3 * ordered[round((len(ordered) - 1) * at)]:.0f}" for at in (0.5, 0.99))
 
 
 def main(argv: list[str]) -> int:
@@ -164,25 +293,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench cloud", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="one of both")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 10, 100, 1000])
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each figure")
-    parser.add_argument("--only", choices=("sqlite", "postgresql"), help="one of both")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each figure")
+    parts = ("poll", *UNITS, "triggers", "save", "page", "storm")
+    parser.add_argument("--only", choices=parts, nargs="+", default=(), help="some of all")
+    parser.add_argument("--source", default="", help="folder of another version of the cloud, to compare with")
     options = parser.parse_args(argv)
-    heads = ("database", "machines", "connect/s", "holding", "polls/s", "polling", "a poll", "p50/p99 ms", "MiB")
-    print(f"holding: push channels; polling: besides, every {EVERY:g} s each; % of one core")
-    print(ROW.format(*heads))
-    if options.only != "postgresql":
-        trio.run(measure, "SQLite", "", [], options.machines, options.seconds)
-    if options.only == "sqlite":
-        return 0
-    with ExitStack() as stack:
-        from tests.postgresql import cluster, programs
-
-        if programs() is None:
-            print("PostgreSQL is not installed here")
-            return 0
-        server = stack.enter_context(cluster())
-        trio.run(measure, "PostgreSQL", server.url(), [server.process()], options.machines, options.seconds)
+    given = Given(options.machines, options.seconds, frozenset(options.only), options.source)
+    with databases(options.database) as found:
+        for database in found:
+            with tempfile.TemporaryDirectory() as name:
+                trio.run(partial(Bench(given, database, Path(name)).run))
     return 0
 
 

@@ -1,193 +1,288 @@
 """The load on a cloud: simulated machines in a process of their own. Prints one JSON object for each command on stdin.
 
-`python -m bench.cloud_load ADDRESS < commands`; see bench.cloud.
+`python -m bench.cloud_load HOST PORT < commands`; see bench.cloud. Every answer has `busy`: how much of one core this
+process itself took meanwhile. Where that is near 1, the load was the bottleneck and not the cloud.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import trio
+from bench.cloud_requests import AUTHENTICATE, KINDS, Template, sign_in, upload
+from bench.cloud_wire import Caller, Crowd, Follower, Line, token_of
 
-from rpc.api.client import ApiClient
-from runtime.cloud.dial import CloudAddress, Refused, connected
-from runtime.cloud.source import messages
-
-ROBOT = "viam.app.v1.RobotService"
-SYNC = "viam.app.datasync.v1.DataSyncService"
-START = datetime(2026, 1, 1, tzinfo=UTC)
-LINES = 100  # log entries in one call, as machine-server's queue sends them
-READINGS = 100  # readings in one upload
-MEMBERS = 8  # callers at once of what is measured flat out
-CONNECTING = 50  # machines that connect at once
-
-Call = Callable[[ApiClient, str, int], Awaitable[Any]]
+SECRET = "robot-secret"
+PUSH = "/machine/v1/follow"
+TOGETHER = 50  # machines that connect at once
+AGAIN = 0.05  # seconds until somebody who was refused tries again
 
 
 class Machine:
-    """One simulated machine: a push channel that is held, and a connection for calls."""
+    """One simulated machine."""
 
-    def __init__(self, address: CloudAddress) -> None:
+    def __init__(self, crowd: Crowd, address: tuple[str, int], part: str, secret: str) -> None:
+        self.crowd = crowd
         self.address = address
-        self.heard = 0
+        self.part = part
+        self.heard = 0.0  # when a message came last
+        self.there = False  # its push channel has told its configuration
+        self.follower: Follower | None = None
+        self.caller: Caller | None = None
+        self._sign_in = sign_in(part, SECRET, secret)
+        self._arrived: Callable[[], None] = lambda: None
 
-    async def hold(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Follow the configuration; ready with the first message."""
-        while True:
-            try:
-                async with connected(self.address) as socket:
-                    async for _ in messages(socket):
-                        self.heard += 1
-                        if self.heard == 1:
-                            task_status.started()
+    # ---- the push channel
+
+    def follow(self, arrived: Callable[[], None]) -> None:
+        """Sign in and hold the push channel, which is connected again whenever it ends; `arrived` with each one."""
+        self._arrived = arrived
+        signing = Caller(self.crowd, self.address, self._later)
+
+        def signed(reply: bytes) -> None:
+            signing.close()
+            token = token_of(reply)
+            if not token:  # its secret is as new as this
+                self._later()
                 return
-            except Refused:  # its secret is as new as this
-                if self.heard:
-                    raise
-                await trio.sleep(0.5)
+            target = f"{PUSH}?part={self.part}&platform=linux/arm64"
+            self.follower = Follower(self.crowd, self.address, target, token, self._hear, self._later)
 
-    async def poll(
-        self, every: float, took: list[float], begin: trio.Event, *, task_status: trio.TaskStatus[None]
-    ) -> None:
-        """Ask for the configuration as machines do that only poll, over one connection, from a random moment on."""
-        async with self.address.channel() as channel:
-            client = ApiClient(channel)
-            await client.call(ROBOT, "", "config", id=self.address.part)
-            task_status.started()
-            await begin.wait()
-            await trio.sleep(random.uniform(0, every))
-            while True:
-                asked = time.perf_counter()
-                await client.call(ROBOT, "", "config", id=self.address.part)
+        signing.call(AUTHENTICATE, self._sign_in, signed)
+
+    def _later(self) -> None:
+        self.there = False
+        self.crowd.at(time.perf_counter() + AGAIN * random.uniform(0.5, 1), lambda: self.follow(self._arrived))
+
+    def _hear(self, text: bytes) -> None:
+        if b'"revision"' in text:
+            self.heard = time.perf_counter()
+            if not self.there:
+                self.there = True
+                self._arrived()
+
+    # ---- calls
+
+    def open(self, then: Callable[[], None]) -> None:
+        """A connection for calls that has signed in."""
+        if self.caller is not None:
+            then()
+            return
+        self.caller = Caller(self.crowd, self.address, self._gone)
+        self.caller.sign_in(self._sign_in, lambda _: then())
+
+    def _gone(self) -> None:
+        self.caller = None
+
+
+class Load:
+    """The machines, and the commands."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.crowd = Crowd()
+        self.machines: list[Machine] = []
+        self._commands: deque[bytes] = deque()
+        self._numbers = int(time.time()) % 10**6 * 40  # of calls: the same one is never sent twice
+        self.refused: list[str] = []
+
+    def run(self) -> None:
+        """Carry out the commands of stdin, until it ends."""
+        _Stdin(self.crowd, self._commands)
+        while True:
+            self.crowd.run(lambda: bool(self._commands))
+            if not (line := self._commands.popleft()):
+                return
+            command = json.loads(line)
+            before, begin = time.process_time(), time.perf_counter()
+            self.refused = []
+            answer = getattr(self, f"do_{command.pop('do')}")(**command)
+            busy = (time.process_time() - before) / (time.perf_counter() - begin)
+            say({**answer, "busy": busy, "refused": self.refused[:3]})
+
+    def number(self) -> int:
+        """Of the next call."""
+        self._numbers += 1
+        return self._numbers
+
+    def refuse(self, machine: Machine) -> None:
+        """Note a call that was not answered."""
+        self.refused.append(machine.caller.refusal() if machine.caller is not None else "the connection was lost")
+
+    def do_connect(self, parts: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """New machines connect, a few at once, and stay."""
+        new = [Machine(self.crowd, self.address, part, secret) for part, secret in parts]
+        self.machines += new
+        waiting, missing = deque(new), len(new)
+
+        def arrived() -> None:
+            nonlocal missing
+            missing -= 1
+            if waiting:
+                waiting.popleft().follow(arrived)
+
+        begin = time.perf_counter()
+        for _ in range(min(TOGETHER, len(waiting))):
+            waiting.popleft().follow(arrived)
+        self.crowd.run(lambda: not missing)
+        return {"seconds": time.perf_counter() - begin}
+
+    def do_storm(self) -> dict[str, Any]:
+        """The cloud ends and comes back: until all machines have their push channel again; the moments of all."""
+        moments: list[float] = []
+        for one in self.machines:
+            one._arrived = lambda: moments.append(time.perf_counter())
+        self.crowd.run(lambda: not any(one.there for one in self.machines))
+        say({})
+        self.crowd.run(lambda: all(one.there for one in self.machines))
+        return {"moments": sorted(moments)}
+
+    def do_heard(self) -> dict[str, Any]:
+        """When each machine heard of its configuration last."""
+        return {"heard": {one.part: one.heard for one in self.machines}}
+
+    def do_poll(self, every: float, seconds: float) -> dict[str, Any]:
+        """All poll for a while, once they have signed in, over a connection of their own."""
+        self._open(self.machines)
+        say({})
+        took: list[float] = []
+        end = time.perf_counter() + seconds
+
+        def poll(machine: Machine, template: Template, due: float) -> None:
+            asked = time.perf_counter()
+            if asked >= end or machine.caller is None:
+                return
+
+            def answered(reply: bytes) -> None:
+                if not reply:
+                    self.refuse(machine)
                 took.append(time.perf_counter() - asked)
-                await trio.sleep(every)
+                self.crowd.at(due + every, lambda: poll(machine, template, due + every))
+
+            machine.caller.call(template.path, template.request(0), answered)
+
+        for one in self.machines:
+            first = time.perf_counter() + random.uniform(0, every)
+            self.crowd.at(first, lambda one=one, first=first: poll(one, KINDS["config"](one.part), first))  # type: ignore[misc]
+        self.crowd.run(lambda: False, end)
+        return {**places(took), "calls": len(took)}
+
+    def do_flat(self, what: str, callers: int, seconds: float) -> dict[str, Any]:
+        """As many calls as so many machines get answered, one after the other each."""
+        chosen = self.machines[:callers]
+        self._open(chosen)
+        counts = dict.fromkeys((one.part for one in chosen), 0)
+        took: list[float] = []
+        end = time.perf_counter() + seconds
+
+        def call(machine: Machine, template: Template) -> None:
+            asked = time.perf_counter()
+            if asked >= end or machine.caller is None:
+                return
+
+            def answered(reply: bytes) -> None:
+                now = time.perf_counter()
+                if not reply:
+                    self.refuse(machine)
+                elif now < end:
+                    counts[machine.part] += 1
+                    took.append(now - asked)
+                call(machine, template)
+
+            machine.caller.call(template.path, template.request(self.number()), answered)
+
+        for one in chosen:
+            call(one, KINDS[what](one.part))
+        self.crowd.run(lambda: False, end)
+        ordered = sorted(counts.values())
+        self._finish(chosen)
+        return {"calls": sum(ordered), "least": ordered[0], "most": ordered[-1], **places(took)}
+
+    def do_some(self, parts: Sequence[Sequence[str]], calls: int, readings: int) -> dict[str, Any]:
+        """So many uploads altogether of some machines without push channel, as fast as they are answered."""
+        chosen, left = [Machine(self.crowd, self.address, part, secret) for part, secret in parts], calls
+        self._open(chosen)
+        begin = time.perf_counter()
+        waiting = 0
+
+        def call(machine: Machine, template: Template) -> None:
+            nonlocal left, waiting
+            if not left or machine.caller is None:
+                return
+            left -= 1
+            waiting += 1
+
+            def answered(reply: bytes) -> None:
+                nonlocal waiting
+                waiting -= 1
+                if not reply:
+                    self.refuse(machine)
+                call(machine, template)
+
+            machine.caller.call(template.path, template.request(self.number()), answered)
+
+        for one in chosen:
+            call(one, upload(one.part, readings))
+        self.crowd.run(lambda: not left and not waiting)
+        return {"begin": begin, "seconds": time.perf_counter() - begin}
+
+    def _open(self, machines: Sequence[Machine]) -> None:
+        missing = len(machines)
+
+        def opened() -> None:
+            nonlocal missing
+            missing -= 1
+
+        for one in machines:
+            one.open(opened)
+        self.crowd.run(lambda: not missing)
+
+    def _finish(self, machines: Sequence[Machine]) -> None:
+        """Wait for the calls that are under way."""
+        self.crowd.run(lambda: not any(one.caller is not None and one.caller.busy for one in machines))
 
 
-async def _log(client: ApiClient, part: str, number: int) -> None:
-    entries = [
-        {"message": f"message {number} of {one}", "level": "info", "logger_name": "rdk.bench", "host": "bench"}
-        for one in range(LINES)
-    ]
-    await client.call(ROBOT, "", "log", id=part, logs=entries)
+class _Stdin(Line):
+    """Commands, a line each; an empty one at the end."""
+
+    def __init__(self, crowd: Crowd, commands: deque[bytes]) -> None:
+        self.crowd = crowd
+        self._commands = commands
+        self._in = b""
+        crowd.add(self, writing=False)
+
+    def fileno(self) -> int:
+        return 0
+
+    def serve(self, events: int) -> None:
+        data = os.read(0, 1 << 20)
+        *lines, self._in = (self._in + data).split(b"\n")
+        self._commands += lines
+        if not data:
+            self._commands.append(b"")
+            self.crowd.remove(self)
 
 
-async def _upload(client: ApiClient, part: str, number: int) -> None:
-    moment = START + timedelta(seconds=number)
-    metadata = {
-        "part_id": part,
-        "component_type": "rdk:component:sensor",
-        "component_name": "s",
-        "method_name": "Readings",
-        "type": "TABULAR_SENSOR",
-    }
-    contents = [
-        {
-            "metadata": {"time_requested": moment + timedelta(milliseconds=one), "time_received": moment},
-            "struct": {"readings": {"a": float(one), "b": number / 7, "c": 0.5}},
-        }
-        for one in range(READINGS)
-    ]
-    await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
-
-
-FLAT_OUT: Mapping[str, Call] = {
-    "config": lambda client, part, _: client.call(ROBOT, "", "config", id=part),
-    "log": _log,
-    "upload": _upload,
-}
-
-
-async def flat_out(machines: Sequence[Machine], what: str, seconds: float) -> dict[str, float]:
-    """As many calls as MEMBERS callers get answered, each after the other; how many a second."""
-    count = 0
-    offset = random.randrange(10**6) * 1000
-
-    async def member(number: int) -> None:
-        nonlocal count
-        machine = machines[number % len(machines)]
-        async with machine.address.channel() as channel:
-            client, done = ApiClient(channel), 0
-            await FLAT_OUT["config"](client, machine.address.part, 0)  # signed in
-            while True:
-                await FLAT_OUT[what](client, machine.address.part, offset + number * 10**7 + done)
-                done += 1
-                count += 1
-
-    with trio.move_on_after(seconds):
-        async with trio.open_nursery() as nursery:
-            for number in range(MEMBERS):
-                nursery.start_soon(member, number)
-    return {"calls": count / seconds}
-
-
-async def all_of(machines: Sequence[Machine], start: Callable[[Machine], Awaitable[Any]]) -> None:
-    """Start each, a few at once."""
-    places = trio.CapacityLimiter(CONNECTING)
-
-    async def one(machine: Machine) -> None:
-        async with places:
-            await start(machine)
-
-    async with trio.open_nursery() as starting:
-        for machine in machines:
-            starting.start_soon(one, machine)
-
-
-async def connect(machines: Sequence[Machine], nursery: trio.Nursery) -> dict[str, float]:
-    """Connect them all; they stay so in `nursery`."""
-    begin = time.perf_counter()
-    await all_of(machines, lambda machine: nursery.start(machine.hold))
-    return {"seconds": time.perf_counter() - begin}
-
-
-async def poll(machines: Sequence[Machine], every: float, seconds: float) -> dict[str, float]:
-    """All of them poll for a while, once they have connected and signed in."""
-    took: list[float] = []
-    begin = trio.Event()
-    async with trio.open_nursery() as polling:
-        await all_of(machines, lambda machine: polling.start(machine.poll, every, took, begin))
-        sys.stdout.write("{}\n")
-        sys.stdout.flush()
-        begin.set()
-        await trio.sleep(seconds)
-        polling.cancel_scope.cancel()
+def places(took: list[float]) -> Mapping[str, float]:
+    """p50 and p99 of some durations."""
     took.sort()
-    places = {name: took[round((len(took) - 1) * at)] for name, at in (("p50", 0.5), ("p99", 0.99)) if took}
-    return {**places, "calls": len(took)}
+    return {name: took[round((len(took) - 1) * at)] for name, at in (("p50", 0.5), ("p99", 0.99)) if took}
 
 
-async def main(address: str) -> None:
-    """Carry out the commands of stdin: connect, poll, flat."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    machines: list[Machine] = []
-    async with trio.open_nursery() as nursery:
-        buffer = b""
-        async for data in trio.lowlevel.FdStream(0):
-            buffer += data
-            while b"\n" in buffer:
-                line, _, buffer = buffer.partition(b"\n")
-                command = json.loads(line)
-                if command["do"] == "connect":
-                    new = [Machine(CloudAddress(address, one, one, "robot-secret", s)) for one, s in command["parts"]]
-                    answer = await connect(new, nursery)
-                    machines += new
-                elif command["do"] == "poll":
-                    answer = await poll(machines, command["every"], command["seconds"])
-                else:
-                    answer = await flat_out(machines, command["what"], command["seconds"])
-                sys.stdout.write(json.dumps(answer) + "\n")
-                sys.stdout.flush()
-        nursery.cancel_scope.cancel()
+def say(answer: Mapping[str, Any]) -> None:
+    """One line for whoever gave the command."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    trio.run(partial(main, sys.argv[1]))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    Load((sys.argv[1], int(sys.argv[2]))).run()

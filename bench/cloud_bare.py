@@ -1,0 +1,107 @@
+"""The yardstick for what a cloud keeps: the same rows, written by a loop that does nothing else.
+
+One connection, the rows of one call in one transaction, on the same disk and with the same promise: a commit returns
+when it is on the disk. Nobody is authenticated, nothing is decoded, nothing is told to anybody.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from cloud.store.dialect import numbered, typed
+
+TABLES = {
+    "log": """
+        CREATE TABLE IF NOT EXISTS bare_log (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, part_id TEXT NOT NULL, logged INTEGER NOT NULL,
+            received INTEGER NOT NULL, host TEXT NOT NULL, level TEXT NOT NULL, logger TEXT NOT NULL,
+            message TEXT NOT NULL, caller TEXT NOT NULL, stack TEXT NOT NULL, fields TEXT NOT NULL
+        );
+        CREATE INDEX IF NOT EXISTS bare_log_part ON bare_log (part_id, logged, number);
+        CREATE INDEX IF NOT EXISTS bare_log_received ON bare_log (received);
+    """,
+    "upload": """
+        CREATE TABLE IF NOT EXISTS bare_upload (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER NOT NULL, requested INTEGER NOT NULL,
+            received INTEGER NOT NULL, synced INTEGER NOT NULL, data TEXT NOT NULL
+        );
+        CREATE INDEX IF NOT EXISTS bare_upload_source ON bare_upload (source, requested, number);
+        CREATE INDEX IF NOT EXISTS bare_upload_synced ON bare_upload (synced);
+    """,
+}
+INSERTS = {
+    "log": """
+        INSERT INTO bare_log (part_id, logged, received, host, level, logger, message, caller, stack, fields)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """,
+    "upload": "INSERT INTO bare_upload (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
+}
+
+
+def bare(url: str, folder: Path, what: str, count: int, seconds: float) -> float:
+    """Rows a second, `count` in each transaction."""
+    rows: Callable[[int], list[tuple[Any, ...]]] = _logs(count) if what == "log" else _readings(count)
+    if url:
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+            for statement in typed(TABLES[what]).split(";")[:-1]:
+                connection.execute(statement)
+            cursor, insert = connection.cursor(), numbered(INSERTS[what])
+
+            def keep(number: int) -> None:
+                with connection.transaction():
+                    cursor.executemany(insert, rows(number))
+
+            return count * _calls(keep, seconds)
+    with closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = FULL")
+        file.executescript(TABLES[what])
+
+        def keep_here(number: int) -> None:
+            file.execute("BEGIN IMMEDIATE")
+            file.executemany(INSERTS[what], rows(number))
+            file.execute("COMMIT")
+
+        return count * _calls(keep_here, seconds)
+
+
+def _calls(keep: Callable[[int], None], seconds: float) -> float:
+    done, begin = 0, time.perf_counter()
+    while (now := time.perf_counter()) < begin + seconds:
+        keep(done)
+        done += 1
+    return done / (now - begin)
+
+
+def _logs(count: int) -> Callable[[int], list[tuple[Any, ...]]]:
+    part, second = "0" * 36, 1_000_000
+
+    def rows(number: int) -> list[tuple[Any, ...]]:
+        return [
+            (
+                *(part, number * second + one, number * second, "bench", "info", "rdk.bench"),
+                *(f"message {number:08} of {one}", "{}", "", "[]"),
+            )
+            for one in range(count)
+        ]
+
+    return rows
+
+
+def _readings(count: int) -> Callable[[int], list[tuple[Any, ...]]]:
+    second = 1_000_000
+
+    def rows(number: int) -> list[tuple[Any, ...]]:
+        at = number * second
+        return [
+            (1, at + one, at, at, f'{{"readings": {{"a": {one}.0, "b": {one / 7}, "c": 0.5}}}}') for one in range(count)
+        ]
+
+    return rows

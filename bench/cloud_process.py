@@ -1,0 +1,210 @@
+"""What the benchmark of the cloud runs: a cloud, the process that plays the machines, a receiver of webhooks."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import trio
+
+from bench.propagation import process
+
+
+@dataclass
+class Database:
+    """Where a cloud keeps what it knows. `others` are processes whose cost is the database's."""
+
+    name: str
+    url: str = ""
+    others: list[psutil.Process] = field(default_factory=list)
+
+    def waiting(self, folder: Path) -> int:
+        """How many events the triggers have not looked at yet."""
+        statement = "SELECT COUNT(*) FROM trigger_events"
+        if self.url:
+            import psycopg
+
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                return int(connection.execute(statement).fetchone()[0])  # type: ignore[index]
+        import sqlite3
+
+        file = sqlite3.connect(f"file:{folder / 'data' / 'cloud.db'}?mode=ro", uri=True)
+        try:
+            return int(file.execute(statement).fetchone()[0])
+        finally:
+            file.close()
+
+
+@contextmanager
+def databases(which: str) -> Iterator[list[Database]]:
+    """Those that are to be measured, running as long as the context."""
+    found = [Database("SQLite")] if which != "postgresql" else []
+    if which == "sqlite":
+        yield found
+        return
+    from tests.postgresql import cluster, programs
+
+    if programs() is None:
+        print("PostgreSQL is not installed here")
+        yield found
+        return
+    with cluster() as server:
+        yield [*found, Database("PostgreSQL", server.url(), [server.process()])]
+
+
+@dataclass
+class Running:
+    """A cloud that answers. `facts` are what its first start printed."""
+
+    address: str
+    facts: dict[str, str]
+    process: psutil.Process
+    ready: float  # when it said so; time.perf_counter
+
+
+@asynccontextmanager
+async def cloud(folder: Path, database: Database, port: int, source: str = "") -> AsyncIterator[Running]:
+    """One machine-cloud as long as the context, with its data in `folder`; `source` has another version of it."""
+    log = folder / f"{time.monotonic_ns()}.log"
+    words = ["cloud.cli", "--data", str(folder / "data"), "--listen", f"localhost:{port}"]
+    words += ["--webhook-allow", "127.0.0.0/8", *(["--database", database.url] if database.url else [])]
+    older = {"PYTHONPATH": source, "PYTHONSAFEPATH": "1"} if source else {}
+    before = set(psutil.Process().children())
+    async with process(*words, log=log, **older) as address:
+        ready = time.perf_counter()
+        (child,) = set(psutil.Process().children()) - before
+        lines = [line for line in log.read_text().splitlines() if line.startswith("  ")]
+        facts = {key.strip(): value for key, value in (line.strip().rsplit("  ", 1) for line in lines)}
+        yield Running(address, facts, child, ready)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return int(one.getsockname()[1])
+
+
+class Load:
+    """The process that plays machines."""
+
+    def __init__(self, child: trio.Process) -> None:
+        self._child = child
+        self._read = b""
+
+    async def __call__(self, do: str, **more: Any) -> dict[str, Any]:
+        """One command and its answer."""
+        await self.tell(do, **more)
+        return await self.answer()
+
+    async def tell(self, do: str, **more: Any) -> None:
+        """A command whose answer is asked for later."""
+        assert self._child.stdin is not None
+        await self._child.stdin.send_all(json.dumps({"do": do, **more}).encode() + b"\n")
+
+    async def answer(self) -> dict[str, Any]:
+        """What it says next."""
+        assert self._child.stdout is not None
+        while b"\n" not in self._read:
+            data = await self._child.stdout.receive_some()
+            if not data:
+                raise RuntimeError("the process that plays machines has ended")
+            self._read += data
+        line, _, self._read = self._read.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+@asynccontextmanager
+async def load(port: int) -> AsyncIterator[Load]:
+    """Machines of the cloud at a port of this computer, as long as the context."""
+    child = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "bench.cloud_load", "127.0.0.1", str(port)], stdin=-1, stdout=-1
+    )
+    try:
+        yield Load(child)
+    finally:
+        with trio.CancelScope(shield=True):
+            child.kill()
+            await child.wait()
+
+
+class Cost:
+    """Processor time of processes since this was made, and memory of the cloud."""
+
+    def __init__(self, running: Running, database: Database) -> None:
+        self._cloud = running.process
+        self._database = database
+        self._begin = self._used(), time.perf_counter()
+
+    def _used(self) -> float:
+        seconds = 0.0
+        others = self._database.others
+        for one in [self._cloud, *others, *(child for other in others for child in other.children())]:
+            try:
+                times = one.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            seconds += times.user + times.system
+        return seconds
+
+    def seconds(self) -> float:
+        """Of the cloud and its database."""
+        return self._used() - self._begin[0]
+
+    def percent(self) -> float:
+        """Of one core."""
+        return 100 * self.seconds() / (time.perf_counter() - self._begin[1])
+
+    @property
+    def memory(self) -> float:
+        """MiB resident of the cloud."""
+        return float(self._cloud.memory_info().rss) / 2**20
+
+
+class Hooks:
+    """Receives webhooks and says that all is well. `news` is set with each."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.news = trio.Event()
+        self.port = 0
+
+    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled."""
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        task_status.started()
+        await trio.serve_listeners(self._one, listeners)
+
+    async def _one(self, stream: trio.SocketStream) -> None:
+        data = b""
+        while True:
+            while b"\r\n\r\n" not in data:
+                more = await stream.receive_some()
+                if not more:
+                    return
+                data += more
+            head, _, data = data.partition(b"\r\n\r\n")
+            names = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+            size = int(names.get(b"content-length", b"0"))
+            while len(data) < size:
+                data += await stream.receive_some()
+            data = data[size:]
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            self.count += 1
+            self.news.set()
+
+    async def until(self, count: int) -> None:
+        """Wait for so many."""
+        while self.count < count:
+            self.news = trio.Event()
+            await self.news.wait()
