@@ -15,6 +15,8 @@ from schema.errors import ErrorKind, MachineError
 
 ERRORS: Final = ("error", "fatal", "panic", "dpanic", "critical")
 
+_NOWHERE: Final = {"File": "", "Line": 0}  # where clients that write logs to a file look for them in every entry
+
 
 class Logs(Service):
     """What machines have logged."""
@@ -88,7 +90,7 @@ def _entry(one: LogRecord) -> m.LogEntry:
         time=one.time,
         logger_name=one.logger,
         message=one.message,
-        caller=one.caller,
+        caller={**_NOWHERE, **(one.caller or {})},
         stack=one.stack,
         fields=list(one.fields),
     )

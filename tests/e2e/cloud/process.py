@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -44,7 +44,9 @@ class CloudProcess:
 
 
 @asynccontextmanager
-async def cloud(folder: Path, *options: str) -> AsyncIterator[CloudProcess]:
+async def cloud(
+    folder: Path, *options: str, module: str = "cloud.cli", environ: Mapping[str, str] | None = None
+) -> AsyncIterator[CloudProcess]:
     """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
     os.makedirs(folder, exist_ok=True)
     log = folder / "cloud.log"
@@ -52,13 +54,13 @@ async def cloud(folder: Path, *options: str) -> AsyncIterator[CloudProcess]:
     os.set_inheritable(write, True)
     try:
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0"]
+            command = [sys.executable, "-m", module, "--data", str(folder / "data"), "--listen", "localhost:0"]
             process = await trio.lowlevel.open_process(
                 [*command, *options],
                 stdout=output,
                 stderr=output,
                 pass_fds=[write],
-                env={**os.environ, "MACHINE_READY_FD": str(write)},
+                env={**os.environ, **(environ or {}), "MACHINE_READY_FD": str(write)},
             )
     finally:
         os.close(write)

@@ -42,6 +42,13 @@ async def test_an_entry_comes_back_whole(cloud: MemoryCloud, part: str) -> None:
     assert (await cloud.app("get_robot_part_logs", id=part))["logs"] == [sent]
 
 
+async def test_an_entry_without_a_place_has_an_empty_one(cloud: MemoryCloud, part: str) -> None:
+    """The official SDKs fail to write a log to a file if the keys are not there."""
+    await send(cloud, part, entry(1))
+    (found,) = (await cloud.app("get_robot_part_logs", id=part))["logs"]
+    assert found["caller"] == {"File": "", "Line": 0}
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 10, 11])
 @pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
 async def test_pages_have_every_entry_once_in_order(

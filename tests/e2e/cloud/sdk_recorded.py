@@ -1,0 +1,39 @@
+"""machine-cloud, which besides notes every call that it answers: `python -m tests.e2e.cloud.sdk_recorded OPTIONS`."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import Any
+
+from grpclib.const import Handler
+
+import cloud.app
+from cloud.cli import main
+from cloud.target import CloudRouter
+from rpc.server_call import ServerCall
+from tests.e2e.cloud.sdk_calls import FILE, Call
+
+
+class Recorded(CloudRouter):
+    """A CloudRouter that notes how its calls end."""
+
+    def get(self, path: str, /) -> Handler | None:
+        found = super().get(path)
+        return found and found._replace(func=partial(_noted, found.func))
+
+
+async def _noted(answer: Any, call: ServerCall) -> None:
+    call.ended = _note
+    await answer(call)
+
+
+def _note(call: ServerCall) -> None:
+    with open(os.environ[FILE], "a") as file:
+        file.write(json.dumps(Call(call.method.strip("/"), call.status, call.sent)) + "\n")
+
+
+if __name__ == "__main__":
+    cloud.app.CloudRouter = Recorded  # type: ignore[misc]
+    main()

@@ -1,0 +1,219 @@
+"""A walk through what AppClient of the official Python SDK has for keys, roles, registry and packages, and its end."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from typing import Any, Final
+
+from grpclib import Status
+from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.app.viam_client import ViamClient
+from viam.gen.app.packages.v1 import packages_pb2
+from viam.gen.app.packages.v1.packages_grpc import PackageServiceStub
+from viam.gen.app.v1 import app_pb2 as pb
+from viam.rpc.dial import DialOptions
+from viam.utils import dict_to_struct
+
+from tests.e2e.cloud.sdk_seen import Seen
+from tests.e2e.cloud.sdk_table import CALLS
+from tests.e2e.cloud.sdk_walk_app import Place
+
+APP: Final = "viam.app.v1.AppService"
+MODULE: Final = packages_pb2.PACKAGE_TYPE_MODULE
+MODEL: Final = packages_pb2.PACKAGE_TYPE_ML_MODEL
+PRIVATE: Final = pb.VISIBILITY_PRIVATE
+
+
+async def signed_in(address: str, key_id: str, key: str) -> ViamClient:
+    options = DialOptions.with_api_key(key, key_id)
+    options.insecure = True
+    return await ViamClient.create_from_dial_options(options, app_url=f"http://{address}")
+
+
+async def roles_of(app: AppClient, at: Place, key: str) -> list[tuple[str, str]]:
+    told = await app.list_authorizations(at.organization)
+    return sorted((one.authorization_id, one.resource_id) for one in told if one.identity_id == key)
+
+
+async def keys(app: AppClient, seen: Seen, at: Place, address: str, robot: str) -> None:
+    operator = APIKeyAuthorization("operator", "organization", at.organization)
+    key, subject = await app.create_key(at.organization, [operator], "guard")
+    guard = await signed_in(address, subject, key)
+    seen("create_key", [one.id for one in await guard.app_client.list_organizations()], [at.organization])
+    await seen.refused(guard.app_client.list_keys(at.organization), Status.PERMISSION_DENIED)
+    listed = {one.api_key.name: one for one in await app.list_keys(at.organization)}
+    (role,) = listed["guard"].authorizations
+    seen("list_keys", sorted(listed), ["guard", "owner"])
+    assert (role.authorization_id, role.resource_id) == ("organization_operator", at.organization)
+    assert listed["guard"].api_key.key == ""
+
+    await app.add_role(at.organization, subject, "operator", "robot", robot)
+    both = [("organization_operator", at.organization), ("robot_operator", robot)]
+    seen("add_role", await roles_of(app, at, subject), both)
+    (there,) = await app.get_robot_api_keys(robot)
+    seen("get_robot_api_keys", there.api_key.id, subject)
+    await app.change_role(
+        at.organization, subject, "operator", "robot", robot, subject, "owner", "location", at.location
+    )
+    changed = sorted([both[0], ("location_owner", at.location)])
+    seen("change_role", await roles_of(app, at, subject), changed)
+    some = await app.list_authorizations(at.organization, [at.location])
+    seen("list_authorizations", [one.identity_id for one in some], [subject])
+    assert await guard.app_client.new_robot("temporary", at.location)
+    await app.remove_role(at.organization, subject, "owner", "location", at.location)
+    seen("remove_role", await roles_of(app, at, subject), both[:1])
+    asked = pb.AuthorizedPermissions(
+        resource_type="organization",
+        resource_id=at.organization,
+        permissions=["control_robot", "read_robot_logs", "configure_robot", "no_such_thing"],
+    )
+    (mine,), (allowed,) = await app.check_permissions([asked]), await guard.app_client.check_permissions([asked])
+    assert list(allowed.permissions) == ["control_robot", "read_robot_logs"]
+    await seen.refused(app.check_permissions([]), Status.INVALID_ARGUMENT)
+    seen("check_permissions", list(mine.permissions), ["control_robot", "read_robot_logs", "configure_robot"])
+
+    stub = app._app_client
+    renamed = await stub.RenameKey(pb.RenameKeyRequest(id=subject, name="porter"), metadata=app._metadata)
+    assert renamed.name == "porter"
+    copy, copied = await app.create_key_from_existing_key_authorizations(subject)
+    assert copy != key
+    seen("create_key_from_existing_key_authorizations", await roles_of(app, at, copied), both[:1])
+    rotated, same = await app.rotate_key(subject)
+    await seen.refused(guard.app_client.list_organizations(), Status.UNAUTHENTICATED)
+    guard.close()
+    again = await signed_in(address, same, rotated)
+    seen("rotate_key", (same, len(await again.app_client.list_organizations())), (subject, 1))
+    await app.delete_key(subject)
+    await app.delete_key(copied)
+    await seen.refused(again.app_client.list_organizations(), Status.UNAUTHENTICATED)
+    again.close()
+    seen("delete_key", [one.api_key.name for one in await app.list_keys(at.organization)], ["owner"])
+    for one in await app.list_robots(at.location):
+        if one.name == "temporary":
+            await app.delete_robot(one.id)
+
+
+def archive() -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as file:
+        file.addfile(tarfile.TarInfo("run.sh"))
+    return made.getvalue()
+
+
+async def registry(app: AppClient, seen: Seen, at: Place) -> None:
+    owner = at.organization
+    await app.create_registry_item(owner, "cats", MODEL)
+    await app.update_registry_item("acme:cats", MODEL, "knows cats", PRIVATE)
+    found = await app.get_registry_item("acme:cats")
+    seen("create_registry_item", (found.item_id, found.name, found.type), ("acme:cats", "cats", MODEL))
+    seen("update_registry_item", (found.description, found.visibility), ("knows cats", PRIVATE))
+    subject, url = await app.create_module(owner, "smooth")
+    seen("create_module", (subject, url.endswith("/modules/acme:smooth")), ("acme:smooth", True))
+    model = pb.Model(api="rdk:component:sensor", model="acme:smooth:mean")
+    page = await app.update_module(subject, "https://example.com", "smooths", [model], "run.sh", public=True)
+    info = pb.ModuleFileInfo(module_id=subject, version="1.0.0", platform="linux/amd64")
+    seen("upload_module_file", await app.upload_module_file(info, archive()), page)
+    await seen.refused(app.upload_module_file(info, archive()), Status.ALREADY_EXISTS, "1.0.0")
+    module = await app.get_module(subject)
+    told = (module.description, module.url, module.visibility)
+    seen("update_module", told, ("smooths", "https://example.com", pb.VISIBILITY_PUBLIC))
+    (version,) = module.versions
+    (file,) = version.files
+    got = (version.version, file.platform, [one.model for one in version.models], version.entrypoint)
+    seen("get_module", got, ("1.0.0", "linux/amd64", ["acme:smooth:mean"], "run.sh"))
+    seen("list_modules", [one.module_id for one in await app.list_modules(owner)], [subject])
+    seen("get_registry_item", (await app.get_registry_item(subject)).type, MODULE)
+    everything: Any = ([], [], [], [])
+    both = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    assert both == ["acme:cats", subject]
+    there = [pb.REGISTRY_ITEM_STATUS_PUBLISHED]
+    published = await app.list_registry_items(owner, [MODULE], [], ["linux/amd64"], there, "smooths")
+    seen("list_registry_items", [one.item_id for one in published], [subject])
+    assert [one.item_id for one in await app.list_registry_items(owner, *everything, page_token=both[0])] == both[1:]
+    renamed = pb.RenameRegistryItemRequest(item_id="acme:cats", new_name="felines")
+    assert (await app._app_client.RenameRegistryItem(renamed, metadata=app._metadata)).item.name == "felines"
+    await app.delete_registry_item("acme:felines")
+    await app.delete_registry_item(subject)
+    seen("delete_registry_item", await app.list_registry_items(owner, *everything), [])
+
+
+async def packages(app: AppClient, at: Place) -> None:
+    """By the stub: the SDK has no methods for packages."""
+    stub, given = PackageServiceStub(app._channel), {"metadata": app._metadata}
+    body = archive()
+    info = packages_pb2.PackageInfo(
+        organization_id=at.organization,
+        name="map",
+        version="2",
+        type=packages_pb2.PACKAGE_TYPE_ARCHIVE,
+        metadata=dict_to_struct({"made": "today"}),
+    )
+    async with stub.CreatePackage.open(**given) as stream:
+        await stream.send_message(packages_pb2.CreatePackageRequest(info=info))
+        for start in range(0, len(body), 64):
+            await stream.send_message(packages_pb2.CreatePackageRequest(contents=body[start : start + 64]))
+        await stream.end()
+        made = await stream.recv_message()
+    assert made is not None
+    assert made.version == "2"
+    got = (await stub.GetPackage(packages_pb2.GetPackageRequest(id=made.id, version="latest"), **given)).package
+    assert (got.info.name, got.info.version, got.info.metadata["made"]) == ("map", "2", "today")
+    assert got.checksum == hashlib.sha256(body).hexdigest()
+    listing = packages_pb2.ListPackagesRequest(organization_id=at.organization)
+    assert [one.id for one in (await stub.ListPackages(listing, **given)).packages] == [made.id]
+    await stub.DeletePackage(packages_pb2.DeletePackageRequest(id=made.id, version="2"), **given)
+    assert not (await stub.ListPackages(listing, **given)).packages
+    await app.delete_registry_item("acme:map")
+
+
+def unbuilt_arguments(app: AppClient, at: Place) -> dict[str, tuple[Any, ...]]:
+    """Arguments of the methods of AppClient that no cloud of this kind has."""
+    here, place, user = at.organization, at.location, ("x", "y", "a@example.com", "A", "B", "secret")
+    return {
+        "create_organization": ("Second",),
+        "get_user_id_by_email": ("a@example.com",),
+        "list_organizations_by_user": ("somebody",),
+        "create_organization_invite": (here, "a@example.com"),
+        "update_organization_invite_authorizations": (here, "a@example.com"),
+        "delete_organization_member": (here, "somebody"),
+        "delete_organization_invite": (here, "a@example.com"),
+        "resend_organization_invite": (here, "a@example.com"),
+        "create_oauth_app_user": user,
+        "share_location": (here, place),
+        "unshare_location": (here, place),
+        "location_auth": (place,),
+        "create_location_secret": (place,),
+        "delete_location_secret": ("x", place),
+        "get_rover_rental_robots": (here,),
+        "deprecate_registry_item": ("acme:x", "old"),
+        "undeprecate_registry_item": ("acme:x",),
+        "deprecate_registry_item_version": ("acme:x", "1.0.0", "old"),
+        "undeprecate_registry_item_version": ("acme:x", "1.0.0"),
+        "upload_device_push_token": ("x", "y", "z"),
+        "delete_device_push_token": ("x", "y"),
+        "get_device_push_tokens": ("x",),
+        "set_firebase_config": (here, "x", "{}"),
+        "get_firebase_config": (here,),
+        "delete_firebase_config": (here, "x"),
+    }
+
+
+async def unbuilt(client: Any, seen: Seen, arguments: dict[str, tuple[Any, ...]], refusing: set[str]) -> None:
+    """Each method of a client whose call is refused, `refusing`, says so in its sentence."""
+    for service, rows in CALLS.items():
+        for call, methods, _ in rows:
+            for method in methods.split():
+                if f"{service}/{call}" in refusing and method in arguments:
+                    await seen.unbuilt(f"{service}/{call}", method, getattr(client, method)(*arguments[method]))
+
+
+async def end(app: AppClient, seen: Seen, at: Place, robot: str) -> None:
+    """The organization goes, and its last key with it."""
+    await seen.refused(app.delete_organization(at.organization), Status.FAILED_PRECONDITION)
+    await app.delete_robot(robot)
+    await app.delete_location(at.location)
+    await app.delete_organization(at.organization)
+    await seen.refused(app.list_organizations(), Status.UNAUTHENTICATED)
+    seen.methods.add("delete_organization")

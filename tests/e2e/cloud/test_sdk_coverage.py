@@ -1,0 +1,122 @@
+"""The unmodified Python SDK: each method of its clients with its answer, and which calls reached the cloud."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+from viam.app.app_client import AppClient
+from viam.app.data_client import DataClient
+
+from cloud.target import SERVICES
+from rpc.api import table
+from rpc.api.methods import methods_of as rpcs_of
+from tests.e2e.cloud import sdk_walk_app as walk
+from tests.e2e.cloud import sdk_walk_data as walk_data
+from tests.e2e.cloud import sdk_walk_keys as walk_keys
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.sdk_calls import FILE, answered, calls, refused
+from tests.e2e.cloud.sdk_seen import Seen, methods_of
+from tests.e2e.cloud.sdk_table import CALLS
+
+LIMIT: Final = 120  # seconds for the whole walk, which takes a few
+UNIMPLEMENTED: Final = 12
+STUBS: Final = {
+    "_app_client": "viam.app.v1.AppService",
+    "_data_client": "viam.app.data.v1.DataService",
+    "_dataset_client": "viam.app.dataset.v1.DatasetService",
+    "_data_sync_client": "viam.app.datasync.v1.DataSyncService",
+    "_data_pipelines_client": "viam.app.datapipelines.v1.DataPipelinesService",
+}
+SILENT: Final = {"create_filter", "delete_tabular_data_by_filter"}  # methods of the SDK that call nobody
+
+
+def served() -> set[str]:
+    """What this cloud answers of the table."""
+    return {
+        one.path.strip("/")
+        for service in CALLS.keys() & SERVICES.keys()
+        for name, one in rpcs_of(table.SERVICES[service]).items()
+        if hasattr(SERVICES[service], name)
+    }
+
+
+def rows(column: int) -> dict[str, list[str]]:
+    """Calls, and the methods of one SDK that make them."""
+    return {f"{service}/{row[0]}": row[column].split() for service, found in CALLS.items() for row in found}
+
+
+def test_the_table_has_every_call_that_is_published() -> None:
+    for service, listed in CALLS.items():
+        if service in table.SERVICES:
+            published = {one.path.rpartition("/")[2] for one in rpcs_of(table.SERVICES[service]).values()}
+            assert published == {row[0] for row in listed}
+
+
+@pytest.mark.parametrize("client", [AppClient, DataClient])
+def test_the_table_says_what_each_method_of_the_python_sdk_calls(client: type) -> None:
+    by_method: dict[str, set[str]] = {}
+    for call, methods in rows(1).items():
+        for method in methods:
+            by_method.setdefault(method, set()).add(call)
+    for method in methods_of(client) - SILENT:
+        source = inspect.getsource(getattr(client, method))
+        for helper in re.findall(r"self\.(_[a-z_]+)\(", source):
+            source += inspect.getsource(getattr(client, helper))
+        made = {f"{STUBS[stub]}/{call}" for stub, call in re.findall(r"self\.(_\w+_client)\.([A-Z]\w+)", source)}
+        assert by_method[method] == made, method
+
+
+async def walked(running: CloudProcess, folder: Path) -> tuple[Seen, Seen]:
+    """Everything that the Python SDK can ask of a cloud, on the SDK's own loop."""
+    app_seen, data_seen = Seen(), Seen()
+    at = walk.Place(running.facts["organization"], running.facts["location"], running.key[0], folder)
+    refusing = {call for call in rows(1) if call not in served()}
+    client = await walk_keys.signed_in(running.address, *running.key)
+    try:
+        app, data = client.app_client, client.data_client
+        await walk.organization(app, app_seen, at)
+        await walk.locations(app, app_seen, at)
+        robot, part = await walk.machines(app, app_seen, at)
+        await walk.configuration(app, app_seen, at, part)
+        await walk.logs(app, app_seen, at, part)
+        await walk.fragments(app, app_seen, at, robot, part)
+        await walk.overview(app, at, robot, part)
+        await walk_keys.keys(app, app_seen, at, running.address, robot)
+        await walk_keys.registry(app, app_seen, at)
+        await walk_keys.packages(app, at)
+        await walk_keys.unbuilt(app, app_seen, walk_keys.unbuilt_arguments(app, at), refusing)
+        await walk_data.readings(data, data_seen, at, part)
+        every = await walk_data.files(data, data_seen, at, part)
+        await walk_data.labels(data, data_seen, part, every)
+        await walk_data.datasets(data, data_seen, at, every)
+        await walk_data.deletion(data, data_seen, every)
+        await walk_keys.unbuilt(data, data_seen, walk_data.unbuilt_arguments(at, part), refusing)
+        await walk_keys.end(app, app_seen, at, robot)
+    finally:
+        client.close()
+    return app_seen, data_seen
+
+
+async def test_every_method_of_the_python_sdk(tmp_path: Path) -> None:
+    noted = tmp_path / "calls"
+    environ = {FILE: str(noted)}
+    async with cloud(tmp_path / "cloud", module="tests.e2e.cloud.sdk_recorded", environ=environ) as running:
+
+        async def main() -> tuple[Seen, Seen]:
+            async with asyncio.timeout(LIMIT):
+                return await walked(running, tmp_path)
+
+        app_seen, data_seen = await trio.to_thread.run_sync(lambda: asyncio.run(main()))
+        await running.stop()
+    assert methods_of(AppClient) - app_seen.methods == set()
+    assert methods_of(DataClient) - data_seen.methods == set()
+    made = calls(noted)
+    assert served() - answered(made) == set()
+    reachable = {call for call, methods in rows(1).items() if methods}
+    assert reachable - served() - refused(made, UNIMPLEMENTED) == set()
