@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Final
 
 from cloud.author import KEY, PART, Author
+from cloud.credentials import require_in_force
 from cloud.data.datasets import dataset
 from cloud.data.files import file
 from cloud.data.sources import Source
@@ -98,7 +99,8 @@ def _captured(sql: Sql, source: Source) -> Place:
 
 
 def role_at(sql: Sql, author: Author, place: Place) -> Role:
-    """What somebody may do at a place."""
+    """What somebody may do at a place. UNAUTHENTICATED if the key that was shown is void."""
+    require_in_force(sql, author)
     if author.type == PART:
         return Role.MACHINE if place.part and place.part == author.name else Role.NOBODY
     if author.type != KEY:
@@ -132,5 +134,6 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str) -> Place
 
 
 def visible(sql: Sql, author: Author) -> tuple[Grant, ...]:
-    """The grants of somebody; none for a machine."""
+    """The grants of somebody; none for a machine. UNAUTHENTICATED if the key that was shown is void."""
+    require_in_force(sql, author)
     return grants_of(sql, author.name) if author.type == KEY else ()

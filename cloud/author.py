@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from rpc.auth import API_KEY, PART_SECRET
@@ -14,10 +14,15 @@ PROGRAM: Final = "program"  # machine-cloud itself, or its command line
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """`type` is the type of the credentials, `name` the id of the key or of the part."""
+    """`type` is the type of the credentials, `name` the id of the key or of the part.
+
+    `credential` is the digest of what was shown, for as long as a call lasts: it must still be in force when a role is
+    looked up. Empty for whoever had to show nothing.
+    """
 
     type: str
     name: str
+    credential: str = field(default="", compare=False, repr=False)
 
 
 THE_PROGRAM: Final = Author(PROGRAM, "machine-cloud")

@@ -97,7 +97,10 @@ def grants_of(sql: Sql, subject: str) -> tuple[Grant, ...]:
 
 
 def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
-    """Give a key a role, instead of the one it had at the same resource."""
+    """Give a key a role, instead of the one it had at the same resource.
+
+    PRECONDITION if the organization then has no owner.
+    """
     sql.run(
         """
         INSERT INTO grants (key_id, role, kind, subject) VALUES (?, ?, ?, ?)
@@ -108,11 +111,13 @@ def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
         grant.kind,
         grant.subject,
     )
+    if grant.kind == "organization":
+        _still_owned(sql, grant.subject)
     sql.notify("key", subject)
 
 
 def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
-    """Take a role away. PRECONDITION for the last one of a key: delete the key."""
+    """Take a role away. PRECONDITION for the last one of a key, and for the last owner of an organization."""
     if len(grants_of(sql, subject)) < 2:
         raise MachineError("this is the key's only role", kind=ErrorKind.PRECONDITION, remedy="delete the key")
     found = sql.run(
@@ -124,6 +129,8 @@ def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
     )
     if not found:
         raise missing("authorization", f"{grant.kind}_{grant.role}")
+    if grant.kind == "organization":
+        _still_owned(sql, grant.subject)
     sql.notify("key", subject)
 
 
@@ -144,16 +151,20 @@ def rotate_key(sql: Sql, subject: str) -> str:
 def delete_key(sql: Sql, subject: str) -> None:
     """Delete a key; its tokens are void at once. PRECONDITION for the last owner of an organization."""
     found = key(sql, subject)
-    owners = sql.rows(
-        "SELECT key_id FROM grants WHERE role = 'owner' AND kind = 'organization' AND subject = ?",
-        found.organization_id,
+    sql.run("DELETE FROM grants WHERE key_id = ?", subject)
+    sql.run("DELETE FROM keys WHERE id = ?", subject)
+    _still_owned(sql, found.organization_id)
+    sql.notify("key", subject)
+
+
+def _still_owned(sql: Sql, organization: str) -> None:
+    """PRECONDITION, which undoes what was done, if nobody is an owner of the whole organization any more."""
+    owner = sql.row(
+        "SELECT key_id FROM grants WHERE role = 'owner' AND kind = 'organization' AND subject = ?", organization
     )
-    if [row["key_id"] for row in owners] == [subject]:
+    if owner is None:
         raise MachineError(
             "this is the organization's only key with the role of an owner",
             kind=ErrorKind.PRECONDITION,
             remedy="create another one first, or rotate this one",
         )
-    sql.run("DELETE FROM grants WHERE key_id = ?", subject)
-    sql.run("DELETE FROM keys WHERE id = ?", subject)
-    sql.notify("key", subject)

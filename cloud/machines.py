@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.names import checked_name, new_id, new_secret, slug
 from cloud.store.sql import Conflict, Sql, Value, inserted
-from cloud.tenants import location, missing
+from cloud.tenants import above, delete_grants, location, missing, roles_change
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
@@ -97,6 +97,7 @@ def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
         before, after = location(sql, found.location_id), location(sql, place)
         if before.organization_id != after.organization_id:
             raise missing("location", place)
+        roles_change(sql, "location", [one.id for near in (before, after) for one in above(sql, near.id)])
     try:
         sql.run(
             "UPDATE machines SET name = ?, location_id = ? WHERE id = ?",
@@ -115,7 +116,7 @@ def delete_machine(sql: Sql, subject: str) -> None:
     machine(sql, subject)
     for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
         _delete_part(sql, row["id"])
-    sql.run("DELETE FROM grants WHERE kind = 'robot' AND subject = ?", subject)
+    delete_grants(sql, "robot", subject)
     sql.run("DELETE FROM favorites WHERE machine_id = ?", subject)
     sql.run("DELETE FROM machines WHERE id = ?", subject)
 

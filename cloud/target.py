@@ -10,7 +10,6 @@ from typing import Any, Final
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
-from cloud.author import Author
 from cloud.services.agent import AgentDeviceService
 from cloud.services.app import AppService
 from cloud.services.base import Cloud, Service
@@ -19,11 +18,11 @@ from cloud.services.datasets import DatasetService
 from cloud.services.datasync import DataSyncService
 from cloud.services.packages import PackageService
 from cloud.services.robot import RobotService
+from cloud.standing import while_allowed
 from cloud.unbuilt import sentence
 from rpc.api.router import ApiRouter
 from rpc.api.target import CallInfo
 from rpc.auth_service import AuthRouter
-from schema.errors import ErrorKind, MachineError
 
 SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.v1.AppService": AppService,
@@ -48,11 +47,13 @@ class CloudTarget:
 
     @asynccontextmanager
     async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
-        who = request.identity
-        if who is None:
-            raise MachineError("this call needs a key", kind=ErrorKind.UNAUTHENTICATED)
-        cls = SERVICES[request.rpc.strip("/").partition("/")[0]]
-        yield cls(self._cloud, Author(who.kind, who.entity))
+        author = await self._cloud.authenticator.confirmed(request.identity)
+        service = SERVICES[request.rpc.strip("/").partition("/")[0]](self._cloud, author)
+        if not request.streaming:
+            yield service
+            return
+        async with while_allowed(self._cloud, author, service.again):
+            yield service
 
 
 class CloudRouter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -194,6 +194,9 @@ def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: 
                 raise missing("location", parent)
             if subject in (one.id for one in higher):
                 raise MachineError(f"{found.name} would lie in itself", kind=ErrorKind.PRECONDITION)
+            roles_change(sql, "location", [one.id for one in higher])
+        if found.parent_id:
+            roles_change(sql, "location", [one.id for one in above(sql, found.parent_id)])
         sql.run("UPDATE locations SET parent_id = ? WHERE id = ?", parent or None, subject)
 
 
@@ -207,8 +210,21 @@ def delete_location(sql: Sql, subject: str) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="delete or move its machines and locations first",
         )
-    sql.run("DELETE FROM grants WHERE kind = 'location' AND subject = ?", subject)
+    delete_grants(sql, "location", subject)
     sql.run("DELETE FROM locations WHERE id = ?", subject)
+
+
+def roles_change(sql: Sql, kind: str, subjects: Sequence[str]) -> None:
+    """What lies below these is not the same any more: tell of the keys with a role there."""
+    marks = ", ".join("?" * len(subjects))
+    for row in sql.rows(f"SELECT DISTINCT key_id FROM grants WHERE kind = ? AND subject IN ({marks})", kind, *subjects):
+        sql.notify("key", row["key_id"])
+
+
+def delete_grants(sql: Sql, kind: str, subject: str) -> None:
+    """Take all roles at something that is deleted."""
+    roles_change(sql, kind, [subject])
+    sql.run("DELETE FROM grants WHERE kind = ? AND subject = ?", kind, subject)
 
 
 # ---- metadata: free-form JSON of organizations, locations, machines and parts

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -77,17 +77,35 @@ class Authenticator:
 
     def configure(self, credentials: Iterable[Credential]) -> None:
         """Replace all credentials at once. None at all opens the server."""
+        former, table = self._fingerprints, self._table(credentials)
+        for where, known in former.items():
+            self._forget(known - table.get(where, frozenset()))
+        self._fingerprints = table
+        self._cache.clear()
+
+    def update(self, entities: Collection[str], credentials: Iterable[Credential]) -> None:
+        """Replace the credentials of some entities, of whatever type; those of all others stay."""
+        table = self._table(credentials)
+        for where in [(kind, entity) for entity in entities for kind in TYPES]:
+            now = table.pop(where, frozenset())
+            self._forget(self._fingerprints.pop(where, frozenset()) - now)
+            if now:
+                self._fingerprints[where] = now
+        if table:
+            raise ValueError(f"credentials of others than {', '.join(entities)}")
+        self._cache = {token: who for token, who in self._cache.items() if who.entity not in entities}
+
+    def _table(self, credentials: Iterable[Credential]) -> dict[tuple[str, str], frozenset[str]]:
         table: dict[tuple[str, str], frozenset[str]] = {}
         for item in credentials:
             if not item.entity or not item.payload:
                 raise ValueError(f"a credential of type {item.type} has no entity or no payload")
             where = (item.type, item.entity)
             digest = item.payload if _DIGEST.fullmatch(item.payload) else digest_of(item.payload)
-            table[where] = table.get(where, frozenset()) | {self._fingerprint(item.type, item.entity, digest)}
+            table[where] = table.get(where, frozenset()) | {self._known(item, digest)}
         if table and not self._dummy:
             self._dummy = self._signer.fingerprint(secrets.token_hex(16))
-        self._fingerprints = table
-        self._cache.clear()
+        return table
 
     @property
     def enabled(self) -> bool:
@@ -104,10 +122,10 @@ class Authenticator:
             raise GRPCError(Status.UNIMPLEMENTED, "this server asks for no credentials; connect without")
         if not entity or not type or not payload:
             raise GRPCError(Status.INVALID_ARGUMENT, "entity, type and payload of the credentials must be given")
-        if type not in {known for known, _ in self._fingerprints}:
+        if not self._accepts(type):
             raise GRPCError(Status.INVALID_ARGUMENT, f"credentials of type {type[:40]!r} are not accepted here")
         group, now = group_of(peer), self._clock()
-        if wait := self._attempts.wait(group, now):
+        if wait := self.must_wait(peer):
             text = f"too many failed attempts from this address; try again in {wait:.0f} seconds"
             raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
         shown = self._fingerprint(type, entity, digest_of(payload))  # of a digest too: to know one is no proof
@@ -122,6 +140,14 @@ class Authenticator:
             credential=type,
             metadata={_FINGERPRINT: shown},
         )
+
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002
+        """As `authenticate`, for those who can wait: where credentials are kept elsewhere, they are asked for first."""
+        return self.authenticate(entity, type, payload, peer=peer)
+
+    def must_wait(self, peer: Peer) -> float:
+        """Seconds until `peer`, who failed too often, may try again; 0 if it may now."""
+        return self._attempts.wait(group_of(peer), self._clock())
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
         """Who makes a call; None on an open server and for Authenticate. Raises GRPCError UNAUTHENTICATED."""
@@ -150,15 +176,15 @@ class Authenticator:
             return None
         if not self._valid(claims):
             return None
-        identity = Identity(
-            claims.sub,
-            claims.rpc_creds_type,
-            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud},
-        )
+        identity = self._identity(claims, claims.rpc_auth_md[_FINGERPRINT])
         if len(self._cache) >= CACHE:
             del self._cache[next(iter(self._cache))]
         self._cache[token] = identity
         return identity
+
+    async def identified(self, token: str) -> Identity | None:
+        """As `identify`, for those who can wait, like `sign_in`."""
+        return self.identify(token)
 
     def revoke(self, jti: str) -> None:
         """Void one token now.
@@ -180,6 +206,24 @@ class Authenticator:
             return False
         known = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
         return claims.rpc_auth_md.get(_FINGERPRINT) in known
+
+    def _accepts(self, type: str) -> bool:  # noqa: A002
+        return any(known == type for known, _ in self._fingerprints)
+
+    def _known(self, item: Credential, digest: str) -> str:
+        """Take a credential in; its fingerprint."""
+        return self._fingerprint(item.type, item.entity, digest)
+
+    def _forget(self, fingerprints: Collection[str]) -> None:
+        """These credentials are void."""
+
+    def _identity(self, claims: Claims, fingerprint: str) -> Identity:
+        """Whom valid claims stand for."""
+        return Identity(
+            claims.sub,
+            claims.rpc_creds_type,
+            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud},
+        )
 
     def _fingerprint(self, type: str, entity: str, digest: str) -> str:  # noqa: A002
         return self._signer.fingerprint(type, entity, digest)

@@ -37,6 +37,6 @@ class AuthRouter:
         if request is None:
             raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
         shown = request.credentials
-        token = self._authenticator.authenticate(request.entity, shown.type, shown.payload, peer=stream.peer)
+        token = await self._authenticator.sign_in(request.entity, shown.type, shown.payload, peer=stream.peer)
         assert self._handler is not None
         await stream.send_message(self._handler.reply_type(access_token=token))

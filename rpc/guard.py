@@ -89,7 +89,9 @@ class Guard:
         self._names = names
         self._public = frozenset(public)
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
-            raise ValueError(f"{wrong} would open more than one folder: everything below a name, as in /files/, is meant")
+            raise ValueError(
+                f"{wrong} would open more than one folder: everything below a name, as in /files/, is meant"
+            )
         self._public_below = tuple(public_below)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +107,7 @@ class Guard:
         if (websocket or facts.method not in SAFE) and not facts.same_origin:
             await _answer(scope, protected, 403, "this must come from the server's own pages")
             return
-        identity = self._authenticator.identify(facts.token)
+        identity = await self._authenticator.identified(facts.token)
         state: dict[str, Any] = scope.setdefault("state", {})
         state["identity"] = identity
         state["authentication"] = self._authenticator.enabled

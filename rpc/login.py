@@ -86,7 +86,7 @@ async def _post(authenticator: Authenticator, receive: Receive, send: Send, peer
     entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
     target = local_target(target)
     try:
-        token = authenticator.authenticate(entity.strip(), API_KEY, key.strip(), peer=peer)
+        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer)
     except GRPCError as error:
         text = error.message or ""
         await _form(send, _STATUS.get(error.status, 400), target, f"{text[:1].upper()}{text[1:]}.")

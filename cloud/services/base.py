@@ -15,6 +15,7 @@ from cloud.access import Of, Place, Role, require
 from cloud.authentication import CloudAuthenticator
 from cloud.author import Author
 from cloud.blobs import Blobs
+from cloud.credentials import require_in_force
 from cloud.links import Links
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
@@ -85,6 +86,7 @@ class Service:
         self.author = author
         self._place: Place | None = None  # where the caller was found to have a role
         self._change: _Change | None = None  # until it has been noted
+        self._required: dict[tuple[Role, Of, str], None] = {}  # what was asked of the caller
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """As Store.read."""
@@ -118,7 +120,14 @@ class Service:
         """For what a rule cannot say: a second thing that a method touches. As cloud.access.require."""
         place = require(sql, self.author, role, of, subject)
         self._place = self._place or place
+        self._required[role, of, subject] = None
         return place
+
+    def again(self, sql: Sql) -> None:
+        """For a call that lasts: MachineError if the caller might not begin it now."""
+        require_in_force(sql, self.author)
+        for role, of, subject in self._required:
+            require(sql, self.author, role, of, subject)
 
 
 Guarded = TypeVar("Guarded", bound=type[Service])
@@ -165,6 +174,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
                 return place, audit.label(sql, of, subject) if change else ""
 
             service._place, called = await service.read(work)
+            service._required[rule.role, of, subject] = None
         if change:
             about = {"of": of.value} if of is not None else {}
             detail = {**about, **({"called": called} if called else {}), **audit.told(given)}

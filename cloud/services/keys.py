@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 from cloud import keys
 from cloud.access import Of, Role, place_of, role_at
@@ -39,7 +39,7 @@ class Keys(Service):
                 raise MachineError("a key belongs to one organization", kind=ErrorKind.INVALID)
             return keys.create_key(sql, owners.pop(), name, grants, self.now())
 
-        return await self._made(await self.write(work) if authorizations else _nothing())
+        return m.NewKey(*await self.write(work)) if authorizations else _nothing()
 
     async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """A new key with the roles of another one."""
@@ -49,11 +49,7 @@ class Keys(Service):
             name = f"{found.name} (copy)"
             return keys.create_key(sql, found.organization_id, name, found.grants, self.now())
 
-        return await self._made(await self.write(work))
-
-    async def _made(self, made: tuple[str, str]) -> m.NewKey:
-        await self.cloud.authenticator.load()
-        return m.NewKey(*made)
+        return m.NewKey(*await self.write(work))
 
     async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
         """All keys of an organization."""
@@ -75,12 +71,11 @@ class Keys(Service):
     async def rotate_key(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Another key under the same id; the old one is void from now on."""
         key = await self.write(lambda sql: keys.rotate_key(sql, id))
-        return await self._made((id, key))
+        return m.NewKey(id, key)
 
     async def delete_key(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Void it from now on."""
         await self.write(lambda sql: keys.delete_key(sql, id))
-        await self.cloud.authenticator.load()
 
     # ---- roles
 
@@ -155,9 +150,10 @@ class Keys(Service):
             found = []
             for asked in permissions:
                 try:
-                    role = role_at(sql, self.author, place_of(sql, _of(asked.resource_type), asked.resource_id))
+                    place = place_of(sql, _of(asked.resource_type), asked.resource_id)
                 except MachineError:
-                    role = Role.NOBODY
+                    continue
+                role = role_at(sql, self.author, place)
                 has = [one for one in asked.permissions if role >= _needed(one)]
                 if has:
                     found.append(m.AuthorizedPermissions(asked.resource_type, asked.resource_id, has))
@@ -195,7 +191,7 @@ def _grant(authorization: m.Authorization) -> Grant:
     return Grant(role, cast("Kind", kind), authorization.resource_id)
 
 
-def _nothing() -> tuple[str, str]:
+def _nothing() -> NoReturn:
     raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
 
 

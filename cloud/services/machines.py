@@ -57,9 +57,7 @@ class Machines(Service):
 
     async def new_robot(self, name: str, location: str) -> str:
         """A new machine with its main part; its id."""
-        made = await self.write(lambda sql: machines.create_machine(sql, location, name, self.now()))
-        await self.cloud.authenticator.load()
-        return made
+        return await self.write(lambda sql: machines.create_machine(sql, location, name, self.now()))
 
     async def update_robot(self, id: str, name: str = "", location: str = "") -> m.Robot:  # noqa: A002 - field of the wire
         """Rename it, or move it to another location of the organization."""
@@ -75,7 +73,6 @@ class Machines(Service):
     async def delete_robot(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete it with its parts."""
         await self.write(lambda sql: machines.delete_machine(sql, id))
-        await self.cloud.authenticator.load()
 
     # ---- parts
 
@@ -94,14 +91,11 @@ class Machines(Service):
 
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
         """A further part of a machine; its id."""
-        made = await self.write(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
-        await self.cloud.authenticator.load()
-        return made
+        return await self.write(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
 
     async def delete_robot_part(self, part_id: str) -> None:
         """Delete a part that is not the main one."""
         await self.write(lambda sql: machines.delete_part(sql, part_id))
-        await self.cloud.authenticator.load()
 
     async def mark_part_as_main(self, part_id: str) -> None:
         """Make it the part that `connect_to_machine` reaches."""
@@ -118,14 +112,11 @@ class Machines(Service):
             machines.create_secret(sql, part_id, self.now())
             return part_message(self, sql, machines.part(sql, part_id))
 
-        made = await self.write(work)
-        await self.cloud.authenticator.load()
-        return made
+        return await self.write(work)
 
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Void a secret at once."""
         await self.write(lambda sql: machines.delete_secret(sql, part_id, secret_id))
-        await self.cloud.authenticator.load()
 
     # ---- the fleet
 

@@ -70,7 +70,6 @@ class Organizations(Service):
             tenants.delete_organization(sql, organization_id)
 
         await self.write(work)
-        await self.cloud.authenticator.load()
 
     async def list_organization_members(self, organization_id: str) -> m.OrganizationMembers:
         """Nobody: this cloud knows keys, not people."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -19,15 +19,14 @@ import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud.author import Author
+from cloud.credentials import require_in_force
 from cloud.services.base import Cloud
+from cloud.standing import patiently
+from cloud.web.closing import AGAIN, cut, farewell, first_of
 from cloud.web.site import author_of
 from schema.errors import MachineError
 
 FRAME: Final = 0.1  # seconds between two patches of a page; more often nobody sees, and rendering costs
-REFUSED: Final = 4403  # close codes: private use, after HTTP's
-GONE: Final = 4404
-AGAIN: Final = 4401  # the rights of the key have changed: the page asks anew
-MAX_REASON: Final = 100  # characters; a close frame has room for 123 bytes
 
 
 class LivePage:
@@ -70,9 +69,9 @@ async def live(cloud: Cloud, socket: WebSocket, *streams: Stream) -> None:
         except* _KeyChanged:
             code, reason = AGAIN, "the key has changed"
         except* MachineError as group:
-            code, reason = GONE, str(next(iter(_leaves(group))))
+            code, reason = farewell(first_of(group))
         if code:
-            await socket.close(code, reason[:MAX_REASON])
+            await socket.close(code, cut(reason))
 
 
 class _KeyChanged(Exception):
@@ -81,13 +80,9 @@ class _KeyChanged(Exception):
 
 async def _key_changed(cloud: Cloud, author: Author) -> None:
     with cloud.events.listening("key", author.name) as news:
+        await patiently(lambda: cloud.store.read(lambda sql: require_in_force(sql, author)))
         await news.next()
     raise _KeyChanged
-
-
-def _leaves(group: BaseExceptionGroup[Any]) -> Iterable[BaseException]:
-    for one in group.exceptions:
-        yield from _leaves(one) if isinstance(one, BaseExceptionGroup) else (one,)
 
 
 class News:

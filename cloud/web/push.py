@@ -16,22 +16,24 @@ from datetime import datetime
 from typing import Any, Final
 
 import trio
+from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud import watching
 from cloud.access import Of, Role, require
-from cloud.author import Author
+from cloud.authentication import author_of
 from cloud.facts import facts
 from cloud.machines import mark_restart, note_seen, part
 from cloud.registry.items import TOPIC as REGISTRY
 from cloud.services.base import Cloud
+from cloud.standing import patiently, until_refused
 from cloud.store.sql import Sql
+from cloud.web.closing import farewell, first_of
+from cloud.web.site import status_of
 from rpc.guard import identity_of
 from schema.errors import MachineError
 
 PRESENCE: Final = 20.0  # seconds between two notes that a connected machine is there; a third of cloud.online.SILENCE
-REFUSED: Final = 4403  # close code: private use, after HTTP's 403
-GONE: Final = 4404
 MAX_PLATFORM: Final = 40  # characters
 MAX_REPORT: Final = 64 * 1024  # bytes
 MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
@@ -48,30 +50,42 @@ class Push:
         self._cloud = cloud
 
     async def serve(self, socket: WebSocket) -> None:
-        """Serve one machine until it goes away."""
-        identity = identity_of(socket.scope)
+        """Serve one machine until it goes away, or its key or part does."""
+        author = author_of(identity_of(socket.scope))
         subject = socket.query_params.get("part", "")
+
+        def allowed(sql: Sql) -> None:
+            require(sql, author, Role.MACHINE, Of.PART, subject)
+
         try:
-            author = Author(identity.kind, identity.entity) if identity is not None else Author("", "")
-            await self._cloud.store.read(lambda sql: require(sql, author, Role.MACHINE, Of.PART, subject))
+            await self._cloud.store.read(allowed)
             if platform := socket.query_params.get("platform", "")[:MAX_PLATFORM]:
                 # before it is told anything: which packages it gets depends on it
                 await self._cloud.store.write(lambda sql: _note_platform(sql, subject, platform, self._cloud.clock()))
         except MachineError as error:
-            await socket.close(REFUSED, str(error))
+            await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))
             return
         await socket.accept()
+        refused: list[MachineError] = []
         try:
             async with trio.open_nursery() as nursery:
+
+                async def watch() -> None:
+                    refused.append(await until_refused(self._cloud, author, allowed))
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(watch)
                 nursery.start_soon(self._tell, socket, subject)
                 nursery.start_soon(self._look, socket, subject)
                 nursery.start_soon(self._stay, subject)
                 await self._hear(socket, subject)
                 nursery.cancel_scope.cancel()
         except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it went away while something was sent
-        except* MachineError:
-            await socket.close(GONE, "the part was deleted")
+            refused.clear()  # it went away while something was sent
+        except* MachineError as group:
+            refused.append(first_of(group))
+        if refused:
+            await socket.close(*farewell(refused[0]))
 
     async def _tell(self, socket: WebSocket, subject: str) -> None:
         store, events = self._cloud.store, self._cloud.events
@@ -93,9 +107,9 @@ class Push:
             while True:
                 await changed.wait()
                 changed = trio.Event()
-                found = await store.read(lambda sql: facts(sql, subject))
+                found = await patiently(lambda: store.read(lambda sql: facts(sql, subject)))
                 if found.pop("restart"):
-                    await store.write(lambda sql: mark_restart(sql, subject, wanted=False))
+                    await patiently(lambda: store.write(lambda sql: mark_restart(sql, subject, wanted=False)))
                     await socket.send_text(json.dumps({"restart": True}))
                 if found != sent:
                     sent = found
@@ -103,17 +117,19 @@ class Push:
 
     async def _look(self, socket: WebSocket, subject: str) -> None:
         """Tell the machine for how long somebody looks at it, whenever that is longer than it knows."""
+        store, clock = self._cloud.store, self._cloud.clock
         with self._cloud.events.listening("watched", subject) as news:
             while True:
-                seconds = await self._cloud.store.read(lambda sql: watching.watched(sql, subject, self._cloud.clock()))
+                seconds = await patiently(lambda: store.read(lambda sql: watching.watched(sql, subject, clock())))
                 if seconds > 0:
                     await socket.send_text(json.dumps({"watched": seconds}))
                 await news.next()
 
     async def _stay(self, subject: str) -> None:
         """While the connection lives, the machine is there."""
+        store, clock = self._cloud.store, self._cloud.clock
         while True:
-            await self._cloud.store.write(lambda sql: note_seen(sql, subject, self._cloud.clock()))
+            await patiently(lambda: store.write(lambda sql: note_seen(sql, subject, clock())))
             await trio.sleep(PRESENCE)
 
     async def _hear(self, socket: WebSocket, subject: str) -> None:
@@ -133,7 +149,7 @@ class Push:
                 watching.tell(sql, subject, live, now)
 
         if isinstance(report, dict) or isinstance(live, dict):
-            await self._cloud.store.write(work)
+            await patiently(lambda: self._cloud.store.write(work))
 
 
 def _message(text: str) -> Mapping[str, Any]:

@@ -20,13 +20,14 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment
 from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from cloud import authentication
 from cloud.author import Author
 from rpc.guard import identity_of
 from rpc.pages.assets import Assets, cache_control, environment
@@ -110,8 +111,7 @@ def _room(path: str) -> str:
 
 def author_of(connection: HTTPConnection) -> Author:
     """Who asks; the guard has let nobody through without a key."""
-    identity = identity_of(connection.scope)
-    return Author("", "") if identity is None else Author(identity.kind, identity.entity)
+    return authentication.author_of(identity_of(connection.scope))
 
 
 async def fields(request: Request) -> FormData:
@@ -158,6 +158,10 @@ def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
 async def machine_error(request: Request, error: Exception) -> Response:
     """What an endpoint raised on purpose."""
     assert isinstance(error, MachineError)
+    void = error.kind is ErrorKind.UNAUTHENTICATED and identity_of(request.scope) is not None
+    if void and request.method == "GET" and wants_page(request.headers):
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return see(f"/login?next={quote(here, safe='/')}")
     return refusal(request, error)
 
 

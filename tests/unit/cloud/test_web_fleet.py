@@ -11,7 +11,7 @@ import trio
 from cloud import machines
 from cloud.machines import note_seen
 from cloud.memory import MemoryCloud
-from cloud.web.live import AGAIN
+from cloud.web.closing import AGAIN
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, browser, post, signed_in
 

@@ -17,7 +17,7 @@ from cloud.first import create_owner
 from cloud.logs import LogRecord
 from cloud.memory import MemoryCloud
 from cloud.store.tables import core
-from cloud.web.live import GONE
+from cloud.web.closing import GONE
 from cloud.web.log_view import LEVELS, PAGE, Wanted, line
 from tests.unit.cloud.pages import HOST, signed_in
 from tests.unit.web.client import LivePage

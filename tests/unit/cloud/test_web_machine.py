@@ -17,7 +17,7 @@ from cloud.first import create_owner
 from cloud.machines import part
 from cloud.memory import MemoryCloud
 from cloud.watching import Told
-from cloud.web.live import GONE
+from cloud.web.closing import GONE
 from cloud.web.machine_view import snapshot_of
 from rpc.carrier import Peer
 from tests.unit.cloud.conftest import Clock
@@ -85,7 +85,7 @@ async def machine_token(cloud: MemoryCloud, subject: str) -> str:
     found = await cloud.cloud.store.read(
         lambda sql: sql.rows("SELECT secret FROM part_secrets WHERE part_id = ?", subject)
     )
-    return cloud.cloud.authenticator.authenticate(subject, "robot-secret", found[0]["secret"], peer=Peer())
+    return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", found[0]["secret"], peer=Peer())
 
 
 @pytest.fixture
