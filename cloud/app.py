@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import trio
 
 from cloud.authentication import CloudAuthenticator, open_signer
-from cloud.blobs import FolderBlobs
+from cloud.blobs import Blobs
+from cloud.blobs.choice import store_of
 from cloud.descriptors import connections
 from cloud.first import FirstKey, first_start
 from cloud.housekeeping import CHORES
@@ -39,6 +40,9 @@ from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
 from schema.errors import MachineError
 
+if TYPE_CHECKING:
+    from cloud.certificates.port import PortTls
+
 STOP_LIMIT: Final = 30.0  # seconds for the whole orderly stop
 HOUSEKEEPING: Final = 3600.0  # seconds between two looks for what has expired
 FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
@@ -59,7 +63,7 @@ class App:
     @property
     def url(self) -> str:
         """Where clients reach this cloud, as links name it."""
-        scheme = "http" if self.options.tls_cert is None else "https"
+        scheme = "https" if self.options.tls or self.options.tls_cert is not None else "http"
         return self.options.url or f"{scheme}://{self.addresses[0] if self.addresses else self.options.address}"
 
     def nodes(self) -> list[Node]:
@@ -67,7 +71,8 @@ class App:
         return [
             Node("database", self._database, restart=FOREVER),
             Node("files", self._files, restart=FOREVER),
-            Node("cloud", self._cloud, requires={"database", "files"}, restart=FOREVER),
+            Node("certificate", self._certificate, requires={"database"}, restart=FOREVER),
+            Node("cloud", self._cloud, requires={"database", "files", "certificate"}, restart=FOREVER),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
@@ -91,9 +96,30 @@ class App:
             os.chmod(self.options.database, 0o600)
             yield own
 
-    async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[FolderBlobs]) -> None:
-        async with FolderBlobs(self.options.files).opened() as blobs:
+    async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Blobs]) -> None:
+        async with store_of(self.options.files) as blobs:
             task_status.started(blobs)
+            await trio.sleep_forever()
+
+    async def _certificate(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[PortTls | None]) -> None:
+        """What the port speaks TLS with; None for plain text."""
+        given = self.options
+        if given.tls_cert is not None and given.tls_key is not None:
+            from cloud.certificates.port import FromFiles
+
+            files = FromFiles(given.tls_cert, given.tls_key)
+            task_status.started(files)
+            await files.run()
+        elif given.tls:
+            from cloud.certificates.port import FromAuthority, port_names
+
+            names = partial(port_names, given.address, given.url, given.tls_names)
+            made = FromAuthority(deps["database"], self.events, names)
+            await made.look()
+            task_status.started(made)
+            await made.run()
+        else:
+            task_status.started(None)
             await trio.sleep_forever()
 
     async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
@@ -104,7 +130,8 @@ class App:
             await nursery.start(authenticator.run)
             given = self.options
             limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
-            task_status.started(Cloud(store, self.events, authenticator, deps["files"], links, limits=limits))
+            shared = (store, self.events, authenticator, deps["files"], links)
+            task_status.started(Cloud(*shared, limits=limits, tls=deps["certificate"]))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
@@ -118,19 +145,12 @@ class App:
         try:
             async with trio.open_nursery() as nursery:
                 pages = application(cloud, loopback=only_loopback(listeners))
-                await nursery.start(partial(serve, listeners, core, app=pages, tls=self._tls(), limits=http))
+                await nursery.start(partial(serve, listeners, core, app=pages, tls=cloud.tls, limits=http))
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)
         finally:
             self.addresses = ()
-
-    def _tls(self) -> Any:
-        if self.options.tls_cert is None or self.options.tls_key is None:
-            return None
-        from rpc.tls import ServerTls
-
-        return ServerTls(self.options.tls_cert, self.options.tls_key)
 
     async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         store: Store = deps["database"]
@@ -139,8 +159,11 @@ class App:
             for what, chore in CHORES:
                 while expired := await store.write(partial(_do, chore)):  # a part at a time, others in between
                     self.log.info("expired", what=what, count=expired)
-            if swept := await sweep(store, deps["files"]):
-                self.log.info("removed files that nothing names", count=swept)
+            try:
+                if swept := await sweep(store, deps["files"]):
+                    self.log.info("removed files that nothing names", count=swept)
+            except MachineError as error:  # a bucket that is away; the next look is soon enough
+                self.log.warning("files that nothing names stay for now", reason=str(error))
             await trio.sleep(HOUSEKEEPING)
 
 

@@ -1,7 +1,8 @@
 """Backups of a cloud with its own database: one archive with a copy of the database and the files that it names.
 
 The database is copied first, of one moment, while the cloud runs; the files after it. A file is on the disk before a
-row names it, so all that the copy names are there, but those that were deleted while the backup was made.
+row names it, so all that the copy names are there, but those that were deleted while the backup was made. Files in a
+bucket stay there: the archive only tells where that is.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from cloud.blobs.s3_place import Place
 from cloud.store.migrations import STEPS
 from schema.errors import ErrorKind, MachineError
 
 DATABASE: Final = "cloud.db"
 FILES: Final = "files"
+ELSEWHERE: Final = "files-are-in"  # in its place: a line with the bucket
 
 
-def backup(database: Path, files: Path, target: Path) -> tuple[int, int]:
+def backup(database: Path, files: Path | Place, target: Path) -> tuple[int, int]:
     """Write database and files to a new archive (tar), for its owner only; its size in bytes, and how many files.
 
     Raises MachineError if there is no database, if `target` exists, or if the copy is not whole: then it is removed.
@@ -47,7 +50,10 @@ def backup(database: Path, files: Path, target: Path) -> tuple[int, int]:
             count = 0
             with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 archive.add(copy, DATABASE)
-                for path in sorted(files.glob("??/*")):
+                if isinstance(files, Place):
+                    (folder / ELSEWHERE).write_text(f"{files}\n")
+                    archive.add(folder / ELSEWHERE, ELSEWHERE)
+                for path in sorted(files.glob("??/*")) if isinstance(files, Path) else ():
                     with suppress(FileNotFoundError):  # deleted meanwhile
                         if not path.suffix:
                             archive.add(path, f"{FILES}/{path.parent.name}/{path.name}", recursive=False)
@@ -82,21 +88,22 @@ def check(file: Path) -> None:
         )
 
 
-def restore(file: Path, database: Path, files: Path) -> list[Path]:
+def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
     """Put a backup in the place of database and files; what was there is kept beside, under the names returned.
 
-    Only while no machine-cloud runs on it: MachineError if one does, or if `file` is no whole backup: then nothing has
-    changed.
+    Only while no machine-cloud runs on it: MachineError if one does, if `file` is no whole backup, or if its files are
+    in a bucket and these are in a folder, or the other way round: then nothing has changed.
     """
+    folder = files if isinstance(files, Path) else database.with_name(FILES)
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = database.with_name(database.name + ".restoring")
-    new_files = files.with_name(files.name + ".restoring")
+    new_files = folder.with_name(folder.name + ".restoring")
     new.unlink(missing_ok=True)
     if new_files.exists():
         shutil.rmtree(new_files)
     try:
-        _unpack(file, new, new_files)
+        _same_kind(file, _unpack(file, new, new_files), new_files, files)
         check(new)
         if database.exists():
             _alone(database)
@@ -105,7 +112,9 @@ def restore(file: Path, database: Path, files: Path) -> list[Path]:
         shutil.rmtree(new_files, ignore_errors=True)
         raise
     aside = []
-    for there, path in ((database, new), (files, new_files)):
+    if isinstance(files, Place):
+        shutil.rmtree(new_files)
+    for there, path in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
         if there.exists():
             number = 1
             while (kept := there.with_name(f"{there.name}.before-restore-{number}")).exists():
@@ -117,12 +126,33 @@ def restore(file: Path, database: Path, files: Path) -> list[Path]:
     return aside
 
 
-def _unpack(file: Path, database: Path, files: Path) -> None:
+def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | Place) -> None:
+    if elsewhere and isinstance(files, Path):
+        raise MachineError(
+            f"the files of {file} are in {elsewhere}, not in it",
+            kind=ErrorKind.PRECONDITION,
+            remedy="restore it with --files s3://...; `machine-cloud files copy` brings them into a folder",
+        )
+    if isinstance(files, Place) and any(unpacked.iterdir()):
+        raise MachineError(
+            f"{file} holds files, and --files is a bucket",
+            kind=ErrorKind.PRECONDITION,
+            remedy="restore it with a folder, then bring them into the bucket with `machine-cloud files copy`",
+        )
+
+
+def _unpack(file: Path, database: Path, files: Path) -> str:
+    """Where its files are if they are not in it."""
     files.mkdir(mode=0o700)
-    found = False
+    found, elsewhere = False, ""
     try:
         with tarfile.open(file, mode="r:") as archive:
             for member in archive:
+                if member.isfile() and member.name == ELSEWHERE and member.size < 1000:
+                    line = archive.extractfile(member)
+                    assert line is not None  # of a regular file
+                    elsewhere = line.read().decode(errors="replace").strip()
+                    continue
                 path = _place(member, database, files)
                 found = found or path == database
                 content = archive.extractfile(member)
@@ -140,6 +170,7 @@ def _unpack(file: Path, database: Path, files: Path) -> None:
         ) from error
     if not found:
         raise MachineError(f"{file} is no backup of a cloud: it has no {DATABASE}", kind=ErrorKind.PRECONDITION)
+    return elsewhere
 
 
 def _place(member: tarfile.TarInfo, database: Path, files: Path) -> Path:

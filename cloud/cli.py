@@ -9,6 +9,9 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from cloud.blobs.s3_place import ADDRESSING
+from cloud.certificates.command import ca_command
+from cloud.files_command import BUCKET, files_command, files_place
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.triggering.ways import ways
 from schema.errors import MachineError
@@ -36,15 +39,38 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option(
     "--files",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Captured files and packages; replicas share it.  [default: files in --data]",
+    default="",
+    metavar="FOLDER|s3://BUCKET/PREFIX",
+    help="Captured files and packages: a folder, or a bucket of an S3-compatible store; replicas share it.  "
+    "[default: files in --data]",
+)
+@click.option("--s3-endpoint", default="", metavar="URL", help="That store.  [default: Amazon's of the region]")
+@click.option("--s3-region", default="", help="The bucket's region.  [default: AWS_REGION, else us-east-1]")
+@click.option(
+    "--s3-credentials",
+    type=_EXISTING,
+    help="File with its access key, as ~/.aws/credentials.  "
+    "[default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN]",
+)
+@click.option(
+    "--s3-addressing",
+    type=click.Choice(ADDRESSING),
+    default="auto",
+    show_default=True,
+    help="Where the bucket's name stands: in the path, or in the host's name; auto is the host's name at Amazon only.",
 )
 @click.option(
     "--listen", default=DEFAULT_ADDRESS, show_default=True, metavar="HOST:PORT", help="Where clients and machines call."
 )
 @click.option("--organization", default="Home", show_default=True, help="Name of the one that the first start makes.")
-@click.option("--tls-cert", type=_EXISTING, help="Certificate (PEM); with --tls-key.")
+@click.option("--tls", is_flag=True, help="Serve TLS with a certificate of this cloud's own authority: see `ca`.")
+@click.option(
+    "--tls-name",
+    multiple=True,
+    metavar="NAME|ADDRESS",
+    help="With --tls, a name for which it is too, besides those of this computer; several times for several.",
+)
+@click.option("--tls-cert", type=_EXISTING, help="Serve TLS with this certificate (PEM); renewed files are taken over.")
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
 @click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
 @click.option(
@@ -88,18 +114,33 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     help="A private host or network (CIDR) that webhooks may reach; several times for several.",
 )
 @click.pass_context
-def command(context: click.Context, /, data: Path, database: str, files: Path | None, **given: Any) -> None:
+def command(context: click.Context, /, data: Path, database: str, files: str, **given: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
 
     The first start makes an organization and prints the key of its owner, once.
     """
     if database and not is_postgres(database):
         raise click.UsageError("--database is postgresql://...; without it the database is a file in --data")
-    context.obj = Options(data=data, postgres=database, files_folder=files)
+    bucket = {name: given.pop(f"s3_{name}") for name in ("endpoint", "region", "credentials", "addressing")}
+    files_at = files_place(files, **bucket) if files else None
+    context.obj = Options(data=data, postgres=database, files_at=files_at)
+    context.meta[BUCKET] = bucket
     if context.invoked_subcommand is not None:
         return
     if (given["tls_cert"] is None) != (given["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key go together")
+    if given["tls"] and given["tls_cert"] is not None:
+        raise click.UsageError("--tls makes a certificate, --tls-cert brings one: leave one of them out")
+    if given["tls_name"] and not given["tls"]:
+        raise click.UsageError("--tls-name goes with --tls")
+    if given["tls_name"]:
+        from cloud.certificates.issue import alternative
+
+        try:
+            for name in given["tls_name"]:
+                alternative(name)
+        except ValueError as error:
+            raise click.UsageError(f"--tls-name: {error}") from None
     from cloud.app import main as serve
 
     try:
@@ -116,11 +157,13 @@ def command(context: click.Context, /, data: Path, database: str, files: Path | 
     options = Options(
         data=data,
         postgres=database,
-        files_folder=files,
+        files_at=files_at,
         address=given["listen"],
         organization=given["organization"],
         tls_cert=given["tls_cert"],
         tls_key=given["tls_key"],
+        tls=given["tls"],
+        tls_names=given["tls_name"],
         url=given["url"].rstrip("/"),
         ways=found,
         package_mib=given["max_package"],
@@ -143,7 +186,8 @@ def backup_command(options: Options, file: Path) -> None:
         size, count = backup(options.database, options.files, file)
     except MachineError as error:
         _fail(error)
-    click.echo(f"{file}: {size} bytes, the database and {count} files. It holds machines' secrets: keep it safe.")
+    kept = f"{count} files" if isinstance(options.files, Path) else f"no files: these are in {options.files}"
+    click.echo(f"{file}: {size} bytes, the database and {kept}. It holds machines' secrets: keep it safe.")
 
 
 @command.command("restore")
@@ -159,14 +203,21 @@ def restore_command(options: Options, file: Path) -> None:
     except MachineError as error:
         _fail(error)
     kept = f"; what was there is {' and '.join(map(str, aside))}" if aside else ""
-    click.echo(f"{options.database} and {options.files} are as in {file}{kept}")
+    restored = f"{options.database} and {options.files} are" if isinstance(options.files, Path) else "the database is"
+    click.echo(f"{restored} as in {file}{kept}")
+
+
+command.add_command(files_command)
+
+
+command.add_command(ca_command)
 
 
 def _own_database(options: Options, instead: str) -> None:
     """PostgreSQL has programs of its own for this, which know more than this one could."""
     if options.postgres:
         raise click.UsageError(
-            f"with PostgreSQL, use its own program: {instead}; and copy the folder of files ({options.files}) after it"
+            f"with PostgreSQL, use its own program: {instead}; and copy the files ({options.files}) after"
         )
 
 

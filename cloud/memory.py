@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from cloud.authentication import CloudAuthenticator, open_signer
-from cloud.blobs import FolderBlobs
+from cloud.blobs.folder import FolderBlobs
 from cloud.first import FirstKey, create_owner
 from cloud.links import Links, open_secret
 from cloud.services.base import Cloud

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cloud.blobs.s3_place import Place
 from cloud.triggering.ways import NOTHING_SET, Ways
 
 DEFAULT_ADDRESS: Final = "localhost:8090"
@@ -19,11 +20,13 @@ class Options:
 
     data: Path  # folder of everything that it keeps
     postgres: str = ""  # address of its database; "" for a file in `data`
-    files_folder: Path | None = None  # of captured files and packages; None for one in `data`
+    files_at: Path | Place | None = None  # of captured files and packages; None for a folder in `data`
     address: str = DEFAULT_ADDRESS
     organization: str = "Home"  # name of the one that the first start makes
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    tls: bool = False  # with a certificate of its own authority
+    tls_names: tuple[str, ...] = ()  # that it is to have besides
     url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
     ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
@@ -38,9 +41,9 @@ class Options:
         return self.data / "cloud.db"
 
     @property
-    def files(self) -> Path:
-        """The folder of captured files and packages; replicas share it."""
-        return self.files_folder or self.data / "files"
+    def files(self) -> Path | Place:
+        """The folder or the bucket of captured files and packages; replicas share it."""
+        return self.files_at or self.data / "files"
 
 
 def is_postgres(url: str) -> bool:

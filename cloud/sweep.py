@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cloud.blobs import Blobs
+from cloud.blobs import Blobs, discard
 from cloud.data import files as captured
 from cloud.registry import files as packages
 from cloud.store.sql import Sql, Store
@@ -17,8 +17,8 @@ OWNERS: Final[tuple[Callable[[Sql, str, str], set[str]], ...]] = (captured.blobs
 
 
 async def sweep(store: Store, blobs: Blobs, age: float = AGE) -> int:
-    """Remove what nobody names; how many blobs that were. May be cancelled at any time."""
-    removed = 0
+    """Remove what nobody names, and what was given up half-way; how many that were. May be cancelled at any time."""
+    removed = await blobs.tidy(age)
     for number in range(256):
         prefix, following = f"{number:02x}", f"{number + 1:02x}" if number < 255 else "g"
         old = await blobs.old(prefix, age)
@@ -27,7 +27,5 @@ async def sweep(store: Store, blobs: Blobs, age: float = AGE) -> int:
         named = await store.read(
             lambda sql, first=prefix, last=following: set().union(*(own(sql, first, last) for own in OWNERS))  # type: ignore[misc]
         )
-        for key in sorted(old - named):
-            await blobs.delete(key)
-            removed += 1
+        removed += await discard(blobs, sorted(old - named))
     return removed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Final
 
 from cloud.access import Of, Role
+from cloud.blobs import discard
 from cloud.data import files
 from cloud.data.files import FileRecord
 from cloud.data.filters import Wanted
@@ -132,8 +133,7 @@ class Binary(Service):
         return True
 
     async def _deleted(self, blobs: Sequence[str]) -> int:
-        for blob in blobs:  # what a crash leaves behind here is swept up later
-            await self.cloud.blobs.delete(blob)
+        await discard(self.cloud.blobs, blobs)
         return len(blobs)
 
     def _that_fit(self, found: Sequence[FileRecord]) -> list[FileRecord]:
@@ -166,12 +166,7 @@ class Binary(Service):
 
     async def _content(self, one: FileRecord) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(_closable(self.cloud.blobs.read(one.blob))) as content:
+        async with aclosing(self.cloud.blobs.read(one.blob)) as content:
             async for piece in content:
                 pieces.append(piece)  # noqa: PERF401 - an async generator that is closed
         return b"".join(pieces)
-
-
-def _closable(pieces: object) -> AsyncGenerator[bytes, None]:
-    assert isinstance(pieces, AsyncGenerator)
-    return pieces

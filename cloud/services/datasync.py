@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from cloud.access import Of, Role
-from cloud.blobs import Blob
+from cloud.blobs import Blob, discard
 from cloud.data import datasets, files, labels, media, readings, sources
 from cloud.data.parameters import plain
 from cloud.data.readings import NewReading
@@ -186,14 +186,15 @@ class DataSyncService(Service):
         return await self._kept(work, blob)
 
     async def _kept(self, work: Any, blob: Blob) -> str:
-        """Carry out the transaction; the blob stays only if a row names it."""
+        """Carry out the transaction; the blob stays only if a row names it, or may do so."""
         try:
             subject, new = await self.write(work)
-        except MachineError:
-            await self.cloud.blobs.delete(blob.key)
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:  # else it may have been committed
+                await discard(self.cloud.blobs, [blob.key])
             raise
         if not new:
-            await self.cloud.blobs.delete(blob.key)
+            await discard(self.cloud.blobs, [blob.key])
         return str(subject)
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from cloud import machines
 from cloud.access import Of
-from cloud.author import PART
+from cloud.author import MACHINES
+from cloud.blobs import discard
 from cloud.registry import access, items
 from cloud.registry import files as registered
 from cloud.registry.files import File
@@ -79,8 +80,7 @@ class PackageService(Service):
         def work(sql: Sql) -> list[str]:
             return registered.delete_version(sql, _typed(items.find(sql, id), id, type), version)
 
-        for blob in await self.write(work):
-            await self.cloud.blobs.delete(blob)
+        await discard(self.cloud.blobs, await self.write(work))
 
     async def get_package(
         self,
@@ -96,7 +96,7 @@ class PackageService(Service):
             found = _typed(access.find(sql, self.author, id), id, type)
             there = registered.files(sql, found.id)
             reported: Mapping[str, Any] = {}
-            if self.author.type == PART:
+            if self.author.type in MACHINES:
                 reported = machines.part(sql, self.author.name).reported
             computer = platform or reported.get("platform") or (there[0].platform if there else "")
             return found, registered.best(there, found, version, computer, reported.get("platform_tags") or ())

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from cloud.access import Of, Role
+from cloud.blobs import discard
 from cloud.registry import access, files, items
 from cloud.registry.items import MODULE, TYPES, VISIBILITIES, Item
 from cloud.services import registry_messages as m
@@ -134,8 +135,7 @@ class Registry(Service):
     async def delete_registry_item(self, item_id: str) -> None:
         """Delete an item with all its versions. Machines keep what they have downloaded."""
         blobs = await self.write(lambda sql: items.delete(sql, items.find(sql, item_id)))
-        for blob in blobs:
-            await self.cloud.blobs.delete(blob)
+        await discard(self.cloud.blobs, blobs)
 
     async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
         """Give it another name; configurations have to name the new one."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import Any, Final
 
-import trio
-
+from cloud.blobs import discard
 from cloud.registry import files
 from cloud.registry.files import File, Place
 from cloud.registry.items import MODULE, Item
@@ -29,9 +28,9 @@ async def upload(
     blob = await cloud.blobs.put(_checked(pieces, cloud.limits.package, gzip=item.type == MODULE))
     try:
         return await service.write(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
-    except MachineError:
-        with trio.CancelScope(shield=True):  # a deletion of a file
-            await cloud.blobs.delete(blob.key)
+    except MachineError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:  # else it may have been committed
+            await discard(cloud.blobs, [blob.key])
         raise
 
 

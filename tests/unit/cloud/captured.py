@@ -90,6 +90,6 @@ class Uploads:
         return [one["data"] for one in answer["data"]]
 
 
-def blobs(cloud: MemoryCloud) -> Any:
+async def blobs(cloud: MemoryCloud) -> set[str]:
     """The keys of what is kept in files."""
-    return cloud.cloud.blobs.keys()  # type: ignore[attr-defined]
+    return set(await cloud.cloud.blobs.sizes())

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from cloud.blobs import PIECE, FolderBlobs
+from cloud.blobs import PIECE, discard
+from cloud.blobs.folder import FolderBlobs
 from schema.errors import ErrorKind, MachineError
 
 
@@ -29,7 +30,7 @@ async def pieces(*content: bytes) -> AsyncIterator[bytes]:
 
 async def content_of(blobs: FolderBlobs, key: str, start: int = 0) -> bytes:
     found = b""
-    async with aclosing(blobs.read(key, start)) as reading:  # type: ignore[type-var]
+    async with aclosing(blobs.read(key, start)) as reading:
         async for piece in reading:
             found += piece
     return found
@@ -76,12 +77,12 @@ async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_p
     with trio.move_on_after(0.05):
         async with aclosing(endless()) as content:  # type: ignore[type-var]
             await blobs.put(content)
-    assert await blobs.keys() == set()  # after what was posted to the thread before
+    assert await blobs.sizes() == {}  # after what was posted to the thread before
     assert files(tmp_path) == []
 
 
 async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: FolderBlobs, tmp_path: Path) -> None:
-    old, new = await blobs.put(pieces(b"old")), await blobs.put(pieces(b"new"))
+    old, new = await blobs.put(pieces(b"old")), await blobs.put(pieces(b"newer"))
     folder = tmp_path / "files"
     half = [folder / old.key[:2] / f"{'0' * 32}.part", folder / new.key[:2] / f"{'1' * 32}.part"]
     for path in half:
@@ -92,8 +93,39 @@ async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: Fold
         os.utime(path, (hour_ago, hour_ago))
     listed = [await blobs.old(f"{number:02x}", 3600.0) for number in range(256)]
     assert set().union(*listed) == {old.key}
+    assert await blobs.tidy(3600.0) == 1
     assert {path.name for path in files(tmp_path)} == {old.key, new.key, half[1].name}
-    assert await blobs.keys() == {old.key, new.key}
+    assert await blobs.sizes() == {old.key: 3, new.key: 5}
+    assert await blobs.sizes(new.key[:2]) == {new.key: 5}
+
+
+async def test_a_blob_takes_the_place_of_what_was_kept_under_its_key(blobs: FolderBlobs, tmp_path: Path) -> None:
+    made = await blobs.put(pieces(b"damaged"))
+    again = await blobs.put(pieces(b"whole"), made.key)
+    assert (again.key, await content_of(blobs, made.key)) == (made.key, b"whole")
+    assert len(files(tmp_path)) == 1
+
+
+class Away(FolderBlobs):
+    """A store that has gone away after some deletions."""
+
+    def __init__(self, folder: Path, after: int) -> None:
+        super().__init__(folder)
+        self.left = after
+
+    async def delete(self, key: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise MachineError("away", kind=ErrorKind.UNAVAILABLE)
+        await super().delete(key)
+
+
+async def test_what_cannot_be_discarded_now_is_left_to_the_sweep(tmp_path: Path) -> None:
+    async with Away(tmp_path / "files", after=3).opened() as blobs:
+        keys = [(await blobs.put(pieces(b"x"))).key for _ in range(20)]
+        assert await discard(blobs, keys[:2]) == 2
+        assert await discard(blobs, keys[2:]) == 1
+        assert len(await blobs.sizes()) == 17
 
 
 async def test_another_replica_that_starts_leaves_alone_what_is_being_written(

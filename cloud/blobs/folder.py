@@ -1,54 +1,18 @@
-"""Large things, kept outside the database: captured files, packages. A row of the database names each by its key.
-
-Write the blob first, then the row; delete the row first, then the blob: what a crash leaves is a blob without a row,
-which `cloud.sweep` removes later, never a row without a blob.
-"""
+"""Large things as files below one folder."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import time
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO
 
+from cloud.blobs import PIECE, Blob, key_of, name_of, new_key
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
-
-PIECE: Final = 1024 * 1024  # bytes read at once
-
-
-@dataclass(frozen=True, slots=True)
-class Blob:
-    """What was kept. `digest` is the SHA-256 in hexadecimal digits, `size` in bytes."""
-
-    key: str
-    size: int
-    digest: str
-
-
-class Blobs(Protocol):
-    """A place for large things. Any number of tasks may use it."""
-
-    async def put(self, pieces: AsyncIterable[bytes]) -> Blob:
-        """Keep what `pieces` are together: on the disk when this returns, nothing of it after an error."""
-        ...
-
-    def read(self, key: str, start: int = 0) -> AsyncIterator[bytes]:
-        """The pieces of a blob from byte `start` on; NOT_FOUND. Close it with contextlib.aclosing."""
-        ...
-
-    async def delete(self, key: str) -> None:
-        """Forget a blob; one that is not there is no error."""
-        ...
-
-    async def old(self, prefix: str, age: float) -> set[str]:
-        """The keys that begin with `prefix`, two hexadecimal digits, of blobs kept more than `age` seconds ago."""
-        ...
 
 
 class FolderBlobs:
@@ -65,11 +29,11 @@ class FolderBlobs:
             await self._worker.run(self._prepare)
             yield self
 
-    async def put(self, pieces: AsyncIterable[bytes]) -> Blob:
+    async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """As Blobs."""
-        key = secrets.token_hex(16)
+        key = key or new_key()
         path = self._path(key)
-        begun = path.with_suffix(".part")
+        begun = path.with_suffix(f".{new_key()}")  # nobody else writes it
         digest, size = hashlib.sha256(), 0
         file = await self._worker.run(lambda: _begin(begun))
         try:
@@ -83,7 +47,7 @@ class FolderBlobs:
             raise
         return Blob(key, size, digest.hexdigest())
 
-    async def read(self, key: str, start: int = 0) -> AsyncIterator[bytes]:
+    async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
         """As Blobs."""
         path = self._path(key)
         try:
@@ -101,35 +65,47 @@ class FolderBlobs:
         """As Blobs."""
         await self._worker.run(lambda: self._path(key).unlink(missing_ok=True))
 
-    async def old(self, prefix: str, age: float) -> set[str]:
-        """As Blobs. What was half written and given up as long ago is removed by the way."""
-        return await self._worker.run(lambda: self._old(self._folder / prefix, time.time() - age))
+    async def sizes(self, prefix: str = "") -> dict[str, int]:
+        """As Blobs."""
+        return await self._worker.run(lambda: {path.name: size for path, size, _ in self._found(prefix) if _is(path)})
 
-    async def keys(self) -> set[str]:
-        """Every blob that is here."""
-        return await self._worker.run(lambda: {path.name for path in self._folder.glob("??/*") if not path.suffix})
+    async def old(self, prefix: str, age: float) -> set[str]:
+        """As Blobs."""
+        before = time.time() - age
+        return await self._worker.run(
+            lambda: {path.name for path, _, kept in self._found(prefix) if _is(path) and kept < before}
+        )
+
+    async def tidy(self, age: float) -> int:
+        """As Blobs. What is still written is young: its time is that of the last piece."""
+        before = time.time() - age
+
+        def remove() -> int:
+            left = [path for path, _, kept in self._found("") if path.suffix and kept < before]
+            for path in left:
+                path.unlink(missing_ok=True)
+            return len(left)
+
+        return await self._worker.run(remove)
 
     def _path(self, key: str) -> Path:
-        if not key.isalnum():
-            raise ValueError(f"{key!r} is no key of a blob")
-        return self._folder / key[:2] / key
+        return self._folder / name_of(key)
 
     def _prepare(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def _old(self, folder: Path, before: float) -> set[str]:
-        found = set()
-        for path in folder.glob("*"):
+    def _found(self, prefix: str) -> Iterator[tuple[Path, int, float]]:
+        """Each file with its size and when it was written last."""
+        for path in self._folder.glob(f"{prefix or '??'}/*"):
             try:
-                if path.stat().st_mtime >= before:
-                    continue
-                if path.suffix:
-                    path.unlink()
-                else:
-                    found.add(path.name)
+                found = path.stat()
             except FileNotFoundError:
                 continue  # finished or deleted meanwhile
-        return found
+            yield path, found.st_size, found.st_mtime
+
+
+def _is(path: Path) -> bool:
+    return key_of(f"{path.parent.name}/{path.name}") is not None
 
 
 def _begin(path: Path) -> BinaryIO:

@@ -1,0 +1,86 @@
+"""Files from one store to another: from a folder into a bucket, back, or between two of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from cloud.blobs import Blobs
+from schema.errors import ErrorKind, MachineError
+
+PREFIXES: Final = tuple(f"{number:02x}" for number in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a copy has done."""
+
+    files: int = 0  # that were copied
+    size: int = 0  # bytes of them
+    there: int = 0  # that had been there before, as large as they are
+
+    def __add__(self, other: Copied) -> Copied:
+        return Copied(self.files + other.files, self.size + other.size, self.there + other.there)
+
+
+async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] = lambda _: None) -> Copied:
+    """Copy every file that `target` lacks, under the same key, and compare then what is listed. Nothing is deleted.
+
+    It may be interrupted and begun again: what is there with the right size is not copied again. Files that are deleted
+    meanwhile are left out. Raises MachineError if a file did not arrive as it is.
+    """
+    done = Copied()
+    for prefix in PREFIXES:
+        wanted, there = await source.sizes(prefix), await target.sizes(prefix)
+        done += Copied(there=sum(there.get(key) == size for key, size in wanted.items()))
+        copied: dict[str, int] = {}
+        for key in sorted(key for key, size in wanted.items() if there.get(key) != size):
+            made = await _one(source, target, key, wanted[key])
+            if made is None:
+                continue
+            copied[key] = made
+            done += Copied(1, made)
+            progress(done)
+        if copied:
+            there = await target.sizes(prefix)
+            for key, size in copied.items():
+                if there.get(key) != size:
+                    raise _differs(key, size, there.get(key, 0))
+    return done
+
+
+async def _one(source: Blobs, target: Blobs, key: str, size: int) -> int | None:
+    """How many bytes were copied; None if the file is gone."""
+    gone = False
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        nonlocal gone
+        try:
+            async with aclosing(source.read(key)) as reading:
+                async for piece in reading:
+                    yield piece
+        except MachineError as error:
+            gone = error.kind is ErrorKind.NOT_FOUND
+            raise
+
+    try:
+        async with aclosing(pieces()) as content:
+            made = await target.put(content, key)
+    except MachineError:
+        if gone:
+            return None
+        raise
+    if made.size != size:
+        await target.delete(key)
+        raise _differs(key, size, made.size)
+    return made.size
+
+
+def _differs(key: str, size: int, found: int) -> MachineError:
+    return MachineError(
+        f"file {key} has {size} bytes at one place and {found} at the other",
+        kind=ErrorKind.INTERNAL,
+        remedy="copy again; if it stays so, the disk or the store loses data",
+    )

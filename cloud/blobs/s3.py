@@ -1,0 +1,318 @@
+"""Large things as objects of a bucket, in any store that speaks S3.
+
+What is small goes in one request, what is larger in parts of a multipart upload: an object appears whole or not at all.
+Bytes pass through the cloud in both directions, so that roles and links hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+
+from cloud.blobs import PIECE, Blob, key_of, name_of, new_key
+from cloud.blobs import s3_answers as answers
+from cloud.blobs.s3_client import Body, Refused, S3Client
+from cloud.blobs.s3_place import Place, credentials_of
+from schema.errors import ErrorKind, MachineError
+
+T = TypeVar("T")
+
+PART: Final = 8 * 1024 * 1024  # bytes; at least 5 MiB (Amazon S3 User Guide, "Multipart upload limits")
+MOST_PARTS: Final = 10_000  # the same page
+FIRST_WINDOW: Final = PIECE  # bytes that are asked for at first: the beginning may be all that is wanted
+WINDOW: Final = 4 * 1024 * 1024  # bytes that are asked for then; each is held in memory until it is passed on
+LONGEST: Final = 12 * 3600.0  # seconds that an upload in parts may take
+ANSWER: Final = 30.0  # seconds for everything that is tried at the start
+GRACE: Final = 5.0  # seconds for what was cancelled to end, and as many for removing what is left of it
+
+
+class S3Blobs:
+    """Objects of a bucket: `async with S3Blobs(place).opened() as blobs`.
+
+    Stores tell of an object that came in parts when its upload was begun, and of one that goes on no more than that: so
+    both count as old only `longest` seconds later than others, and no upload in parts may take longer.
+    """
+
+    def __init__(self, place: Place, longest: float = LONGEST) -> None:
+        self.place = place
+        self._longest = longest
+        self._client: S3Client
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[S3Blobs]:
+        """Usable while the context is open.
+
+        Raises MachineError if the bucket cannot be reached, written, read, listed and deleted from, or if the library
+        for signatures is missing.
+        """
+        try:
+            from cloud.blobs.s3_signing import signed
+        except ImportError as error:
+            raise MachineError(
+                f"files in a bucket need a library that is missing ({error})",
+                kind=ErrorKind.PRECONDITION,
+                remedy="pip install 'machine-runtime[s3]'",
+            ) from error
+        async with S3Client(
+            self.place, lambda: credentials_of(self.place, os.environ), signed
+        ).opened() as self._client:
+            with trio.move_on_after(ANSWER) as limit:
+                await self._check()
+            if limit.cancelled_caught:
+                raise MachineError(
+                    f"--files: {self.place} does not answer within {ANSWER:g} s",
+                    kind=ErrorKind.PRECONDITION,
+                    remedy="mend --s3-endpoint, or the network",
+                )
+            yield self
+
+    async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
+        """As Blobs. At most 8 MiB of it are in memory. EXHAUSTED for more than 10,000 such parts, 78 GiB."""
+        key = key or new_key()
+        upload = _Upload(self._client, name_of(key), self._longest)
+        try:
+            return Blob(key, *await upload.carry_out(pieces))
+        except BaseException:
+            with trio.move_on_after(GRACE, shield=True):
+                await upload.undo()
+            raise
+
+    async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
+        """As Blobs. A reader that takes its time holds no connection: each window is a request of its own."""
+        name, at, window = name_of(key), start, FIRST_WINDOW
+        while True:
+            try:
+                content, size = await self._client.part_of(name, at, window)
+            except Refused as error:
+                if error.code == "NoSuchKey":
+                    raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
+                raise
+            for place in range(0, len(content), PIECE):
+                yield bytes(memoryview(content)[place : place + PIECE])
+            at += len(content)
+            if at >= size:
+                return
+            window = WINDOW
+
+    async def delete(self, key: str) -> None:
+        """As Blobs."""
+        await _delete(self._client, name_of(key))
+
+    async def sizes(self, prefix: str = "") -> dict[str, int]:
+        """As Blobs."""
+        return {key: one.size for key, one in await self._listed(prefix)}
+
+    async def old(self, prefix: str, age: float) -> set[str]:
+        """As Blobs."""
+        return {key for key, one in await self._listed(prefix) if one.modified < self._before(age, one.in_parts)}
+
+    async def tidy(self, age: float) -> int:
+        """As Blobs: uploads in parts that a killed process has left."""
+        removed = 0
+        markers: tuple[str, str] | None = ("", "")
+        while markers is not None:
+            found, markers = await self._begun(markers)
+            for one in found:
+                name = one.name.removeprefix(self.place.prefix)
+                if key_of(name) is not None and one.begun < self._before(age, in_parts=True):
+                    await _abort(self._client, name, one.id)
+                    removed += 1
+        return removed
+
+    # ----
+
+    def _before(self, age: float, in_parts: bool) -> datetime:
+        return datetime.now(UTC) - timedelta(seconds=age + (self._longest if in_parts else 0.0))
+
+    async def _listed(self, prefix: str) -> list[tuple[str, answers.Listed]]:
+        listed: list[tuple[str, answers.Listed]] = []
+        token: str | None = None
+        while token != "":
+            query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", f"{self.place.prefix}{prefix}")]
+            query += [("continuation-token", token)] if token else []
+            answer = await self._client.call("GET", None, query)
+            found, token = _understood(answers.objects, answer.body, self.place)
+            keys = [key_of(one.name.removeprefix(self.place.prefix)) for one in found]
+            listed += [(key, one) for key, one in zip(keys, found, strict=True) if key is not None]
+        return listed
+
+    async def _begun(self, markers: tuple[str, str]) -> tuple[list[answers.Begun], tuple[str, str] | None]:
+        query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.place.prefix)]
+        query += [("key-marker", markers[0]), ("upload-id-marker", markers[1])] if markers[0] else []
+        try:
+            answer = await self._client.call("GET", None, query)
+        except Refused as error:
+            if error.code != "NotImplemented":
+                raise
+            return [], None  # such a store removes them itself
+        return _understood(answers.uploads, answer.body, self.place)
+
+    async def _check(self) -> None:
+        """Do everything once that is needed later; MachineError says what does not work."""
+        client, name, content = self._client, f".check-{secrets.token_hex(8)}", secrets.token_bytes(16)
+
+        async def read() -> None:
+            found, _ = await client.part_of(name, 0, PIECE)
+            if found != content:
+                raise MachineError(f"{self.place} gives back other bytes than it was given")
+
+        steps: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
+            ("written", partial(client.call, "PUT", name, (), Body(content))),
+            ("read", read),
+            ("listed", partial(self.old, "00", 0.0)),
+            ("asked for uploads that were left", partial(self._begun, ("", ""))),
+            ("deleted from", partial(_delete, client, name)),
+        )
+        for word, step in steps:
+            try:
+                await step()
+            except MachineError as error:
+                raise MachineError(
+                    f"--files: {self.place} cannot be {word}: {error.message}",
+                    kind=ErrorKind.PRECONDITION,
+                    remedy=error.remedy,
+                ) from error
+
+
+class _Upload:
+    """One object on its way into the bucket, and what is there of it."""
+
+    def __init__(self, client: S3Client, name: str, longest: float) -> None:
+        self._client = client
+        self._name = name
+        self._longest = longest
+        self._begun = trio.current_time()
+        self._id = ""  # of the multipart upload, if there is one
+        self._etags: list[str] = []
+        self._may_be_there = False
+
+    async def carry_out(self, pieces: AsyncIterable[bytes]) -> tuple[int, str]:
+        """Size and SHA-256 of what was kept."""
+        whole, size = hashlib.sha256(), 0
+        buffer, digest = bytearray(), hashlib.sha256()
+        async for piece in pieces:
+            at = 0
+            while at < len(piece):
+                if len(buffer) == PART:
+                    await self._part(Body(buffer, digest.hexdigest()))
+                    buffer, digest = bytearray(), hashlib.sha256()
+                taken = piece[at : at + min(PIECE, PART - len(buffer))]
+                at += len(taken)
+                buffer += taken
+                whole.update(taken)
+                digest.update(taken)
+                await trio.lowlevel.checkpoint()
+        size = len(self._etags) * PART + len(buffer)
+        if self._id:
+            await self._part(Body(buffer, digest.hexdigest()))
+            await _settled(partial(self._complete, size))
+        else:
+            await _settled(partial(self._whole, Body(buffer, digest.hexdigest())))
+        return size, whole.hexdigest()
+
+    async def undo(self) -> None:
+        """Remove what is there. What the store does not let go now is swept up later."""
+        try:
+            if self._id:
+                await _abort(self._client, self._name, self._id)
+            if self._may_be_there:
+                await _delete(self._client, self._name)
+        except MachineError:
+            pass  # why it was not kept is being told
+
+    async def _part(self, body: Body) -> None:
+        if len(self._etags) >= MOST_PARTS:
+            raise MachineError(
+                f"the file is larger than {MOST_PARTS * PART} bytes", kind=ErrorKind.EXHAUSTED, remedy="split it"
+            )
+        if not self._id:
+            await _settled(self._begin)
+        query = [("partNumber", str(len(self._etags) + 1)), ("uploadId", self._id)]
+        answer = await self._client.call("PUT", self._name, query, body)
+        self._etags.append(answer.headers.get("etag", ""))
+
+    async def _begin(self) -> None:
+        answer = await self._client.call("POST", self._name, [("uploads", "")])
+        self._id = _understood(answers.upload_id, answer.body, self._client.place)
+
+    async def _complete(self, size: int) -> None:
+        if trio.current_time() - self._begun > self._longest:
+            raise MachineError(
+                f"the file has been on its way for more than {self._longest / 3600:g} hours",
+                kind=ErrorKind.TIMEOUT,
+                remedy="send it in smaller files",
+            )
+        self._may_be_there = True
+        try:
+            await self._client.call("POST", self._name, [("uploadId", self._id)], Body(answers.completion(self._etags)))
+        except Refused as error:
+            if error.code != "NoSuchUpload" or not await self._is_there(size):
+                raise  # else an attempt whose answer was lost has done it
+
+    async def _is_there(self, size: int) -> bool:
+        try:
+            answer = await self._client.call("HEAD", self._name)
+        except Refused:
+            return False
+        return answer.headers.get("content-length") == str(size)
+
+    async def _whole(self, body: Body) -> None:
+        self._may_be_there = True
+        await self._client.call("PUT", self._name, (), body)
+
+
+async def _settled(work: Callable[[], Awaitable[None]]) -> None:
+    """Carry out `work`. Cancelled meanwhile, it has some seconds to end, so that it is known what there is to undo."""
+    failure: MachineError | None = None
+    scope, done = trio.CancelScope(shield=True), trio.Event()
+
+    async def run() -> None:
+        nonlocal failure
+        with scope:
+            try:
+                await work()
+            except MachineError as error:
+                failure = error
+        done.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        try:
+            await done.wait()
+        finally:
+            scope.deadline = trio.current_time() + GRACE
+    if failure is not None:
+        raise failure
+
+
+async def _delete(client: S3Client, name: str) -> None:
+    try:
+        await client.call("DELETE", name)
+    except Refused as error:
+        if error.code != "NoSuchKey":
+            raise
+
+
+async def _abort(client: S3Client, name: str, upload: str) -> None:
+    try:
+        await client.call("DELETE", name, [("uploadId", upload)])
+    except Refused as error:
+        if error.code != "NoSuchUpload":
+            raise
+
+
+def _understood(read: Callable[[bytes], T], body: bytes, place: Place) -> T:
+    try:
+        return read(body)
+    except ValueError as error:
+        raise MachineError(
+            f"{place} does not answer as S3 does: {error}", kind=ErrorKind.UNAVAILABLE, remedy="mend --s3-endpoint"
+        ) from None

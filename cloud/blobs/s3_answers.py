@@ -1,0 +1,156 @@
+"""What an S3-compatible store answers: lists, and refusals with their remedies. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+_RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
+_CODES: Final = frozenset({"InternalError", "RequestTimeout", "ServiceUnavailable", "SlowDown", "Throttling"})
+_ALLOW: Final = (
+    "allow this access key s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on the objects, "
+    "s3:ListBucket and s3:ListBucketMultipartUploads on the bucket"
+)
+_REGION: Final = "name the bucket's region with --s3-region"
+_KEY: Final = "mend AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file of --s3-credentials"
+REMEDIES: Final = {
+    "AccessDenied": _ALLOW,
+    "AllAccessDisabled": _ALLOW,
+    "AuthorizationHeaderMalformed": _REGION,
+    "ExpiredToken": "renew the credentials",
+    "IllegalLocationConstraintException": _REGION,
+    "InvalidAccessKeyId": _KEY,
+    "InvalidToken": "set AWS_SESSION_TOKEN that belongs to the access key, or none",
+    "NoSuchBucket": "make the bucket, or mend --files, --s3-endpoint and --s3-region",
+    "PermanentRedirect": _REGION,
+    "QuotaExceeded": "make room in the store",
+    "RequestTimeTooSkewed": "set this computer's clock",
+    "SignatureDoesNotMatch": _KEY,
+    "TemporaryRedirect": _REGION,
+    "XMinioStorageFull": "make room in the store",
+}
+"""What helps, by the code of the refusal."""
+
+_BY_STATUS: Final = {301: "PermanentRedirect", 307: "TemporaryRedirect", 403: "AccessDenied", 404: "NoSuchKey"}
+"""The codes of refusals without words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the store did not do what it was asked."""
+
+    status: int
+    code: str
+    words: str
+    again: bool  # the same may work in a moment
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do; "" if that is unknown."""
+        return REMEDIES.get(self.code, "")
+
+    def __str__(self) -> str:
+        return f"HTTP status {self.status}" + (f" {self.code}" if self.code else "") + self._more
+
+    @property
+    def _more(self) -> str:
+        return f" ({self.words})" if self.words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One object of a list."""
+
+    name: str
+    size: int
+    modified: datetime
+    in_parts: bool  # it came by a multipart upload: then some stores tell when that was begun
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """One multipart upload that is neither complete nor aborted."""
+
+    name: str
+    id: str
+    begun: datetime
+
+
+def refusal(status: int, body: bytes) -> Refusal | None:
+    """Why it was refused; None for what was done. A refusal may come with status 200, after a long work."""
+    if status < 300 and b"<Error>" not in body[:400]:
+        return None
+    code, words, region = (_element(body, name) for name in ("Code", "Message", "Region"))
+    code = code or _BY_STATUS.get(status, "")
+    words = f"{words}; it is in {region}" if region and region not in words else words
+    return Refusal(status, code, words, status in _RETRIED or code in _CODES)
+
+
+def objects(body: bytes) -> tuple[list[Listed], str]:
+    """A page of ListObjectsV2, and the token of the next one, "" after the last. ValueError if it is none."""
+    root = _root(body, "ListBucketResult")
+    found = [
+        Listed(
+            unquote(_text(one, "Key")),
+            int(_text(one, "Size")),
+            datetime.fromisoformat(_text(one, "LastModified")),
+            "-" in _text(one, "ETag"),
+        )
+        for one in root.iterfind("{*}Contents")
+    ]
+    more = root.findtext("{*}IsTruncated") == "true"
+    return found, _text(root, "NextContinuationToken") if more else ""
+
+
+def uploads(body: bytes) -> tuple[list[Begun], tuple[str, str] | None]:
+    """A page of ListMultipartUploads, and the markers of the next one, None after the last. ValueError."""
+    root = _root(body, "ListMultipartUploadsResult")
+    found = [
+        Begun(unquote(_text(one, "Key")), _text(one, "UploadId"), datetime.fromisoformat(_text(one, "Initiated")))
+        for one in root.iterfind("{*}Upload")
+    ]
+    if root.findtext("{*}IsTruncated") != "true":
+        return found, None
+    return found, (unquote(_text(root, "NextKeyMarker")), _text(root, "NextUploadIdMarker"))
+
+
+def upload_id(body: bytes) -> str:
+    """The id of a multipart upload that was begun. ValueError."""
+    return _text(_root(body, "InitiateMultipartUploadResult"), "UploadId")
+
+
+def completion(etags: list[str]) -> bytes:
+    """The request that makes one object of the parts with these tags, the first being number 1."""
+    root = ElementTree.Element("CompleteMultipartUpload", xmlns="http://s3.amazonaws.com/doc/2006-03-01/")
+    for number, etag in enumerate(etags, 1):
+        part = ElementTree.SubElement(root, "Part")
+        ElementTree.SubElement(part, "PartNumber").text = str(number)
+        ElementTree.SubElement(part, "ETag").text = etag
+    return ElementTree.tostring(root)
+
+
+def _root(body: bytes, name: str) -> ElementTree.Element:
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{name} is no XML: {error}") from None
+    if root.tag.rpartition("}")[2] != name:
+        raise ValueError(f"{root.tag[:60]} in place of {name}")
+    return root
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    text = element.findtext(f"{{*}}{name}")
+    if text is None:
+        raise ValueError(f"{element.tag.rpartition('}')[2]} has no {name}")
+    return text
+
+
+def _element(body: bytes, name: str) -> str:
+    """The text of an element of a refusal; it need not be well-formed."""
+    found = re.search(rb"<%b>([^<]{0,300})" % name.encode(), body)
+    return found[1].decode(errors="replace").strip() if found is not None else ""

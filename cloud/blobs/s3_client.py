@@ -1,0 +1,246 @@
+"""Requests to one bucket: signed, bounded, tried again where that helps."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+import httpcore
+import trio
+
+from cloud.blobs.s3_answers import Refusal, refusal
+from cloud.blobs.s3_place import Credentials, Place
+from schema.errors import ErrorKind, MachineError
+
+PARALLEL: Final = 32  # requests at once; others wait for their turn
+IDLE: Final = 15.0  # seconds that a connection without requests is kept
+STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
+ATTEMPTS: Final = 6
+FIRST: Final = 0.2  # seconds before the second attempt at most; doubled for each further one
+LONGEST_WAIT: Final = 5.0  # seconds between two attempts at most
+CHUNK: Final = 256 * 1024  # bytes of a body that are sent at once
+MOST: Final = 8 * 1024 * 1024  # bytes of an answer that is no content: a list of a thousand objects has half a MiB
+_LIMITS: Final = {"timeout": {"connect": STALL, "read": STALL, "write": STALL}}
+_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+Sign = Callable[[str, str, Mapping[str, str], str, Credentials, str], dict[str, str]]
+"""cloud.blobs.s3_signing.signed."""
+
+
+class Refused(MachineError):
+    """The store has answered, and did not do it. To callers of the cloud that is no fault of theirs: UNAVAILABLE."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, place: Place, found: Refusal) -> None:
+        super().__init__(f"the store of files {place} answers with {found}", remedy=found.remedy)
+        self.code = found.code
+
+
+class Lost(MachineError):
+    """There was no whole answer."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+class Body:
+    """What a request carries. It may be sent several times, and is not copied: leave `data` alone meanwhile."""
+
+    def __init__(self, data: bytes | bytearray = b"", digest: str = "") -> None:
+        self.data = data
+        self.digest = digest or hashlib.sha256(data).hexdigest()
+
+
+class _Chunks:
+    """No generator: one that is not read to its end, because the connection broke, would be left open."""
+
+    def __init__(self, data: bytes | bytearray) -> None:
+        self._data = data
+        self._at = 0
+
+    def __aiter__(self) -> _Chunks:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._at >= len(self._data):
+            raise StopAsyncIteration
+        with memoryview(self._data) as view:
+            chunk = bytes(view[self._at : self._at + CHUNK])
+        self._at += CHUNK
+        return chunk
+
+
+EMPTY: Final = Body()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was done, in the store's words."""
+
+    status: int
+    headers: Mapping[str, str]  # their names in small letters
+    body: bytes
+
+
+class S3Client:
+    """`async with S3Client(place, credentials, sign).opened() as client`. Any number of tasks may use it.
+
+    `credentials` is asked at the start, and again when the store says that they have expired.
+    """
+
+    def __init__(self, place: Place, credentials: Callable[[], Credentials], sign: Sign) -> None:
+        self.place = place
+        self._credentials = credentials
+        self._current = credentials()
+        self._sign = sign
+        self._pool: httpcore.AsyncConnectionPool
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[S3Client]:
+        """Usable while the context is open."""
+        tls = ssl.create_default_context() if self.place.origin.startswith("https:") else None
+        async with httpcore.AsyncConnectionPool(
+            tls,
+            max_connections=PARALLEL,
+            max_keepalive_connections=PARALLEL,
+            keepalive_expiry=IDLE,
+            network_backend=httpcore.TrioBackend(),
+        ) as self._pool:
+            yield self
+
+    async def call(
+        self, method: str, name: str | None, query: Sequence[tuple[str, str]] = (), body: Body = EMPTY
+    ) -> Answer:
+        """Do something with an object, or with the bucket if `name` is None. All that is done so may be done twice.
+
+        Raises Refused, or Lost if no attempt had a whole answer.
+        """
+        attempt = 1
+        while True:
+            try:
+                content = bytearray()
+                status, headers = await self._exchange(method, name, query, body, {}, content, MOST)
+                found = refusal(status, bytes(content))
+                if found is None:
+                    return Answer(status, headers, bytes(content))
+                if not self._may_go_on(found, attempt):
+                    raise Refused(self.place, found)
+            except Lost:
+                if attempt >= ATTEMPTS:
+                    raise
+            await _pause(attempt)
+            attempt += 1
+
+    async def part_of(self, name: str, start: int, most: int) -> tuple[bytearray, int]:
+        """At most `most` bytes of an object from `start` on, and how large it is as a whole.
+
+        A connection that breaks costs only what was still missing. Raises Refused, also for what is not there, or Lost.
+        """
+        content = bytearray()
+        attempt, total = 1, -1
+        while True:
+            there = len(content)
+            first, last = start + there, (start + most if total < 0 else min(start + most, total)) - 1
+            headers: dict[str, str] = {}
+            try:
+                status, headers = await self._exchange(
+                    "GET", name, (), EMPTY, {"range": f"bytes={first}-{last}"}, content, most, first
+                )
+                if status == 416:  # it ends before: RFC 9110, 15.5.17
+                    return bytearray(), start
+                found = refusal(status, bytes(content[there:])) if status >= 300 else None
+                if found is None:
+                    total = self._total(headers, status, first, len(content) - there, total)
+                    if len(content) == min(most, total - start):
+                        return content, total
+                    raise Lost(f"{self.place} sent {len(content) - there} bytes of {name}, not up to byte {last}")
+                del content[there:]
+                if not self._may_go_on(found, attempt):
+                    raise Refused(self.place, found)
+            except Lost:
+                if len(content) > there:
+                    attempt = 1  # it goes on
+                elif attempt >= ATTEMPTS:
+                    raise
+            await _pause(attempt)
+            attempt += 1
+
+    def _total(self, headers: Mapping[str, str], status: int, first: int, count: int, known: int) -> int:
+        """How large the object is, by the head of an answer that claims to have a part of it."""
+        found = _RANGE.fullmatch(headers.get("content-range", ""))
+        if status == 200 and not first and headers.get("content-length") == str(count):
+            return count  # the whole, because it is small
+        if status == 206 and found is not None and int(found[1]) == first and known in (-1, int(found[3])):
+            return int(found[3])
+        raise MachineError(
+            f"{self.place} does not send the part of a file that it is asked for",
+            kind=ErrorKind.UNAVAILABLE,
+            remedy="use a store that knows Range",
+        )
+
+    def _may_go_on(self, found: Refusal, attempt: int) -> bool:
+        if attempt >= ATTEMPTS:
+            return False
+        if found.code == "ExpiredToken":
+            before, self._current = self._current, self._credentials()
+            return before != self._current
+        return found.again
+
+    async def _exchange(
+        self,
+        method: str,
+        name: str | None,
+        query: Sequence[tuple[str, str]],
+        body: Body,
+        more: Mapping[str, str],
+        content: bytearray,
+        most: int,
+        first: int | None = None,
+    ) -> tuple[int, dict[str, str]]:
+        """One request; what comes is appended to `content`, up to `most` bytes of it. Status and headers; Lost.
+
+        With `first`, what came of an answer that broke stays if it is content from that byte on; else nothing does.
+        """
+        place = self.place
+        target = place.root if name is None else f"{place.base}{place.prefix}{name}"
+        if query:
+            target += "?" + "&".join(f"{quote(one, safe='')}={quote(value, safe='')}" for one, value in query)
+        url = f"{place.origin}{target}"
+        there = len(content)
+        keep = False
+        headers = {"host": place.origin.partition("://")[2], "content-length": str(len(body.data)), **more}
+        headers = self._sign(method, url, headers, body.digest, self._current, place.region)
+        try:
+            async with self._pool.stream(
+                method, url, headers=list(headers.items()), content=_Chunks(body.data), extensions=dict(_LIMITS)
+            ) as response:
+                known = {one.decode("latin-1").lower(): value.decode("latin-1") for one, value in response.headers}
+                begins = _RANGE.fullmatch(known.get("content-range", ""))
+                keep = response.status == 206 and begins is not None and int(begins[1]) == first
+                # httpcore's generators stand in each other, and none closes the one in it: ended from inside only
+                with trio.CancelScope() as scope:
+                    async for piece in response.aiter_stream():
+                        content += piece
+                        if len(content) > most:
+                            scope.cancel()
+                keep = len(content) <= most
+            if not keep:
+                raise Lost(f"the store of files {place} answers with more than {most} bytes")
+            return response.status, known
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            words = str(error) or str(error.__context__ or "") or f"nothing came for {STALL:g} s"
+            raise Lost(f"the store of files {place} cannot be reached: {words}") from error
+        finally:
+            if not keep:
+                del content[there:]
+
+
+async def _pause(attempt: int) -> None:
+    await trio.sleep(random.uniform(0.0, min(LONGEST_WAIT, FIRST * 2 ** (attempt - 1))))

@@ -1,0 +1,125 @@
+"""Where a bucket is and with which credentials: what the command line says, as plain data."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from schema.errors import ErrorKind, MachineError
+
+REGION: Final = "us-east-1"  # what stores that have no regions expect
+ADDRESSING: Final = ("auto", "path", "host")
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+_KEYS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An access key of the store. Only its id may be told."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str = field(default="", repr=False)  # of credentials that expire
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bucket, and what in it is ours."""
+
+    origin: str  # such as https://bucket.s3.eu-west-1.amazonaws.com
+    base: str  # of the path, before an object's name: "/" or "/bucket/"
+    bucket: str
+    prefix: str  # of the names of objects: "" or one that ends in a slash
+    region: str
+    credentials_file: Path | None = None  # None for the environment
+
+    @property
+    def root(self) -> str:
+        """The path of the bucket itself."""
+        return self.base if self.base == "/" else self.base.rstrip("/")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + f" at {self.origin}"
+
+
+def is_bucket(text: str) -> bool:
+    """Whether `text` means a bucket, not a folder."""
+    return text.startswith("s3:")
+
+
+def place_of(
+    text: str,
+    *,
+    endpoint: str = "",
+    region: str = "",
+    addressing: str = "auto",
+    credentials_file: Path | None = None,
+    environ: Mapping[str, str],
+) -> Place:
+    """The place that `s3://BUCKET/PREFIX` means; ValueError says what is wrong and what would be right.
+
+    Without an endpoint it is Amazon's of the region. The bucket is part of the host's name at Amazon, else of the path.
+    """
+    if "@" in text:
+        raise ValueError("--files has no place for keys: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    bucket, _, prefix = text.removeprefix("s3://").partition("/")
+    prefix = prefix.strip("/")
+    if not text.startswith("s3://") or not _BUCKET.fullmatch(bucket) or (prefix and not _PREFIX.fullmatch(prefix)):
+        raise ValueError(f"{text!r} is no place for files: write such as s3://my-bucket/cloud")
+    region = region or environ.get("AWS_REGION", "") or environ.get("AWS_DEFAULT_REGION", "") or REGION
+    if not re.fullmatch(r"[a-z0-9-]+", region):
+        raise ValueError(f"{region!r} is no region: name such as eu-west-1 with --s3-region")
+    parts = urlsplit(endpoint or f"https://s3.{region}.amazonaws.com")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError(f"--s3-endpoint {endpoint!r} is no address: write such as https://minio.example:9000")
+    if parts.username is not None:
+        raise ValueError("--s3-endpoint has no place for keys: put them into the environment")
+    amazon = parts.hostname.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    in_path = addressing == "path" or (addressing == "auto" and (not amazon or "." in bucket))
+    host = parts.netloc if in_path else f"{bucket}.{parts.netloc}"
+    for port in (":443",) if parts.scheme == "https" else (":80",):
+        host = host.removesuffix(port)  # the Host header has no default port, and is signed
+    return Place(
+        f"{parts.scheme}://{host}",
+        f"/{bucket}/" if in_path else "/",
+        bucket,
+        f"{prefix}/" if prefix else "",
+        region,
+        credentials_file,
+    )
+
+
+def credentials_of(place: Place, environ: Mapping[str, str]) -> Credentials:
+    """What requests are signed with now; MachineError if there is nothing."""
+    if place.credentials_file is None:
+        given = [environ.get(name.upper(), "") for name in _KEYS]
+        where = "the environment"
+        remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file with --s3-credentials"
+    else:
+        given = _from_file(place.credentials_file, environ.get("AWS_PROFILE", "") or "default")
+        where = str(place.credentials_file)
+        remedy = "write aws_access_key_id and aws_secret_access_key below [default] there"
+    if not given[0] or not given[1]:
+        raise MachineError(f"{where} has no credentials for {place}", kind=ErrorKind.PRECONDITION, remedy=remedy)
+    return Credentials(*given)
+
+
+def _from_file(path: Path, profile: str) -> list[str]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(path.read_text())
+    except OSError as error:
+        raise MachineError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
+    except (configparser.Error, UnicodeDecodeError):  # its words would hold what stands there
+        raise MachineError(
+            f"{path} is no file of credentials",
+            kind=ErrorKind.PRECONDITION,
+            remedy="see --s3-credentials in the manual",
+        ) from None
+    return [parser.get(profile, name, fallback="") for name in _KEYS]

@@ -1,0 +1,136 @@
+"""An S3 server of one's own: moto as a process on loopback, which checks signatures and permissions."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from cloud.blobs.s3_place import Place, place_of
+
+LIMIT = 60.0  # seconds for a start
+BUCKET = "files"
+EVERYTHING = "s3:*"
+_PORT = re.compile(r"Running on http://127\.0\.0\.1:(\d+)")
+_numbers = count(1)
+
+
+class S3Server:
+    """One running server with one bucket, and the access key of somebody who may do everything there."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self._ask("s3", method="PUT", path=f"/{BUCKET}")
+        self.key, self.secret = self.user("owner", EVERYTHING)
+
+    def environ(self) -> dict[str, str]:
+        """What a process needs to be the owner."""
+        return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
+
+    def fresh(self) -> str:
+        """A new, empty place in the bucket, as --files has it."""
+        return f"s3://{BUCKET}/t{next(_numbers)}"
+
+    def place(self, files: str = "", endpoint: str = "") -> Place:
+        """That place, or another endpoint that leads there."""
+        return place_of(files or self.fresh(), endpoint=endpoint or self.endpoint, environ={})
+
+    def user(self, name: str, *actions: str) -> tuple[str, str]:
+        """A new access key that may do only this."""
+        policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
+        self._reset("inf")
+        self._ask("iam", Action="CreateUser", UserName=name)
+        made = self._ask("iam", Action="CreateAccessKey", UserName=name)
+        self._ask(
+            "iam", Action="PutUserPolicy", UserName=name, PolicyName="only", PolicyDocument=json.dumps(policy)
+        )  # fmt: skip
+        self._reset("0")
+        key, secret = (re.search(f"<{word}>(.*?)</", made) for word in ("AccessKeyId", "SecretAccessKey"))
+        assert key is not None
+        assert secret is not None
+        return key[1], secret[1]
+
+    def client(self) -> Any:
+        """Amazon's own client, to look at what is there."""
+        from botocore.session import Session
+
+        session = Session()
+        session.set_credentials(self.key, self.secret)
+        return session.create_client("s3", region_name="us-east-1", endpoint_url=self.endpoint)
+
+    def there(self, place: Place) -> tuple[dict[str, int], list[str]]:
+        """Every object below a place with its size, and every upload in parts that has not ended."""
+        client = self.client()
+        try:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.prefix)
+            objects = {one["Key"]: int(one["Size"]) for page in pages for one in page.get("Contents", ())}
+            begun = client.list_multipart_uploads(Bucket=place.bucket, Prefix=place.prefix).get("Uploads", ())
+            return objects, [one["Key"] for one in begun]
+        finally:
+            client.close()
+
+    def _reset(self, free: str) -> None:
+        """How many requests need no signature from now on."""
+        plain = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(f"{self.endpoint}/moto-api/reset-auth", free.encode(), plain, method="POST")
+        with urllib.request.urlopen(request, timeout=LIMIT):
+            pass
+
+    def _ask(self, service: str, method: str = "POST", path: str = "/", **form: str) -> str:
+        credential = f"x/20260101/us-east-1/{service}/aws4_request"
+        headers = {"Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"}
+        body = urllib.parse.urlencode({**form, "Version": "2010-05-08"}).encode() if form else b""
+        request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+            return str(answer.read().decode())
+
+
+@contextmanager
+def s3_server(**environ: str) -> Iterator[S3Server]:
+    """A running server until the context is left; skips the test that asks for one where moto is not installed."""
+    pytest.importorskip("moto")
+    pytest.importorskip("flask")
+    pytest.importorskip("botocore")
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environ},
+        )
+        try:
+            yield S3Server(_port(process, log.fileno()))
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _port(process: subprocess.Popen[bytes], log: int) -> int:
+    begin = time.monotonic()
+    while True:
+        said = os.pread(log, 65536, 0).decode()
+        if (found := _PORT.search(said)) is not None:
+            return int(found[1])
+        assert process.poll() is None, said
+        assert time.monotonic() - begin < LIMIT, said
+        time.sleep(0.05)  # it tells nobody when it is ready
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One server for all tests of a run; each has a place of its own in it. Its lists have few entries to a page."""
+    with s3_server(MOTO_S3_DEFAULT_MAX_KEYS="7") as running:
+        yield running
