@@ -97,7 +97,7 @@ async def test_triggers_hear_of_files_by_their_kind_and_once(up: Uploads, told: 
 
 async def test_an_upload_that_triggers_cannot_note_is_not_kept(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(sql: object, what: object) -> None:
-        raise MachineError("no", kind=ErrorKind.UNAVAILABLE)
+        raise MachineError("no", kind=ErrorKind.PRECONDITION)
 
     monkeypatch.setattr("cloud.services.datasync.ingested", fail)
     for upload in (up.file(), up.readings(piece(0, x=1.0))):
@@ -290,3 +290,15 @@ def test_extensions() -> None:
     assert extension_of("", "a", "image/jpeg") == ".jpg"
     assert extension_of("", "a", UNKNOWN) == ""
     assert all(TYPES[extension] == mime for mime, extension in EXTENSIONS.items())
+
+
+async def test_a_file_whose_row_may_have_been_committed_stays(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database went away while it committed: nobody knows whether the row is there, so the sweep decides."""
+
+    def lost(sql: object, what: object) -> None:
+        raise MachineError("the database is away", kind=ErrorKind.UNAVAILABLE)
+
+    monkeypatch.setattr("cloud.services.datasync.ingested", lost)
+    with pytest.raises(MachineError):
+        await up.file()
+    assert len(await blobs(up.cloud)) == 1
