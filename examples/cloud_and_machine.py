@@ -5,8 +5,10 @@ Everything is kept in `.run`: start it again and all is as it was. `rm -r .run` 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -28,7 +30,7 @@ HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
 BENCH = ROOT / "examples" / "bench.json"
 CLOUD = f"localhost:{os.environ.get('CLOUD_PORT', '8090')}"
 MACHINE = f"localhost:{os.environ.get('PORT', '8080')}"
-HOOK = "http://localhost:9000/"  # where examples/webhook_receiver.py listens
+HOOK_PORT = os.environ.get("WEBHOOK_PORT", "8099")  # where examples/webhook_receiver.py listens
 APP = "viam.app.v1.AppService"
 
 
@@ -50,7 +52,7 @@ async def program(
     with log.open("ab") as output:
         async with process_group(command, grace=60, stdout=output, **options) as group:
             os.close(write)
-            async with trio.open_nursery() as nursery, aclosing(trio.lowlevel.FdStream(read)) as pipe:
+            async with aclosing(trio.lowlevel.FdStream(read)) as pipe, trio.open_nursery() as nursery:
 
                 async def ready() -> None:
                     if await pipe.receive_some(1):
@@ -67,36 +69,43 @@ async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Non
     lines = [line.strip().rpartition("  ") for line in (HOME / "cloud.log").read_text().splitlines()]
     facts = {name.strip(): value for name, _, value in lines}
     key, secret, location = facts["key id"], facts["key"], facts["location"]
+    signing = HOME / "webhook-secret"
+    if not signing.exists():
+        keep(signing, "whsec_" + base64.b64encode(secrets.token_bytes(24)).decode())
     keep(
         HOME / "env",
         f"export MACHINE_CLOUD=http://{CLOUD} MACHINE_CLOUD_KEY_ID={key} MACHINE_CLOUD_KEY={secret}\n"
-        f"export MACHINE_ADDRESS={MACHINE} MACHINE_API_KEY_ID={key} MACHINE_API_KEY={secret}\n",
+        f"export MACHINE_ADDRESS={MACHINE} MACHINE_API_KEY_ID={key} MACHINE_API_KEY={secret}\n"
+        f"export WEBHOOK_PORT={HOOK_PORT} WEBHOOK_SECRET={signing.read_text()}\n",
     )
     credentials = HOME / "bench.json"
     if credentials.exists():
         part = json.loads(credentials.read_text())["cloud"]
     else:
-        part = await made(ApiKey(key, secret), location)
+        part = await made(ApiKey(key, secret), location, signing.read_text())
     part = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{CLOUD}"}
     keep(credentials, json.dumps({"cloud": part, "network": {"bind_address": MACHINE}}))
     task_status.started()
     await trio.sleep_forever()
 
 
-async def made(key: ApiKey, location: str) -> Mapping[str, Any]:
+async def made(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
     """A new machine with the configuration of examples/bench.json: its part."""
     async with Channel(CLOUD, credentials=key) as channel:
         client = ApiClient(channel)
         machine = await client.call(APP, "", "new_robot", name="bench", location=location)
         (part,) = await client.call(APP, "", "get_robot_parts", robot_id=machine)
-        text = json.dumps(with_data(json.loads(BENCH.read_text())))
+        text = json.dumps(with_data(json.loads(BENCH.read_text()), signing))
         await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
         found: Mapping[str, Any] = part
         return found
 
 
-def with_data(bench: dict[str, Any]) -> dict[str, Any]:
-    """The bench with data that goes to the cloud, and a trigger that examples/webhook_receiver.py hears."""
+def with_data(bench: dict[str, Any], signing: str) -> dict[str, Any]:
+    """The bench with data that goes to the cloud, and a trigger that examples/webhook_receiver.py hears.
+
+    Its webhooks are signed with the secret `signing`.
+    """
     captured = {"climate": {"method": "Readings", "capture_frequency_hz": 1}}
     captured["camera"] = {"method": "GetImages", "capture_frequency_hz": 0.1}
     for entry in bench["components"]:
@@ -105,6 +114,7 @@ def with_data(bench: dict[str, Any]) -> dict[str, Any]:
             entry["service_configs"] = [{"type": "data_manager", "attributes": attributes}]
     manager = {"name": "data", "api": "rdk:service:data_manager", "model": "builtin"}
     bench["services"].append({**manager, "attributes": {"sync_interval_mins": 0.1}})
+    hook = {"type": "webhook", "value": f"http://localhost:{HOOK_PORT}/"}
     warm = {"operator": "gt", "value": {"temperature_c": 15}}
     bench["triggers"] = [
         {
@@ -113,7 +123,7 @@ def with_data(bench: dict[str, Any]) -> dict[str, Any]:
                 "type": "conditional_data_ingested",
                 "conditional": {"data_capture_method": "sensor:climate:Readings", "conditions": {"evals": [warm]}},
             },
-            "notifications": [{"type": "webhook", "value": HOOK, "seconds_between_notifications": 60}],
+            "notifications": [{**hook, "secret": signing, "seconds_between_notifications": 60}],
         }
     ]
     return bench
@@ -143,10 +153,10 @@ async def announce(graph: Graph, problems: list[str]) -> None:
     print(
         f"\nThe cloud:    http://{CLOUD}      configuration, history, logs, data and triggers of all machines"
         f"\nThe machine:  http://{MACHINE}      its own page"
-        f"\nSign in to both with the key   {key}"
-        f"\nand its secret                 {secret}"
-        f"\nIn a second terminal: . .venv/bin/activate; . .run/env; machine status; machine cloud machines"
-        f"\nBoth log into {HOME.name}/. Ctrl-C ends them.\n",
+        f"\nLog in to both with the key id {key}"
+        f"\nand the key                    {secret}"
+        f"\nIn a second terminal: . .venv/bin/activate; . {HOME.name}/env; machine status; machine cloud machines"
+        f"\nThe tour in README.md goes on from here. Both log into {HOME.name}/. Ctrl-C ends them.\n",
         flush=True,
     )
 

@@ -3,6 +3,7 @@
     python examples/webhook_receiver.py --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
 
 The secret is the one in the trigger: `"notifications": [{"type": "webhook", "value": URL, "secret": "whsec_..."}]`.
+Without --secret and --port, the variables WEBHOOK_SECRET and WEBHOOK_PORT say them, as .run/env of `make run` does.
 A cloud calls private addresses, such as this computer's own, only if it is started with `--webhook-allow 127.0.0.1`.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import base64
 import hmac
 import json
+import os
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -80,9 +82,11 @@ def told(headers: Mapping[str, str], body: bytes) -> str:
 def main() -> None:
     """Receive until Ctrl-C."""
     parser = argparse.ArgumentParser(description="Receives webhooks of triggers and verifies their signatures.")
-    parser.add_argument("--port", type=int, default=8099)
-    parser.add_argument("--secret", required=True, help="of the trigger: whsec_...")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("WEBHOOK_PORT", "8099")))
+    parser.add_argument("--secret", default=os.environ.get("WEBHOOK_SECRET"), help="of the trigger: whsec_...")
     options = parser.parse_args()
+    if not options.secret:
+        parser.error("give --secret, the one of the trigger; for the trigger of `make run` type first: . .run/env")
     Receiver.secret = options.secret
     with HTTPServer(("127.0.0.1", options.port), Receiver) as server:
         print(f"listening at http://127.0.0.1:{server.server_port}/", flush=True)

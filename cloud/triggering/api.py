@@ -164,7 +164,7 @@ class TriggerService(Service):
         return await self.write(work)
 
     async def replay_delivery(self, part: str, delivery: str) -> None:
-        """Send a delivery once more: the same body under the same id. PRECONDITION while it waits anyway."""
+        """Send a delivery once more, now: the same body under the same id. PRECONDITION while it is being sent."""
         await self.write(lambda sql: deliveries.replay(sql, part, delivery, self.now()))
 
     async def start_trigger(self, part: str, trigger: str) -> None:

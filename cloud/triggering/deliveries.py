@@ -224,17 +224,24 @@ def attempts(sql: Sql, subject: str) -> list[Attempt]:
 
 
 def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
-    """Send a delivery once more: the same body under the same id. PRECONDITION while it waits anyway."""
+    """Send a delivery once more, now: the same body under the same id. PRECONDITION while it is being sent.
+
+    One that waits to be tried again is tried now instead; if that fails it waits as long as it would have waited.
+    """
     found = delivery(sql, part, subject)
-    if found.state is State.WAITING:
-        raise MachineError(
-            "this delivery is on its way",
-            kind=ErrorKind.PRECONDITION,
-            remedy=f"it is tried {'next at ' + found.due.isoformat() if found.due else 'now'}",
-        )
-    sql.run(
-        "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = 0 WHERE id = ?", stored(now), subject
+    waits = found.state is State.WAITING
+    changed = sql.run(
+        "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = ?"
+        " WHERE id = ? AND (state <> 'waiting' OR (sending = 0 AND due > ?))",
+        stored(now),
+        found.tries if waits else 0,
+        subject,
+        stored(now),
     )
+    if not changed:
+        raise MachineError(
+            "this delivery is on its way", kind=ErrorKind.PRECONDITION, remedy="look again in some seconds"
+        )
     sql.notify(TOPIC, part)
     return delivery(sql, part, subject)
 

@@ -140,7 +140,7 @@ def pieces(shown: View) -> list[Piece]:
         Piece("problems", "problems", (shown,), mistakes),
         Piece("counts", "counts", (told.resources,), states),
         Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
-        *(Piece(dom_id(one.name), "resource", (one,), one, inside="resources") for one in told.resources),
+        *(Piece(dom_id(one.name), "resource", (one, facts.id), one, inside="resources") for one in told.resources),
         Piece("graph", "graph", (picture,), structure(_vertices(told))),
         *(Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items),
     ]

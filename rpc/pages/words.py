@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,10 @@ SHOWN_BYTES: Final = 64  # longer binary values are shown by their size
 EXACT: Final = 2**53  # below it a double holds every whole number
 MAX_SHOWN: Final = 200_000  # characters of a result; more makes no page better
 
+_PLACE: Final = re.compile(
+    r"(?:^|: )((?:components|services|modules|packages|processes|remotes|network)\.[\w.\-]+)(?=: )"
+)
+"""A path of the configuration in what a machine says of a mistake."""
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -144,3 +149,9 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
         rows.append((path, value, None))
     elif path:
         rows.append((path, json.dumps(value, ensure_ascii=False), None))
+
+
+def place_in(reason: str) -> tuple[str, str, str]:
+    """Why something does not work, as a machine says it: what is before the path that it names, the path, the rest."""
+    found = _PLACE.search(reason)
+    return (reason, "", "") if found is None else (reason[: found.start(1)], found[1], reason[found.end(1) :])

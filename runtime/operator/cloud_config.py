@@ -138,7 +138,7 @@ async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_fi
         click.echo(problems, err=True)
     if ask_first:
         if not sys.stdin.isatty():
-            raise click.UsageError("nobody is there to be asked: give --yes")
+            raise click.UsageError("nobody is there to be asked: use a terminal, or `set` or `revert` with --yes")
         click.confirm(f"Save it for {part.machine}?", default=not problems, abort=True)
     known = before["part"]["last_updated"]
     await client.call(

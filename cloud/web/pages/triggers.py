@@ -2,69 +2,71 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 from urllib.parse import quote, urlencode
 
+import trio
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from cloud.access import Of, Role, place_of, role_at
 from cloud.author import Author
-from cloud.fleet import fleet
 from cloud.services.base import Cloud
+from cloud.store.events import EVERY
 from cloud.store.sql import Sql
-from cloud.triggering.api import Rule, Tried, TriggerService
-from cloud.triggering.configured import examined, where
-from cloud.triggering.deliveries import Delivery, State, deliveries
-from cloud.triggering.senders import message_of
-from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from cloud.triggering.api import Triggers, TriggerService
+from cloud.triggering.configured import where
+from cloud.triggering.deliveries import TOPIC, Delivery, State
+from cloud.web.live import FRAME, LivePage, live, news_of
+from cloud.web.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.web.trigger_view import (
+    DryRun,
+    body_of,
+    digest_of,
+    event_of,
+    overview,
+    overview_pieces,
+    pieces_of_delivery,
+    pieces_of_part,
+    reading_in,
+    words,
+)
+from rpc.pages.patches import Patcher, Piece
 from schema.errors import ErrorKind, MachineError
-from schema.syntax import parse_json
-from triggers.document import EMAIL
 
 PAGE: Final = 30  # deliveries
-MAX_SHOWN: Final = 64 * 1024  # characters of a body
+CALM: Final = 1.0  # seconds between two looks at all machines
 
-_EVENTS: Final = {
-    "part_data_ingested": "data is ingested",
-    "conditional_data_ingested": "data meets a condition",
-    "conditional_logs_ingested": "something is logged",
-    "part_online": "it comes online",
-    "part_offline": "it goes offline",
-}
-_OPERATORS: Final = {"lt": "<", "gt": ">", "lte": "≤", "gte": "≥", "eq": "=", "neq": "≠", "regex": "matches"}
-_CSS: Final = {State.DELIVERED: "ready", State.WAITING: "configuring", State.FAILED: "unhealthy"}
+Look = Callable[[LivePage], Awaitable[list[Piece]]]
+"""What the page shows now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    """One part in the list of all."""
-
-    part: str
-    machine: str
-    name: str
-    location: str
-    triggers: int
-    problems: int
-    latest: Delivery | None
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """What somebody has asked of one trigger, and the answer. `text` is what was typed."""
+class Asked:
+    """What of the log somebody wants to see."""
 
     trigger: str
-    text: str
-    tried: Tried | None = None
-    error: str = ""
+    state: str
+    before: int | None
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Asked:
+        """Read a query."""
+        return cls(query.get("trigger", ""), query.get("state", ""), _number(query.get("before")))
+
+    def query(self, before: int | None) -> str:
+        """As a query, below the number `before`."""
+        found = {"trigger": self.trigger, "state": self.state, "before": "" if before is None else str(before)}
+        return urlencode({name: value for name, value in found.items() if value})
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The list of all parts with triggers, the page of one part, and one delivery."""
+    """The list of all parts with triggers, the page of one part, and one delivery; each with its live connection."""
     pages = _Pages(cloud)
     path = "/machines/{part}/triggers"
     return [
@@ -73,6 +75,9 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route(path, pages.act, methods=["POST"]),
         Route(f"{path}/deliveries/{{id}}", pages.delivery),
         Route(f"{path}/deliveries/{{id}}", pages.replay, methods=["POST"]),
+        WebSocketRoute("/live/triggers", pages.live_overview),
+        WebSocketRoute("/live/triggers/{part}", pages.live_part),
+        WebSocketRoute("/live/triggers/{part}/{id}", pages.live_delivery),
     ]
 
 
@@ -80,10 +85,23 @@ class _Pages:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
+    # ---- all parts
+
     async def overview(self, request: Request) -> Response:
         """`GET /triggers`."""
         author = author_of(request)
-        return render(request, "triggers.html", rows=await self._cloud.store.read(lambda sql: _overview(sql, author)))
+        rows = await self._cloud.store.read(lambda sql: overview(sql, author))
+        return render(request, "triggers.html", rows=rows, live="/live/triggers")
+
+    async def live_overview(self, socket: WebSocket) -> None:
+        """`/live/triggers`."""
+
+        async def look(page: LivePage) -> list[Piece]:
+            return overview_pieces(await self._cloud.store.read(lambda sql: overview(sql, page.author)))
+
+        await live(self._cloud, socket, partial(self._follow, look, EVERY, CALM))
+
+    # ---- one part
 
     async def show(self, request: Request) -> Response:
         """`GET /machines/<part>/triggers?trigger=&state=&before=`."""
@@ -91,14 +109,10 @@ class _Pages:
 
     async def _show(self, request: Request, dry: DryRun | None = None, error: MachineError | None = None) -> Response:
         service, part, author = self._asked(request)
-        query = request.query_params
-        found = await service.list_triggers(part)
-        trigger, state = query.get("trigger", ""), query.get("state", "")
-        log = await service.list_deliveries(part, trigger, state, _number(query.get("before")), PAGE + 1)
+        asked = Asked.of(request.query_params)
+        found, log, older = await _looked_at(service, part, asked)
         place, owner = await self._cloud.store.read(lambda sql: (where(sql, part), _owns(sql, author, part)))
-        older = ""
-        if len(log) > PAGE:
-            older = "?" + urlencode({"trigger": trigger, "state": state, "before": log[PAGE - 1].number})
+        query = urlencode({"trigger": asked.trigger, "state": asked.state, "rules": digest_of(found)})
         return render(
             request,
             "part_triggers.html",
@@ -108,17 +122,27 @@ class _Pages:
             owner=owner,
             found=found,
             rules=[(one, words(one)) for one in found.triggers],
-            log=log[:PAGE],
+            log=log,
             older=older,
-            css=_CSS,
-            trigger=trigger,
-            state=state,
+            asked=asked,
             names=[(name, name) for name in dict.fromkeys(one.name for one in found.triggers)],
             states=[(one.value, one.value) for one in State],
             dry=dry,
             error=error or "",
-            sent=query.get("sent", ""),
+            sent=request.query_params.get("sent", ""),
+            live="" if asked.before is not None else f"/live/triggers/{quote(part, safe='')}?{query}",
         )
+
+    async def live_part(self, socket: WebSocket) -> None:
+        """`/live/triggers/<part>?trigger=&state=&rules=`: `rules` is the digest of those that the page shows."""
+        subject, asked = socket.path_params["part"], Asked.of(socket.query_params)
+        known = socket.query_params.get("rules", "")
+
+        async def look(page: LivePage) -> list[Piece]:
+            found, log, older = await _looked_at(TriggerService(self._cloud, page.author), subject, asked)
+            return pieces_of_part(subject, found, known, log, older, narrowed=bool(asked.trigger or asked.state))
+
+        await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
 
     async def act(self, request: Request) -> Response:
         """A button of a trigger: `explain`, `test` or `start`."""
@@ -141,6 +165,8 @@ class _Pages:
             return await self._show(request, error=error)
         raise MachineError(f"there is no action {action[:40]!r}", kind=ErrorKind.INVALID)
 
+    # ---- one delivery
+
     async def delivery(self, request: Request) -> Response:
         """`GET /machines/<part>/triggers/deliveries/<id>`."""
         return await self._delivery(request)
@@ -157,12 +183,23 @@ class _Pages:
             place=place,
             owner=owner,
             one=one,
-            css=_CSS[one.state],
             attempts=attempts,
+            event=event_of(one),
             body=body_of(one),
-            event=_EVENTS.get(one.event, one.event),
             error=error or "",
+            live=f"/live/triggers/{quote(part, safe='')}/{quote(one.id, safe='')}",
         )
+
+    async def live_delivery(self, socket: WebSocket) -> None:
+        """`/live/triggers/<part>/<delivery>`."""
+        subject, delivery = socket.path_params["part"], socket.path_params["id"]
+
+        async def look(page: LivePage) -> list[Piece]:
+            one, attempts = await TriggerService(self._cloud, page.author).get_delivery(subject, delivery)
+            owner = await self._cloud.store.read(lambda sql: _owns(sql, page.author, subject))
+            return pieces_of_delivery(subject, one, attempts, owner)
+
+        await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
 
     async def replay(self, request: Request) -> Response:
         """Send a delivery once more."""
@@ -176,80 +213,32 @@ class _Pages:
             return await self._delivery(request, error)
         return see(f"{_path(part)}/deliveries/{quote(subject, safe='')}")
 
+    # ---- what they share
+
     def _asked(self, request: Request) -> tuple[TriggerService, str, Author]:
         author = author_of(request)
         return TriggerService(self._cloud, author), request.path_params["part"], author
 
+    async def _follow(self, look: Look, subject: str, pause: float, page: LivePage) -> None:
+        patcher = Patcher(lambda piece: part("triggers_parts.html", piece.macro, *piece.arguments))
+        async with news_of(self._cloud, ("part", subject), (TOPIC, subject)) as news:
+            while True:
+                if patch := patcher.patch(await look(page)):
+                    await page.send(patch=patch)
+                await trio.sleep(pause)
+                await news.next()
 
-def _overview(sql: Sql, author: Author) -> list[Overview]:
-    rows = []
-    for machine in fleet(sql, author):
-        if machine.role < Role.OPERATOR:
-            continue
-        for part in machine.parts:
-            found = examined(sql, part.id)
-            if found.triggers or found.problems:
-                latest = next(iter(deliveries(sql, part.id, limit=1)), None)
-                name = machine.name if part.main else f"{machine.name} / {part.name}"
-                counts = len(found.triggers), len(found.problems)
-                rows.append(Overview(part.id, machine.name, name, machine.location.path, *counts, latest))
-    return sorted(rows, key=lambda row: row.name.lower())
+
+async def _looked_at(service: TriggerService, part: str, asked: Asked) -> tuple[Triggers, list[Delivery], str]:
+    """The triggers of a part, a page of its deliveries, and where the next page is; empty without one."""
+    found = await service.list_triggers(part)
+    log = await service.list_deliveries(part, asked.trigger, asked.state, asked.before, PAGE + 1)
+    older = "?" + asked.query(log[PAGE - 1].number) if len(log) > PAGE else ""
+    return found, log[:PAGE], older
 
 
 def _owns(sql: Sql, author: Author, part: str) -> bool:
     return role_at(sql, author, place_of(sql, Of.PART, part)) >= Role.OWNER
-
-
-def words(rule: Rule) -> tuple[str, list[str]]:
-    """What a trigger waits for, in words, and the conditions of it, one a line."""
-    said, condition = _EVENTS.get(rule.event, rule.event), rule.condition
-    if types := condition.get("data_types"):
-        said = f"{', '.join(types)} {said}"
-    if levels := condition.get("log_levels"):
-        said += f" at {', '.join(levels)}"
-    if method := condition.get("data_capture_method"):
-        said = f"data from {method} meets a condition" if condition["evals"] else f"data comes from {method}"
-    return said, [line for one in condition.get("evals", ()) for line in _conditions(one)]
-
-
-def _conditions(one: Mapping[str, Any]) -> list[str]:
-    sign, value = _OPERATORS[one["operator"]], one["value"]
-    if not isinstance(value, Mapping):
-        return [f"reading {sign} {json.dumps(value, ensure_ascii=False)}"]
-    lines = []
-    for name, inner in value.items():
-        path = name
-        while isinstance(inner, Mapping) and len(inner) == 1:
-            key, inner = next(iter(inner.items()))
-            path += f".{key}"
-        lines.append(f"{path} {sign} {json.dumps(inner, ensure_ascii=False)}")
-    return lines
-
-
-def reading_in(text: str) -> Mapping[str, Any] | None:
-    """The reading that somebody has typed; None for an empty field. INVALID."""
-    if not text:
-        return None
-    found = parse_json(text.encode())
-    if not isinstance(found, Mapping):
-        raise MachineError(
-            "the reading is no JSON object", kind=ErrorKind.INVALID, remedy='write such as {"temperature": 31.5}'
-        )
-    return found
-
-
-def body_of(one: Delivery) -> str:
-    """The text of what is delivered, as a person can read it."""
-    if one.type == EMAIL:
-        part = message_of(one).get_body(("plain",))
-        text = part.get_content() if part is not None else ""
-    else:
-        text = one.body.decode("utf-8", "replace")
-        try:
-            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False) if text else ""
-        except ValueError:
-            pass  # shown as it is
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n(cut off: {len(text)} characters)"
 
 
 def _path(part: str) -> str:

@@ -257,11 +257,23 @@
     const link = event.target.closest("a[data-at]");
     if (!link) return;
     event.preventDefault();
+    lead(link);
+  });
+
+  function lead(link) {
     const from = toBrowser(area.value, Number(link.dataset.at)), to = toBrowser(area.value, Number(link.dataset.to || link.dataset.at));
     area.focus();
     area.setSelectionRange(from, to);
     area.scrollTop = Math.max(0, (area.value.slice(0, from).split("\n").length - 5) * height());
-  });
+  }
+
+  /* A page that tells of a mistake names its path behind #: the mistake itself if it is found, or what it is part of. */
+  function arrive(hash) {
+    const path = decodeURIComponent(hash.slice(1));
+    const leads = (one) => one.dataset.path && (path === one.dataset.path || path.startsWith(`${one.dataset.path}.`));
+    const found = $$("a[data-at]", form).filter(leads).sort((a, b) => b.dataset.path.length - a.dataset.path.length);
+    if (found.length) lead(found[0]);
+  }
 
   /* ---- adding, and leaving */
 
@@ -298,4 +310,11 @@
   number();
   scroll();
   check(true);
+  if (location.hash.length > 1) arrive(location.hash);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("#running a[href^='#']");
+    if (!link) return;
+    event.preventDefault();
+    arrive(link.hash);
+  });
 })();

@@ -47,9 +47,11 @@ def answering(status: int, headers: dict[str, str] | None = None, body: bytes = 
 
 
 @asynccontextmanager
-async def receiver(respond: Respond | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+async def receiver(
+    respond: Respond | None = None, tls: ssl.SSLContext | None = None, *, port: int = 0
+) -> AsyncIterator[Receiver]:
     """A receiver that lives as long as the context."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     made = Receiver(listeners[0].socket.getsockname()[1])
 
     async def serve(plain: trio.SocketStream) -> None:

@@ -221,6 +221,23 @@ async def test_a_replay_sends_the_same_under_the_same_id(cloud: MemoryCloud, par
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
+async def test_what_waits_to_be_tried_again_is_tried_now(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    (one,) = await made(cloud, part)
+    store, receiver = cloud.cloud.store, Receiver(of_status(503), of_status(503))
+    await sent(cloud, receiver)
+    (waiting,) = await log(cloud, part)
+    assert (waiting.state, waiting.tries) == (State.WAITING, 1)
+    await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    await sent(cloud, receiver)
+    (again,) = await log(cloud, part)
+    assert (again.state, again.tries) == (State.WAITING, 2)  # and it is not tried more often than it would have been
+    await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    (taken,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
+    with pytest.raises(MachineError) as caught:
+        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    assert (taken.id, caught.value.kind) == (one, ErrorKind.PRECONDITION)
+
+
 async def test_what_was_removed_from_the_triggers_is_not_sent(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 1, webhook("https://old.test/"))
     await configure(cloud, part, tabular("all", webhook("https://new.test/")))

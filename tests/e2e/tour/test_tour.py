@@ -1,0 +1,167 @@
+"""A new user at the tour of README.md: its commands as they stand there, its pages in a real browser.
+
+Some 25 s: two programs start, an upload is waited for, and a dozen commands are typed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+from standardwebhooks.webhooks import Webhook
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.page import Page
+from tests.e2e.tour.readme import Checkout, Ports, blocks, editor, spoken, step
+from tests.e2e.triggers.receiver import receiver
+
+pytestmark = [
+    needs_chromium,
+    pytest.mark.skipif(not Path(sys.prefix, "bin", "activate").exists(), reason="needs a virtual environment"),
+]
+RUNS = "document.querySelector('#running[data-runs=yes]')"
+
+
+async def free_ports() -> Ports:
+    found = []
+    for _ in range(3):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with listener:
+            found.append(str(listener.socket.getsockname()[1]))
+    return Ports(*found)
+
+
+async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, await free_ports())
+    make = spoken(step(1), "make run").replace("make", "make --assume-old=.venv/.run", 1)
+    async with checkout.running(make) as started, browser(tmp_path / "browser") as page:
+        said = await started.until("Ctrl-C ends them")
+        await log_in(page, checkout, said)
+        await look(checkout)
+        await change(page, checkout, '"max_rpm": 200', '"max_rpm": 150', saved="runs revision 3")
+        await break_it(page, checkout)
+        await hear(page, checkout)
+        assert "turned to" in await checkout(". .venv/bin/activate; . .run/env; " + spoken(step(6), "python examples"))
+        compile(blocks(step(6), "python")[0], "README.md", "exec")
+        await page.goto("about:blank")  # it would say that nobody answers any more
+        await started.interrupt()
+        assert "Traceback" not in started.said
+
+
+async def log_in(page: Page, checkout: Checkout, said: str) -> None:
+    """1: what is printed opens the cloud, where the machine is online and its graph lives."""
+    address = re.search(r"<(http://localhost:\d+)>", checkout.ports.put(step(1)))
+    assert address is not None
+    assert address[1] in said
+    found = re.search(r"key id +(\S+)\s.*the key +(\S+)", said, re.DOTALL)
+    assert found is not None, said
+    page.expect("401")
+    await page.goto(address[1])
+    await page.fill("[name=id]", found[1])
+    await page.fill("[name=key]", found[2])
+    await page.click("form button")
+    await page.until_text("online", "#machines")
+    await page.click("#machines tbody a")
+    await page.until("document.querySelectorAll('.graph a').length > 20")
+    await page.until("document.querySelectorAll('.sensor').length > 3")
+
+
+async def look(checkout: Checkout) -> None:
+    """2: the commands of the second terminal."""
+    (commands,) = blocks(step(2))
+    said = await checkout(commands)
+    for wanted in ("25 ready", "TICKS_COUNT", "bench  ", "rdk.resource_manager"):
+        assert wanted in said, said
+
+
+async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: str) -> None:
+    """3: the outline leads to the motor; what is changed is reviewed, saved and runs."""
+    assert "*Configuration*" in step(3)
+    await page.click(".tabs a:nth-of-type(2)")
+    await page.until("document.querySelector('#outline a') && document.readyState === 'complete'")
+    await page.evaluate("[...document.querySelectorAll('#outline a')].find((one) => one.innerText === 'left').click()")
+    text = await page.value("#document")
+    at = int(await page.evaluate("document.querySelector('#document').selectionStart"))
+    assert '"name": "left"' in text[at : at + 40]
+    await page.fill("#document", text[:at] + text[at:].replace(old, new, 1))
+    await page.until_text("Review changes")
+    await page.click("button[value=review]")
+    await page.until_text("attributes.max_rpm: ")
+    await page.click("button[value=save]")
+    await page.until(RUNS)
+    await page.until_text(saved, "#running")
+
+
+async def break_it(page: Page, checkout: Checkout) -> None:
+    """4: the mistake is told at its line, the machine goes on without the motor, and it is taken back twice."""
+    assert '`"max_rpm": "fast"`' in step(4)
+    wrong = '"max_rpm": "fast"'
+    await page.until("document.querySelector('#document')")
+    text = await page.value("#document")
+    await page.fill("#document", text.replace('"max_rpm": 150', wrong, 1))
+    await page.until_text("write a number", "#findings")
+    assert re.search(r"line \d+ components.3.attributes.max_rpm", await page.text("#findings"))
+    await page.fill("#document", text)
+    await page.until_text("No problems found", "#findings")
+    await change(page, checkout, '"max_rpm": 150', wrong, saved="3 resources do not work")
+    assert "'fast'" in await page.text("#running")
+
+    # the machine's page leads to the line
+    await page.click(".tabs a:nth-of-type(1)")
+    await page.until_text("22 ready")
+    await page.click(".reason a")
+    await page.until("document.activeElement.id === 'document'")
+    at = await page.evaluate("((one) => one.value.slice(one.selectionStart, one.selectionEnd))(document.activeElement)")
+    assert at == '"fast"'
+
+    await page.click(".tabs a:nth-of-type(3)")
+    await page.click("[aria-label='Revert to revision 3']")
+    await page.until_text("runs revision 5.", "#running")
+    assert '"max_rpm": 150' in await page.value("#document")
+
+    activate = ". .venv/bin/activate; . .run/env; "
+    edit = spoken(step(3), "machine cloud config edit")
+    await checkout(
+        f"{activate} echo y | script -qec '{edit}' /dev/null",
+        EDITOR=editor(checkout.folder, '"max_rpm": 150', '"max_rpm": 151'),
+    )
+    await page.until_text("runs revision 6", "#running")
+    (revert,) = blocks(step(4))
+    assert "151 -> 150" in await checkout(activate + revert)
+    await page.until_text("runs revision 7", "#running")
+
+
+async def hear(page: Page, checkout: Checkout) -> None:
+    """5: what nobody heard is sent again, and verified by the example and by another one."""
+    first, second = blocks(step(5))
+    await page.click(".tabs a:nth-of-type(6)")
+    await page.until_text("waiting until", "#delivery-log")
+    await page.click("#delivery-log tbody tr:last-child a")
+    await page.until_text("no answer", "#tries")
+    async with checkout.running(first) as listening:
+        await listening.until("listening at")
+        assert "*Try it now*" in step(5)
+        await page.until_text("Try it now", "#again")
+        await page.click("#again button")
+        said = await listening.until("conditional_data_ingested of bench: warm: climate")
+        assert "refused" not in said
+        await page.until_text("delivered", "#state")
+    await verified(page, checkout)
+    said = await checkout(". .venv/bin/activate; . .run/env; " + second)
+    assert "it would fire" in said
+    assert "delivered" in said
+
+
+async def verified(page: Page, checkout: Checkout) -> None:
+    async with receiver(port=int(checkout.ports.webhook)) as other:
+        changed = other.changed
+        await page.until_text("Send it again", "#again")
+        await page.click("#again button")
+        with trio.fail_after(60):
+            await changed.wait()
+        came = other.requests[0]
+        assert came.headers["Trigger-Name"] == "warm"
+        Webhook(checkout.variables["WEBHOOK_SECRET"]).verify(came.body, came.headers)
