@@ -49,6 +49,7 @@ class CloudTarget:
     async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
         author = await self._cloud.authenticator.confirmed(request.identity)
         service = SERVICES[request.rpc.strip("/").partition("/")[0]](self._cloud, author)
+        service.request = request
         if not request.streaming:
             yield service
             return

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloud import audit
 from cloud.access import Of, Place, Role, require
@@ -20,6 +20,10 @@ from cloud.links import Links
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
+
+if TYPE_CHECKING:
+    from cloud.certificates.port import PortTls
+    from rpc.api.target import CallInfo
 
 T = TypeVar("T")
 
@@ -44,6 +48,7 @@ class Cloud:
     links: Links
     clock: Clock = now
     limits: Sizes = Sizes()
+    tls: PortTls | None = None  # of its port; None for one in plain text
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ class Service:
     def __init__(self, cloud: Cloud, author: Author) -> None:
         self.cloud = cloud
         self.author = author
+        self.request: CallInfo | None = None  # of a call that came as an RPC
         self._place: Place | None = None  # where the caller was found to have a role
         self._change: _Change | None = None  # until it has been noted
         self._required: dict[tuple[Role, Of, str], None] = {}  # what was asked of the caller

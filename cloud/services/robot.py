@@ -13,7 +13,8 @@ from cloud.access import Of, Role
 from cloud.logs import LogRecord
 from cloud.registry.resolution import with_sources
 from cloud.services import messages as m
-from cloud.services.base import Rule, Service, guarded
+from cloud.services.base import Rule, guarded
+from cloud.services.certificates import PartCertificates
 from cloud.services.machines import address_of
 from cloud.store.sql import Sql
 from cloud.tenants import location
@@ -50,7 +51,7 @@ PART: Final = Rule(Role.MACHINE, Of.PART, "id")
 
 
 @guarded({"config": PART, "certificate": PART, "log": PART, "needs_restart": PART})
-class RobotService(Service):
+class RobotService(PartCertificates):
     """viam.app.v1.RobotService: called by machines, with a part's secret or a key that reaches it."""
 
     async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
@@ -79,20 +80,12 @@ class RobotService(Service):
             "id": part.id,
             "fqdn": address_of(part, document),
             "local_fqdn": part.host_name,
-            "signaling_insecure": True,
+            "signaling_insecure": not self.cloud.links.base.startswith("https://"),  # then it expects no certificate
             "location_id": part.location_id,
             "primary_org_id": owner,
             "machine_id": part.machine_id,
         }
         return robot_config(decoded.document, version, cloud)
-
-    async def certificate(self, id: str) -> Any:  # noqa: A002 - field of the wire
-        """Refused: this cloud issues no certificates yet."""
-        raise MachineError(
-            f"this cloud issues no certificates (part {id})",
-            kind=ErrorKind.UNSUPPORTED,
-            remedy="name a certificate in `network` of the configuration, or serve without TLS",
-        )
 
     async def log(self, id: str, logs: Sequence[m.LogEntry]) -> None:  # noqa: A002 - field of the wire
         """Keep log entries; they are on the disk when this returns."""

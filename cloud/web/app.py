@@ -21,6 +21,7 @@ from rpc.guard import Guard
 from rpc.pages.headers import Protect
 from schema.errors import MachineError
 
+PUBLIC = ("/healthz", "/ca.pem")
 PUBLIC_BELOW = ("/packages/", "/files/")  # with a signed link
 
 
@@ -43,7 +44,7 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             Exception: site.failed,
         },
     )
-    return Guard(inner, cloud.authenticator, names=() if loopback else None, public_below=PUBLIC_BELOW)
+    return Guard(inner, cloud.authenticator, names=() if loopback else None, public=PUBLIC, public_below=PUBLIC_BELOW)
 
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:
