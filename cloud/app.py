@@ -43,9 +43,6 @@ from schema.errors import MachineError
 if TYPE_CHECKING:
     from cloud.certificates.port import PortTls
 
-if TYPE_CHECKING:
-    from cloud.certificates.port import PortTls
-
 STOP_LIMIT: Final = 30.0  # seconds for the whole orderly stop
 HOUSEKEEPING: Final = 3600.0  # seconds between two looks for what has expired
 FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
@@ -119,27 +116,7 @@ class App:
             names = partial(port_names, given.address, given.url, given.tls_names)
             made = FromAuthority(deps["database"], self.events, names)
             await made.look()
-            task_status.started(made)
-            await made.run()
-        else:
-            task_status.started(None)
-            await trio.sleep_forever()
-
-    async def _certificate(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[PortTls | None]) -> None:
-        """What the port speaks TLS with; None for plain text."""
-        given = self.options
-        if given.tls_cert is not None and given.tls_key is not None:
-            from cloud.certificates.port import FromFiles
-
-            files = FromFiles(given.tls_cert, given.tls_key)
-            task_status.started(files)
-            await files.run()
-        elif given.tls:
-            from cloud.certificates.port import FromAuthority, port_names
-
-            names = partial(port_names, given.address, given.url, given.tls_names)
-            made = FromAuthority(deps["database"], self.events, names)
-            await made.look()
+            self.log.info("clients must trust this cloud's authority", command="machine-cloud ca", path="/ca.pem")
             task_status.started(made)
             await made.run()
         else:

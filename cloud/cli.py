@@ -12,7 +12,6 @@ import click
 from cloud.blobs.s3_place import ADDRESSING
 from cloud.certificates.command import ca_command
 from cloud.files_command import BUCKET, files_command, files_place
-from cloud.certificates.command import ca_command
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.triggering.ways import ways
 from schema.errors import MachineError
@@ -142,18 +141,6 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
                 alternative(name)
         except ValueError as error:
             raise click.UsageError(f"--tls-name: {error}") from None
-    if given["tls"] and given["tls_cert"] is not None:
-        raise click.UsageError("--tls makes a certificate, --tls-cert brings one: leave one of them out")
-    if given["tls_name"] and not given["tls"]:
-        raise click.UsageError("--tls-name goes with --tls")
-    if given["tls_name"]:
-        from cloud.certificates.issue import alternative
-
-        try:
-            for name in given["tls_name"]:
-                alternative(name)
-        except ValueError as error:
-            raise click.UsageError(f"--tls-name: {error}") from None
     from cloud.app import main as serve
 
     try:
@@ -175,8 +162,6 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         organization=given["organization"],
         tls_cert=given["tls_cert"],
         tls_key=given["tls_key"],
-        tls=given["tls"],
-        tls_names=given["tls_name"],
         tls=given["tls"],
         tls_names=given["tls_name"],
         url=given["url"].rstrip("/"),
@@ -223,9 +208,6 @@ def restore_command(options: Options, file: Path) -> None:
 
 
 command.add_command(files_command)
-
-
-command.add_command(ca_command)
 
 
 command.add_command(ca_command)

@@ -27,8 +27,6 @@ class Options:
     tls_key: Path | None = None
     tls: bool = False  # with a certificate of its own authority
     tls_names: tuple[str, ...] = ()  # that it is to have besides
-    tls: bool = False  # with a certificate of its own authority
-    tls_names: tuple[str, ...] = ()  # that it is to have besides
     url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
     ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD
