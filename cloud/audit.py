@@ -32,7 +32,8 @@ LEFT_OUT: Final = "…"  # stands for a document, for bytes, and for what was cu
 VERBS: Final = frozenset(
     {
         "add", "change", "configure", "create", "delete", "mark", "merge", "move", "new", "remove", "rename", "replay",
-        "revert", "rotate", "send", "set", "start", "stop", "update", "upload",
+        "resend", "revert", "rotate", "send", "set", "share", "start", "stop", "unshare", "update",
+        "upload",
     }
 )  # fmt: skip
 """First words of the methods that change something."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from rpc.auth import API_KEY, PART_SECRET
+from rpc.auth import API_KEY, LOCATION_SECRET, PART_SECRET
 
 KEY: Final = API_KEY
 PART: Final = PART_SECRET
+LOCATION: Final = LOCATION_SECRET  # a part, by a secret of its location
+MACHINES: Final = frozenset({PART, LOCATION})
+PERSON: Final = "person"  # who accepts an invitation, before there is a key
 PROGRAM: Final = "program"  # machine-cloud itself, or its command line
 
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from cloud.author import KEY, PART, Author
+from cloud.author import KEY, LOCATION, PART, Author
 from cloud.store.sql import Sql
 from rpc.auth import Credential, digest_of
 from schema.errors import ErrorKind, MachineError
 
-SOURCES: Final = {KEY: ("keys", "id", "digest"), PART: ("part_secrets", "part_id", "secret")}
+SOURCES: Final = {
+    KEY: ("keys", "id", "digest"),
+    PART: ("part_secrets", "part_id", "secret"),
+    LOCATION: ("part_location_secrets", "part_id", "secret"),  # a view
+}
 """Types of credentials that are accepted here: table, column of who signs in, column of the secret or its digest."""
 
 BATCH: Final = 500  # ids of one query

@@ -10,7 +10,6 @@ from cloud.keys import grants_of
 from cloud.machines import part
 from cloud.registry.resolution import with_sources
 from cloud.store.sql import Sql
-from cloud.tenants import location
 
 
 def facts(sql: Sql, subject: str) -> dict[str, Any]:
@@ -22,19 +21,21 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
     """
     found = part(sql, subject)
     place = place_of(sql, Of.PART, subject)
+    owners = [one for kind, one in place.within if kind == "organization"]
+    marks = ", ".join("?" * len(owners))
     keys = {
         row["id"]: row["digest"]
-        for row in sql.rows("SELECT id, digest FROM keys WHERE organization_id = ? ORDER BY id", place.organization)
+        for row in sql.rows(f"SELECT id, digest FROM keys WHERE organization_id IN ({marks}) ORDER BY id", *owners)
         if best(grants_of(sql, row["id"]), place) >= Role.OPERATOR
     }
-    version, merged = resolution(sql, subject)
+    version, merged = resolution(sql, found)
     platform, tags = str(found.reported.get("platform", "")), found.reported.get("platform_tags") or ()
     return {
         "revision": version,
         "document": with_sources(sql, merged.document, place.organization, platform, tags),
         "cloud": {
             "location_id": found.location_id,
-            "primary_org_id": location(sql, found.location_id).organization_id,
+            "primary_org_id": found.organization_id,
             "machine_id": found.machine_id,
         },
         "keys": keys,

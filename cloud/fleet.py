@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from cloud.access import Place, Role, best, visible
+from cloud.access import Holder, Place, Role, holder
 from cloud.author import Author
+from cloud.sharing import REACHED
 from cloud.store.sql import Sql
 from cloud.times import moment_of
 
@@ -52,27 +53,19 @@ class FleetMachine:
 
 
 def locations(sql: Sql, author: Author) -> dict[str, FleetLocation]:
-    """Every location of the organization that the caller's key belongs to, by id, in order of path."""
-    rows = sql.rows(
-        """
-        SELECT locations.id AS id, locations.parent_id AS parent_id, locations.name AS name,
-            locations.organization_id AS organization_id, organizations.name AS organization
-        FROM keys JOIN locations ON locations.organization_id = keys.organization_id
-            JOIN organizations ON organizations.id = locations.organization_id
-        WHERE keys.id = ?
-        """,
-        author.name,
-    )
-    grants = visible(sql, author)
-    parents = {row["id"]: row["parent_id"] or "" for row in rows}
-    names = {row["id"]: row["name"] for row in rows}
-    found = []
+    """Every location of the organization that the caller's key belongs to, and those that are shared with it, by id,
+    in order of path. What a shared one lies in is not told.
+    """
+    found = holder(sql, author)
+    rows = _locations(sql, found)
+    parents, names = _parents(rows), {row["id"]: row["name"] for row in rows}
+    listed = []
     for row in rows:
         chain = _chain(row["id"], parents)
-        role = best(grants, _place(row["organization_id"], chain))
+        role = found.role(_place(found.organization, row["organization_id"], chain))
         path = " / ".join(names[one] for one in reversed(chain))
-        found.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
-    return {one.id: one for one in sorted(found, key=lambda one: (one.path.lower(), one.id))}
+        listed.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
+    return {one.id: one for one in sorted(listed, key=lambda one: (one.path.lower(), one.id))}
 
 
 def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[FleetMachine]:
@@ -80,43 +73,58 @@ def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[
     places = locations(sql, author)
     if not places:
         return []
-    grants = visible(sql, author)
-    (owner,) = {place.organization_id for place in places.values()}
-    everywhere = _machines(sql, owner, parts)
-    parents = {
-        row["id"]: row["parent_id"] or ""
-        for row in sql.rows("SELECT id, parent_id FROM locations WHERE organization_id = ?", owner)
-    }
+    roles = holder(sql, author)
+    everywhere = _machines(sql, roles.organization, parts)
+    parents = _parents(_locations(sql, roles))
     found = []
     for subject, rows in everywhere.items():
         first = rows[0]
-        place = _place(owner, _chain(first["location_id"], parents), ("robot", subject))
-        role = best(grants, place)
+        home = places[first["location_id"]]
+        chain = _chain(home.id, parents)
+        role = roles.role(_place(roles.organization, home.organization_id, chain, ("robot", subject)))
         if role is not Role.NOBODY:
             members = tuple(_part(row) for row in rows)
-            found.append(FleetMachine(subject, first["machine"], places[first["location_id"]], role, members))
+            found.append(FleetMachine(subject, first["machine"], home, role, members))
     return found
+
+
+def _locations(sql: Sql, found: Holder) -> list[Mapping[str, Any]]:
+    """The rows of all locations that the organization of a key has access to."""
+    columns = """
+        SELECT locations.id AS id, locations.parent_id AS parent_id, locations.name AS name,
+            locations.organization_id AS organization_id, organizations.name AS organization
+        FROM locations JOIN organizations ON organizations.id = locations.organization_id
+    """
+    rows = sql.rows(f"{columns} WHERE locations.organization_id = ?", found.organization)
+    rows += sql.rows(f"{columns} WHERE locations.id IN ({REACHED})", found.organization)
+    return rows
+
+
+def _parents(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What each location lies in, as far as that is among the rows."""
+    known = {row["id"] for row in rows}
+    return {row["id"]: row["parent_id"] if row["parent_id"] in known else "" for row in rows}
 
 
 def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, list[Mapping[str, Any]]]:
     """The rows of parts, by machine."""
-    columns = """
+    columns = f"""
         SELECT machines.id AS machine_id, machines.name AS machine, machines.location_id AS location_id,
             parts.id AS id, parts.name AS name, main, seen, revision, saved, reported
         FROM machines JOIN locations ON locations.id = machines.location_id
             JOIN parts ON parts.machine_id = machines.id
-        WHERE locations.organization_id = ?
+        WHERE (locations.organization_id = ? OR locations.id IN ({REACHED}))
     """
     order = "ORDER BY lower(machines.name), machines.id, main DESC, parts.name"
     rows = []
     if parts is None:
-        rows = sql.rows(f"{columns} {order}", owner)
+        rows = sql.rows(f"{columns} {order}", owner, owner)
     else:
         for start in range(0, len(parts), BATCH):
             some = parts[start : start + BATCH]
             marks = ", ".join("?" * len(some))
             chosen = f"AND machines.id IN (SELECT machine_id FROM parts WHERE id IN ({marks}))"
-            rows += sql.rows(f"{columns} {chosen} {order}", owner, *some)
+            rows += sql.rows(f"{columns} {chosen} {order}", owner, owner, *some)
     found: dict[str, list[Mapping[str, Any]]] = {}
     seen: set[str] = set()
     for row in rows:
@@ -146,5 +154,7 @@ def _chain(subject: str, parents: Mapping[str, str]) -> list[str]:
     return chain
 
 
-def _place(owner: str, chain: Sequence[str], *within: tuple[str, str]) -> Place:
-    return Place(owner, frozenset({("organization", owner), *(("location", one) for one in chain), *within}))
+def _place(reader: str, owner: str, chain: Sequence[str], *within: tuple[str, str]) -> Place:
+    """Where something is that the organization `reader` has access to."""
+    both = (("organization", reader), ("organization", owner))
+    return Place(owner, frozenset({*both, *(("location", one) for one in chain), *within}))

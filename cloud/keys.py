@@ -37,47 +37,53 @@ class KeyRecord:
     name: str
     created: datetime
     grants: tuple[Grant, ...]
+    person_id: str = ""  # whose key it is; empty for one that is no person's
 
 
-def create_key(sql: Sql, owner: str, name: str, grants: Iterable[Grant], now: datetime) -> tuple[str, str]:
-    """A new key of an organization: its id, and the key, which can never be read again."""
+def create_key(
+    sql: Sql, owner: str, name: str, grants: Iterable[Grant], now: datetime, person: str = ""
+) -> tuple[str, str]:
+    """A new key of an organization, perhaps a person's: its id, and the key, which can never be read again."""
     granted = list(dict.fromkeys(grants))
     if not granted:
         raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
     subject, key = new_id(), new_secret()
     name = checked_name(name, "a key") if name.strip() else f"key {subject[:8]}"
     row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
-    inserted(sql, "keys", {**row, "digest": digest_of(key)})
+    inserted(sql, "keys", {**row, "digest": digest_of(key), "person_id": person or None})
     for grant in granted:
         add_grant(sql, subject, grant)
     sql.notify("key", subject)
     return subject, key
 
 
+_KEY: Final = "SELECT id, organization_id, name, created, person_id FROM keys"
+
+
 def key(sql: Sql, subject: str) -> KeyRecord:
     """One key; NOT_FOUND."""
-    row = sql.row("SELECT id, organization_id, name, created FROM keys WHERE id = ?", subject)
+    row = sql.row(f"{_KEY} WHERE id = ?", subject)
     if row is None:
         raise missing("key", subject)
     return _key(sql, row)
 
 
+def organization_of(sql: Sql, subject: str) -> str:
+    """The organization of a key; "" if there is no such key."""
+    row = sql.row("SELECT organization_id FROM keys WHERE id = ?", subject)
+    return "" if row is None else str(row["organization_id"])
+
+
 def keys(sql: Sql, owner: str) -> list[KeyRecord]:
     """All keys of an organization, in order of name."""
-    rows = sql.rows(
-        "SELECT id, organization_id, name, created FROM keys WHERE organization_id = ? ORDER BY name, id", owner
-    )
+    rows = sql.rows(f"{_KEY} WHERE organization_id = ? ORDER BY name, id", owner)
     return [_key(sql, row) for row in rows]
 
 
 def keys_at(sql: Sql, kind: Kind, subject: str) -> list[KeyRecord]:
     """The keys with a role at this very resource."""
     rows = sql.rows(
-        """
-        SELECT DISTINCT keys.id, keys.organization_id, keys.name, keys.created
-        FROM keys JOIN grants ON grants.key_id = keys.id
-        WHERE grants.kind = ? AND grants.subject = ? ORDER BY keys.name, keys.id
-        """,
+        f"{_KEY} WHERE id IN (SELECT key_id FROM grants WHERE kind = ? AND subject = ?) ORDER BY name, id",
         kind,
         subject,
     )
@@ -86,7 +92,12 @@ def keys_at(sql: Sql, kind: Kind, subject: str) -> list[KeyRecord]:
 
 def _key(sql: Sql, row: Mapping[str, Any]) -> KeyRecord:
     return KeyRecord(
-        row["id"], row["organization_id"], row["name"], moment_of(row["created"]), grants_of(sql, row["id"])
+        row["id"],
+        row["organization_id"],
+        row["name"],
+        moment_of(row["created"]),
+        grants_of(sql, row["id"]),
+        row["person_id"] or "",
     )
 
 
@@ -153,8 +164,15 @@ def delete_key(sql: Sql, subject: str) -> None:
     found = key(sql, subject)
     sql.run("DELETE FROM grants WHERE key_id = ?", subject)
     sql.run("DELETE FROM keys WHERE id = ?", subject)
+    forget_without_keys(sql, found.person_id)
     _still_owned(sql, found.organization_id)
     sql.notify("key", subject)
+
+
+def forget_without_keys(sql: Sql, person: str) -> None:
+    """A person without keys is a member of nothing: nothing is kept of him."""
+    if person and sql.row("SELECT id FROM keys WHERE person_id = ?", person) is None:
+        sql.run("DELETE FROM people WHERE id = ?", person)
 
 
 def _still_owned(sql: Sql, organization: str) -> None:

@@ -6,29 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 _APP: Final = "viam.app.v1.AppService"
-_NO_USERS: Final = "this cloud has no users with mail addresses; create an API key with the role instead (CreateKey)"
 _NO_SECOND: Final = "a key belongs to one organization and could not own a second; start another machine-cloud instead"
-_NO_SHARING: Final = "locations belong to one organization; create an API key with a role at the location instead"
-_NO_SECRETS: Final = "locations have no secrets; use the secret of a part, or an API key"
 _NO_OAUTH: Final = "nobody signs in by OAuth here; use API keys"
 _NO_BILLING: Final = "nothing is billed here"
 _NO_PHONES: Final = "there is no mobile application to send messages to; use webhooks or mail"
 _NO_BRAND: Final = "organizations have no logo, support address or pages of applications here"
 
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
-    _NO_USERS: (
-        "GetUserIDByEmail",
-        "ListOrganizationsByUser",
-        "SearchOrganizations",
-        "CreateOrganizationInvite",
-        "UpdateOrganizationInviteAuthorizations",
-        "DeleteOrganizationMember",
-        "DeleteOrganizationInvite",
-        "ResendOrganizationInvite",
-    ),
     _NO_SECOND: ("CreateOrganization",),
-    _NO_SHARING: ("ShareLocation", "UnshareLocation"),
-    _NO_SECRETS: ("LocationAuth", "CreateLocationSecret", "DeleteLocationSecret"),
     _NO_OAUTH: (
         "EnableAuthService",
         "DisableAuthService",

@@ -16,14 +16,18 @@ MAX_VALUES: Final = 1000  # in one field of a filter
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What somebody may touch: everything of these organizations, locations and machines."""
+    """What somebody may touch: everything of these organizations, locations and machines, and of `guests`, machines of
+    others, what they have captured in `shared`.
+    """
 
     organizations: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
+    guests: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()  # locations
 
     def __bool__(self) -> bool:
-        return bool(self.organizations or self.locations or self.machines)
+        return bool(self.organizations or self.locations or self.machines or (self.guests and self.shared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,10 @@ def conditions(kind: Kind, wanted: Wanted, scope: Scope) -> Conditions:
 def _of_sources(wanted: Wanted, scope: Scope) -> _Builder:
     build = _Builder()
     build.any_of(
-        ("data_sources.organization_id", scope.organizations),
-        ("data_sources.location_id", scope.locations),
-        ("data_sources.machine_id", scope.machines),
+        [("data_sources.organization_id", scope.organizations)],
+        [("data_sources.location_id", scope.locations)],
+        [("data_sources.machine_id", scope.machines)],
+        [("data_sources.machine_id", scope.guests), ("data_sources.location_id", scope.shared)],
     )
     build.one_of("data_sources.organization_id", wanted.organizations)
     build.one_of("data_sources.location_id", wanted.locations)
@@ -162,10 +167,12 @@ class _Builder:
         if values:
             self.add(f"EXISTS ({query} IN ({_marks(values)}))", *values)
 
-    def any_of(self, *columns: tuple[str, Sequence[str]]) -> None:
-        given = [(column, values) for column, values in columns if values]
-        text = " OR ".join(f"{column} IN ({_marks(values)})" for column, values in given)
-        self.add(f"({text})" if text else "1 = 0", *(value for _, values in given for value in values))
+    def any_of(self, *choices: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """One of the choices, of which each holds if all of its columns have one of their values."""
+        given = [choice for choice in choices if all(values for _, values in choice)]
+        texts = [" AND ".join(f"{column} IN ({_marks(values)})" for column, values in choice) for choice in given]
+        values = [value for choice in given for _, listed in choice for value in listed]
+        self.add(f"({' OR '.join(texts)})" if texts else "1 = 0", *values)
 
 
 def _marks(values: Sequence[str]) -> str:

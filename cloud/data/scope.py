@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from cloud.access import Role, visible
+from cloud.access import Role, holder
 from cloud.author import Author
 from cloud.data.filters import Scope
+from cloud.sharing import reached
 from cloud.store.sql import Sql
 from cloud.tenants import locations
 from schema.errors import ErrorKind, MachineError
 
 
 def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
-    """Where somebody has at least `role`; empty for a machine. PERMISSION if all of his roles are too low."""
-    every = visible(sql, author)
-    grants = [grant for grant in every if Role[grant.role.upper()] >= role]
-    if every and not grants:
+    """Where somebody has at least `role`; empty for a machine. PERMISSION if all of his roles are too low.
+
+    Owners of what is only shared with them are no owners of what it has captured.
+    """
+    found = holder(sql, author)
+    grants = [grant for grant in found.grants if Role[grant.role.upper()] >= role]
+    if found.grants and not grants:
         raise MachineError(
             f"this needs the role of an {role.name.lower()}",
             kind=ErrorKind.PERMISSION,
@@ -24,8 +28,29 @@ def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
         kind: tuple(grant.subject for grant in grants if grant.kind == kind)
         for kind in ("organization", "location", "robot")
     }
-    inside = _below(sql, subjects["location"])
-    return Scope(subjects["organization"], inside, subjects["robot"])
+    shared = reached(sql, found.organization) if role < Role.OWNER else []
+    own = [one for one in subjects["location"] if _owner(sql, one) == found.organization]
+    guest = shared if subjects["organization"] else [one for one in subjects["location"] if one in shared]
+    home = {one.id for one in locations(sql, found.organization)}
+    machines = {one: _location_of(sql, one) for one in subjects["robot"]}
+    return Scope(
+        subjects["organization"],
+        _below(sql, (*own, *guest)),
+        tuple(one for one, place in machines.items() if place in home),
+        tuple(one for one, place in machines.items() if place and place not in home),
+        tuple(shared),
+    )
+
+
+def _owner(sql: Sql, subject: str) -> str:
+    row = sql.row("SELECT organization_id FROM locations WHERE id = ?", subject)
+    return "" if row is None else str(row["organization_id"])
+
+
+def _location_of(sql: Sql, subject: str) -> str:
+    """Where a machine is; "" if it was deleted."""
+    row = sql.row("SELECT location_id FROM machines WHERE id = ?", subject)
+    return "" if row is None else str(row["location_id"])
 
 
 def _below(sql: Sql, granted: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from cloud.access import Of, place_of, visible
-from cloud.author import PART, Author
+from cloud.access import Of, belongs, place_of
+from cloud.author import MACHINES, Author
 from cloud.registry import items
 from cloud.registry.items import PRIVATE, Item
 from cloud.store.sql import Sql
 from cloud.tenants import missing
 from schema.errors import MachineError
 
-_OF = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
-
 
 def organizations_of(sql: Sql, author: Author) -> set[str]:
-    """Organizations in which somebody has a role anywhere, or whose machine it is."""
-    subjects = [(_OF[grant.kind], grant.subject) for grant in visible(sql, author)]
-    if author.type == PART:
-        subjects = [(Of.PART, author.name)]
-    found: set[str] = set()
-    for of, subject in subjects:
+    """The organization in which somebody has a role anywhere, or whose machine it is; not those that share with it."""
+    if author.type in MACHINES:
         try:
-            found.add(place_of(sql, of, subject).organization)
+            return {place_of(sql, Of.PART, author.name).organization}
         except MachineError:
-            continue  # it was deleted
-    return found
+            return set()  # it was deleted
+    owner = belongs(sql, author)
+    return {owner} if owner else set()
 
 
 def readable(sql: Sql, author: Author, found: Item, named: str = "") -> Item:

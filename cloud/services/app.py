@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from cloud.access import Of
-from cloud.services import finding, fragments, registry
-from cloud.services.base import SELF, guarded, operator, owner
+from cloud.services import finding, fragments, people, places, registry
+from cloud.services.base import SELF, guarded, home_owner, operator, owner
 from cloud.services.configurations import Configurations
 from cloud.services.keys import Keys
 from cloud.services.logs import Logs
@@ -19,33 +19,33 @@ RULES: Final = {
     "get_organization_namespace_availability": SELF,
     "update_organization": owner(Of.ORGANIZATION, "organization_id"),
     "delete_organization": owner(Of.ORGANIZATION, "organization_id"),
-    "list_organization_members": operator(Of.ORGANIZATION, "organization_id"),
+    "update_organization_namespace": owner(Of.ORGANIZATION, "organization_id"),
     "get_organization_metadata": operator(Of.ORGANIZATION, "organization_id"),
     "update_organization_metadata": owner(Of.ORGANIZATION, "organization_id"),
     "list_locations": SELF,
     "get_location": operator(Of.LOCATION, "location_id"),
     "create_location": owner(Of.ORGANIZATION, "organization_id"),
-    "update_location": owner(Of.LOCATION, "location_id"),
-    "delete_location": owner(Of.LOCATION, "location_id"),
+    "update_location": home_owner(Of.LOCATION, "location_id"),
+    "delete_location": home_owner(Of.LOCATION, "location_id"),
     "get_location_metadata": operator(Of.LOCATION, "location_id"),
     "update_location_metadata": owner(Of.LOCATION, "location_id"),
     "list_robots": operator(Of.LOCATION, "location_id"),
     "list_robots_for_locations": SELF,
     "list_robots_for_org": operator(Of.ORGANIZATION, "org_id"),
     "get_robot": operator(Of.ROBOT, "id"),
-    "new_robot": owner(Of.LOCATION, "location"),
+    "new_robot": home_owner(Of.LOCATION, "location"),
     "update_robot": owner(Of.ROBOT, "id"),
-    "delete_robot": owner(Of.ROBOT, "id"),
+    "delete_robot": home_owner(Of.ROBOT, "id"),
     "get_robot_metadata": operator(Of.ROBOT, "id"),
     "update_robot_metadata": owner(Of.ROBOT, "id"),
     "get_robot_parts": operator(Of.ROBOT, "robot_id"),
     "get_robot_part": operator(Of.PART, "id"),
-    "new_robot_part": owner(Of.ROBOT, "robot_id"),
-    "delete_robot_part": owner(Of.PART, "part_id"),
+    "new_robot_part": home_owner(Of.ROBOT, "robot_id"),
+    "delete_robot_part": home_owner(Of.PART, "part_id"),
     "mark_part_as_main": owner(Of.PART, "part_id"),
     "mark_part_for_restart": operator(Of.PART, "part_id"),
-    "create_robot_part_secret": owner(Of.PART, "part_id"),
-    "delete_robot_part_secret": owner(Of.PART, "part_id"),
+    "create_robot_part_secret": home_owner(Of.PART, "part_id"),
+    "delete_robot_part_secret": home_owner(Of.PART, "part_id"),
     "get_robot_part_metadata": operator(Of.PART, "id"),
     "update_robot_part_metadata": owner(Of.PART, "id"),
     "list_machine_summaries": SELF,
@@ -69,11 +69,22 @@ RULES: Final = {
     **finding.RULES,
     **fragments.RULES,
     **registry.RULES,
+    **people.RULES,
+    **places.RULES,
 }
 
 
 @guarded(RULES)
 class AppService(
-    Organizations, Machines, Configurations, Logs, Keys, finding.Finding, fragments.Fragments, registry.Registry
+    Organizations,
+    Machines,
+    Configurations,
+    Logs,
+    Keys,
+    finding.Finding,
+    fragments.Fragments,
+    registry.Registry,
+    people.People,
+    places.Places,
 ):
     """One call. What is not here is UNIMPLEMENTED."""

@@ -48,6 +48,7 @@ class Cloud:
     links: Links
     clock: Clock = now
     limits: Sizes = Sizes()
+    mails: bool = False  # whether there is a mail server for invitations
     tls: PortTls | None = None  # of its port; None for one in plain text
 
 
@@ -58,6 +59,7 @@ class Rule:
     role: Role = Role.NOBODY
     of: Of | None = None
     field: str = ""
+    home: bool = False  # not for those whom it is only shared with
 
 
 SELF: Final = Rule()
@@ -67,6 +69,11 @@ SELF: Final = Rule()
 def owner(of: Of, field: str) -> Rule:
     """Owners only."""
     return Rule(Role.OWNER, of, field)
+
+
+def home_owner(of: Of, field: str) -> Rule:
+    """Owners in the organization that it belongs to: not those whom it is only shared with."""
+    return Rule(Role.OWNER, of, field, home=True)
 
 
 def operator(of: Of, field: str) -> Rule:
@@ -122,9 +129,9 @@ class Service:
         """The time of day."""
         return self.cloud.clock()
 
-    def require(self, sql: Sql, role: Role, of: Of, subject: str) -> Place:
+    def require(self, sql: Sql, role: Role, of: Of, subject: str, *, home: bool = False) -> Place:
         """For what a rule cannot say: a second thing that a method touches. As cloud.access.require."""
-        place = require(sql, self.author, role, of, subject)
+        place = require(sql, self.author, role, of, subject, home=home)
         self._place = self._place or place
         self._required[role, of, subject] = None
         return place
@@ -176,7 +183,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
         if of is not None:
 
             def work(sql: Sql) -> tuple[Place, str]:
-                place = require(sql, service.author, rule.role, of, subject)
+                place = require(sql, service.author, rule.role, of, subject, home=rule.home)
                 return place, audit.label(sql, of, subject) if change else ""
 
             service._place, called = await service.read(work)

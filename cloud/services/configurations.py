@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cloud import configurations, machines
-from cloud.author import KEY, PART, Author
+from cloud import configurations, fragments, keys, machines, tenants
+from cloud.access import Of, is_home, place_of
+from cloud.author import KEY, LOCATION, PART, Author
 from cloud.paths import changed
+from cloud.resolve import uses
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.services.machines import historical, part_message
@@ -18,7 +20,11 @@ from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
-_AUTHORS: Final = {KEY: m.AuthenticationType.API_KEY, PART: m.AuthenticationType.ROBOT_PART_SECRET}
+_AUTHORS: Final = {
+    KEY: m.AuthenticationType.API_KEY,
+    PART: m.AuthenticationType.ROBOT_PART_SECRET,
+    LOCATION: m.AuthenticationType.LOCATION_SECRET,
+}
 
 
 class Configurations(Service):
@@ -42,7 +48,7 @@ class Configurations(Service):
             if name and name != machines.part(sql, id).name:
                 machines.rename_part(sql, id, name)
             if document is not None:
-                configurations.save(sql, id, document, self.author, self.now(), last_known_update)
+                self._save(sql, id, document, last_known_update)
             return part_message(self, sql, machines.part(sql, id))
 
         return await self.write(work)
@@ -62,12 +68,21 @@ class Configurations(Service):
                 except MachineError as error:
                     results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
             if all(one.success for one in results):
-                configurations.save(sql, robot_part_id, document, self.author, self.now())
+                self._save(sql, robot_part_id, document)
                 return results
             text = "not made, because another change of the same call is wrong"
             return [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or text) for one in results]
 
         return await self.write(work)
+
+    def _save(self, sql: Sql, part: str, document: Mapping[str, Any], known: datetime | None = None) -> None:
+        """Save; whoever only shares a machine does not learn by it what private fragments of its organization say."""
+        if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
+            find = fragments.finder(sql, keys.organization_of(sql, self.author.name))
+            for one in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
+                if find(one, "") is None:
+                    raise tenants.missing("fragment", one)
+        configurations.save(sql, part, document, self.author, self.now(), known)
 
     async def get_robot_part_history(
         self,

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud import configurations, fragments, keys, machines, tenants, watching
-from cloud.access import Of, Role, place_of, role_at, visible
-from cloud.author import KEY, PART, Author
+from cloud.access import Of, Place, Role, is_home, place_of, role_at, visible
+from cloud.author import KEY, MACHINES, Author
 from cloud.configurations import Revision
 from cloud.editing.catalogue import Known
 from cloud.fragment_uses import parts_using
@@ -109,7 +109,7 @@ class Editor(Service):
                 name_of(sql, save.author),
                 resolved,
                 role_at(sql, self.author, place) is Role.OWNER,
-                _known(sql, place.organization, resolved),
+                self._known(sql, place, resolved),
             )
 
         return await self.read(work)
@@ -118,7 +118,7 @@ class Editor(Service):
         """What completion knows besides the text."""
 
         def work(sql: Sql) -> Known:
-            return _known(sql, place_of(sql, Of.PART, part).organization, configurations.resolution(sql, part)[1])
+            return self._known(sql, place_of(sql, Of.PART, part), configurations.resolution(sql, part)[1])
 
         return await self.read(work)
 
@@ -201,22 +201,23 @@ class Editor(Service):
 
         return await self.read(work)
 
+    def _known(self, sql: Sql, place: Place, resolved: Resolved) -> Known:
+        """Names for completion. Those with whom a machine is shared are not told of its organization's fragments."""
+        names = [
+            str(one["name"])
+            for section in ("components", "services")
+            for one in resolved.document.get(section) or ()
+            if resolved.used and isinstance(one, Mapping) and isinstance(one.get("name"), str)
+        ]
+        home = is_home(sql, self.author, place)
+        return Known(_fragments(sql, place.organization) if home else {}, tuple(names))
+
     def _sees(self, sql: Sql, part: str) -> bool:
         return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NOBODY
 
 
 def _fragments(sql: Sql, organization: str) -> Mapping[str, str]:
     return {one.id: one.name for one in fragments.fragments(sql, organization)}
-
-
-def _known(sql: Sql, organization: str, resolved: Resolved) -> Known:
-    names = [
-        str(one["name"])
-        for section in ("components", "services")
-        for one in resolved.document.get(section) or ()
-        if resolved.used and isinstance(one, Mapping) and isinstance(one.get("name"), str)
-    ]
-    return Known(_fragments(sql, organization), tuple(names))
 
 
 def _running(part: PartRecord, version: str, told: watching.Told | None, now: datetime) -> Running:
@@ -258,4 +259,4 @@ def name_of(sql: Sql, author: Author) -> str:
             return keys.key(sql, author.name).name
         except MachineError:
             return f"the deleted key {author.name}"
-    return "the machine" if author.type == PART else author.name
+    return "the machine" if author.type in MACHINES else author.name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from cloud import machines, tenants
-from cloud.access import Of, Role, place_of, role_at
+from cloud import keys, machines, sharing, tenants
+from cloud.access import Of, Role, is_home, place_of, role_at
 from cloud.services import messages as m
 from cloud.services.base import SELF, Rule, Service, operator
 from cloud.services.machines import part_message, robot_message
@@ -49,11 +49,16 @@ class Finding(Service):
         return await self.read(work)
 
     async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
-        """The organization that the location belongs to: locations are not shared here."""
+        """The organization that the location belongs to, and those that it is shared with. Those who share it are not
+        told of each other.
+        """
 
         def work(sql: Sql) -> list[m.OrganizationIdentity]:
-            owner = tenants.organization(sql, tenants.location(sql, location_id).organization_id)
-            return [m.OrganizationIdentity(owner.id, owner.name)]
+            place = place_of(sql, Of.LOCATION, location_id)
+            home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
+            guests = [one for one in sharing.guests_of(sql, location_id) if home or one == reader]
+            found = [tenants.organization(sql, one) for one in (place.organization, *guests)]
+            return [m.OrganizationIdentity(one.id, one.name) for one in found]
 
         return await self.read(work)
 

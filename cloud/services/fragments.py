@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud import configurations, fragments, machines, resolve, tenants
-from cloud.access import Of, Role
+from cloud.access import Of, Role, is_home, place_of
 from cloud.fragment_uses import parts_using
 from cloud.services import fragment_messages as m
 from cloud.services.base import SELF, Rule, Service, operator, owner
@@ -228,11 +228,14 @@ class Fragments(Service):
 
         def work(sql: Sql) -> m.Resolution:
             place = machines.machine(sql, machine_id).location_id
+            if not is_home(sql, self.author, place_of(sql, Of.ROBOT, machine_id)):
+                for one in (*additional_fragment_ids, *(each.fragment_id for each in additional_fragments)):
+                    self._readable(sql, one)
             entries: list[Any] = []
             for part in machines.parts(sql, machine_id):
                 entries += configurations.current(sql, part.id)[1].get("fragments") or []
             entries += [{"id": one} for one in additional_fragment_ids]
-            entries += [{"id": one.fragment_id, "version": one.version or ""} for one in additional_fragments]
+            entries += [{"id": each.fragment_id, "version": each.version or ""} for each in additional_fragments]
             return _resolution(sql, tenants.location(sql, place).organization_id, entries)
 
         return await self.read(work)

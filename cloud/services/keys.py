@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, cast
 
 from cloud import keys
-from cloud.access import Of, Role, place_of, role_at
+from cloud.access import OF, Of, Role, place_of, role_at
 from cloud.keys import Grant, Kind
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
-
-OF: Final = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
 
 PERMISSIONS: Final = {
     "read": Role.OPERATOR,
@@ -33,11 +31,10 @@ class Keys(Service):
         """A new key with roles that the caller could give; shown this once."""
 
         def work(sql: Sql) -> tuple[str, str]:
-            grants = [_grant(one) for one in authorizations]
-            owners = {self.require(sql, Role.OWNER, OF[one.kind], one.subject).organization for one in grants}
-            if len(owners) > 1:
-                raise MachineError("a key belongs to one organization", kind=ErrorKind.INVALID)
-            return keys.create_key(sql, owners.pop(), name, grants, self.now())
+            grants = [granted(one) for one in authorizations]
+            for one in grants:
+                self.require(sql, Role.OWNER, OF[one.kind], one.subject)
+            return keys.create_key(sql, keys.organization_of(sql, self.author.name), name, grants, self.now())
 
         return m.NewKey(*await self.write(work)) if authorizations else _nothing()
 
@@ -47,7 +44,7 @@ class Keys(Service):
         def work(sql: Sql) -> tuple[str, str]:
             found = keys.key(sql, id)
             name = f"{found.name} (copy)"
-            return keys.create_key(sql, found.organization_id, name, found.grants, self.now())
+            return keys.create_key(sql, found.organization_id, name, found.grants, self.now(), found.person_id)
 
         return m.NewKey(*await self.write(work))
 
@@ -56,8 +53,13 @@ class Keys(Service):
         return await self.read(lambda sql: [_key(one) for one in keys.keys(sql, org_id)])
 
     async def get_robot_api_keys(self, robot_id: str) -> list[m.APIKeyWithAuthorizations]:
-        """The keys with a role at this very machine."""
-        return await self.read(lambda sql: [_key(one) for one in keys.keys_at(sql, "robot", robot_id)])
+        """The keys of the caller's organization with a role at this very machine."""
+
+        def work(sql: Sql) -> list[m.APIKeyWithAuthorizations]:
+            owner = keys.organization_of(sql, self.author.name)
+            return [_key(one) for one in keys.keys_at(sql, "robot", robot_id) if one.organization_id == owner]
+
+        return await self.read(work)
 
     async def rename_key(self, id: str, name: str) -> m.RenamedKey:  # noqa: A002 - field of the wire
         """Give it another name."""
@@ -114,9 +116,10 @@ class Keys(Service):
 
     def _given(self, sql: Sql, authorization: m.Authorization) -> Grant:
         """The grant of a request, if the caller may give it to that key."""
-        grant = _grant(authorization)
-        place = self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
-        if place_of(sql, Of.KEY, authorization.identity_id).organization != place.organization:
+        grant = granted(authorization)
+        self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+        own = keys.organization_of(sql, self.author.name)
+        if place_of(sql, Of.KEY, authorization.identity_id).organization != own:
             raise MachineError(f"there is no key {authorization.identity_id[:80]!r}", kind=ErrorKind.NOT_FOUND)
         return grant
 
@@ -144,7 +147,9 @@ class Keys(Service):
         return await self.read(work)
 
     async def check_permissions(self, permissions: Sequence[m.AuthorizedPermissions]) -> list[m.AuthorizedPermissions]:
-        """Which of the permissions that it asks for the caller has; unknown words are nobody's."""
+        """Which of the permissions that it asks for the caller has; unknown words are nobody's. INVALID without any."""
+        if not permissions:
+            raise MachineError("no permission is named", kind=ErrorKind.INVALID, remedy="give at least one")
 
         def work(sql: Sql) -> list[m.AuthorizedPermissions]:
             found = []
@@ -175,7 +180,7 @@ def _of(kind: str) -> Of:
     return OF[kind]
 
 
-def _grant(authorization: m.Authorization) -> Grant:
+def granted(authorization: m.Authorization) -> Grant:
     """What an authorization of the wire gives: `organization_owner` at an organization's id."""
     kind, _, role = authorization.authorization_id.rpartition("_")
     kind = kind or authorization.resource_type

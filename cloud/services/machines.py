@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cloud import configurations, machines, tenants
-from cloud.access import Of, Role, best, place_of, role_at, visible
+from cloud import configurations, machines, sharing, tenants
+from cloud.access import Of, Role, holder, is_home, place_of, role_at
 from cloud.fragment_uses import parts_using
 from cloud.online import Presence, presence, silent_for
 from cloud.services import messages as m
@@ -46,7 +46,7 @@ class Machines(Service):
         return await self.read(
             lambda sql: [
                 robot_message(self, one)
-                for place in tenants.locations(sql, org_id)
+                for place in (*tenants.locations(sql, org_id), *sharing.reached_locations(sql, org_id))
                 for one in machines.machines(sql, place.id)
             ]
         )
@@ -64,8 +64,9 @@ class Machines(Service):
 
         def work(sql: Sql) -> m.Robot:
             if location:
-                self.require(sql, Role.OWNER, Of.LOCATION, location)
-            machines.update_machine(sql, id, name, location)
+                self.require(sql, Role.OWNER, Of.LOCATION, location, home=True)
+            with sharing.moving(sql, *filter(None, (machines.machine(sql, id).location_id, location))):
+                machines.update_machine(sql, id, name, location)
             return robot_message(self, machines.machine(sql, id))
 
         return await self.write(work)
@@ -130,16 +131,16 @@ class Machines(Service):
         """All machines that the caller may see, by location; with `fragment_ids` those that use any of them."""
 
         def work(sql: Sql) -> list[m.LocationSummary]:
-            grants, left, found = visible(sql, self.author), limit or 1_000_000, []
+            roles, left, found = holder(sql, self.author), limit or 1_000_000, []
             using = {part for one in fragment_ids for part in parts_using(sql, one)}
-            for place in tenants.locations(sql, organization_id):
+            for place in (*tenants.locations(sql, organization_id), *sharing.reached_locations(sql, organization_id)):
                 if location_ids and place.id not in location_ids:
                     continue
                 summaries = []
                 for one in machines.machines(sql, place.id):
                     if fragment_ids and not any(part.id in using for part in machines.parts(sql, one.id)):
                         continue
-                    if left and best(grants, place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
+                    if left and roles.role(place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
                         left -= 1
                         summaries.append(self._summary(sql, one))
                 if summaries:
@@ -186,9 +187,10 @@ def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
 
 
 def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.RobotPart:
-    """A part with its configuration; its secrets only for owners."""
+    """A part with its configuration; its secrets only for owners in the organization that it belongs to."""
     text, document = configurations.current(sql, part.id)
-    owner = role_at(sql, service.author, place_of(sql, Of.PART, part.id)) is Role.OWNER
+    place = place_of(sql, Of.PART, part.id)
+    owner = role_at(sql, service.author, place) is Role.OWNER and is_home(sql, service.author, place)
     secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
     now = service.now()
     return m.RobotPart(

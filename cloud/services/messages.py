@@ -267,12 +267,49 @@ class AuthorizedPermissions:
 
 
 @dataclass(frozen=True, slots=True)
-class OrganizationMembers:
-    """People: none, this cloud knows keys."""
+class OrganizationMember:
+    """A person with a key of the organization."""
+
+    user_id: str
+    emails: list[str]
+    date_added: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationInvite:
+    """An invitation that is open."""
 
     organization_id: str
-    members: list[Any] = field(default_factory=list)
-    invites: list[Any] = field(default_factory=list)
+    email: str
+    created_on: datetime
+    authorizations: list[Authorization]
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationMembers:
+    """People, and whoever is invited."""
+
+    organization_id: str
+    members: list[OrganizationMember]
+    invites: list[OrganizationInvite]
+
+
+@dataclass(frozen=True, slots=True)
+class OrgDetails:
+    """An organization that was looked for."""
+
+    org_id: str
+    org_name: str
+    public_namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocationAuth:
+    """The secrets of a location, the newest first."""
+
+    secret: str
+    location_id: str
+    secrets: list[SharedSecret]
 
 
 @dataclass(frozen=True, slots=True)

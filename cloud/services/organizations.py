@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cloud import tenants
-from cloud.access import Of, Role, best, place_of, visible
+from cloud import invites, keys, people, sharing, tenants
+from cloud.access import Of, Role, belongs, holder, is_home, place_of
 from cloud.author import Author
 from cloud.data import retention
-from cloud.keys import Grant
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.store.sql import Sql
@@ -25,8 +24,8 @@ class Organizations(Service):
         """Those in which the caller has a role anywhere."""
 
         def work(sql: Sql) -> list[m.Organization]:
-            grants = visible(sql, self.author)
-            return [_organization(one) for one in tenants.organizations(sql) if _reaches(sql, grants, one.id)]
+            owner = belongs(sql, self.author)
+            return [_organization(tenants.organization(sql, owner))] if owner else []
 
         return await self.read(work)
 
@@ -58,6 +57,10 @@ class Organizations(Service):
 
         return await self.write(work)
 
+    async def update_organization_namespace(self, organization_id: str, new_public_namespace: str) -> m.Organization:
+        """Give a namespace, as update_organization does."""
+        return await Organizations.update_organization(self, organization_id, public_namespace=new_public_namespace)
+
     async def get_organization_namespace_availability(self, public_namespace: str, organization_id: str = "") -> bool:
         """Whether a namespace may be taken; whoever asks."""
         return await self.read(lambda sql: tenants.namespace_is_free(sql, public_namespace))
@@ -67,26 +70,25 @@ class Organizations(Service):
 
         def work(sql: Sql) -> None:
             retention.forget(sql, organization_id)
+            sharing.forget_guest(sql, organization_id)
+            invites.forget(sql, organization_id)
             tenants.delete_organization(sql, organization_id)
+            people.forget(sql)
 
         await self.write(work)
-
-    async def list_organization_members(self, organization_id: str) -> m.OrganizationMembers:
-        """Nobody: this cloud knows keys, not people."""
-        return m.OrganizationMembers(organization_id)
 
     # ---- locations
 
     async def list_locations(self, organization_id: str) -> list[m.Location]:
-        """The locations of an organization in which the caller has a role."""
+        """The locations of an organization, and those shared with it, in which the caller has a role."""
 
         def work(sql: Sql) -> list[m.Location]:
             owner = _seen(sql, self.author, organization_id)
-            grants = visible(sql, self.author)
+            roles = holder(sql, self.author)
             return [
-                _location(one, owner)
-                for one in tenants.locations(sql, organization_id)
-                if best(grants, place_of(sql, Of.LOCATION, one.id)) is not Role.NOBODY
+                self._location(sql, one.id)
+                for one in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
+                if roles.role(place_of(sql, Of.LOCATION, one.id)) is not Role.NOBODY
             ]
 
         return await self.read(work)
@@ -119,19 +121,42 @@ class Organizations(Service):
 
         def work(sql: Sql) -> m.Location:
             if parent_location_id:
-                self.require(sql, Role.OWNER, Of.LOCATION, parent_location_id)
-            tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
+                self.require(sql, Role.OWNER, Of.LOCATION, parent_location_id, home=True)
+            with sharing.moving(sql, location_id):
+                tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
             return self._location(sql, location_id)
 
         return await self.write(work)
 
     async def delete_location(self, location_id: str) -> None:
         """Delete an empty location."""
-        await self.write(lambda sql: tenants.delete_location(sql, location_id))
+
+        def work(sql: Sql) -> None:
+            sharing.forget_location(sql, location_id)
+            tenants.delete_location(sql, location_id)
+
+        await self.write(work)
 
     def _location(self, sql: Sql, subject: str) -> m.Location:
+        """A location; those who share it are not told of each other, nor of what it lies in."""
         found = tenants.location(sql, subject)
-        return _location(found, tenants.organization(sql, found.organization_id))
+        place = place_of(sql, Of.LOCATION, subject)
+        home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
+        guests = [one for one in sharing.guests_of(sql, subject) if home or one == reader]
+        owner = tenants.organization(sql, found.organization_id)
+        parent = found.parent_id if home or found.parent_id in sharing.reached(sql, reader) else ""
+        return m.Location(
+            id=found.id,
+            name=found.name,
+            parent_location_id=parent,
+            organizations=[
+                m.LocationOrganization(owner.id),
+                *(m.LocationOrganization(one, primary=False) for one in guests),
+            ],
+            created_on=found.created,
+            robot_count=tenants.machines_in(sql, found.id),
+            primary_org_identity=m.OrganizationIdentity(owner.id, owner.name),
+        )
 
     # ---- metadata
 
@@ -170,33 +195,10 @@ class Organizations(Service):
 
 def _seen(sql: Sql, author: Author, subject: str) -> tenants.Organization:
     """An organization in which somebody has a role anywhere; NOT_FOUND, also if it is another's."""
-    if not _reaches(sql, visible(sql, author), subject):
+    if not subject or belongs(sql, author) != subject:
         raise tenants.missing("organization", subject)
     return tenants.organization(sql, subject)
 
 
-def _reaches(sql: Sql, grants: tuple[Grant, ...], owner: str) -> bool:
-    of = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
-    for grant in grants:
-        try:
-            if place_of(sql, of[grant.kind], grant.subject).organization == owner:
-                return True
-        except MachineError:
-            continue  # its resource was deleted
-    return False
-
-
 def _organization(one: tenants.Organization) -> m.Organization:
     return m.Organization(one.id, one.name, one.created, one.namespace)
-
-
-def _location(one: tenants.Location, owner: tenants.Organization) -> m.Location:
-    return m.Location(
-        id=one.id,
-        name=one.name,
-        parent_location_id=one.parent_id,
-        organizations=[m.LocationOrganization(owner.id)],
-        created_on=one.created,
-        robot_count=one.machines,
-        primary_org_identity=m.OrganizationIdentity(owner.id, owner.name),
-    )

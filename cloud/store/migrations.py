@@ -5,10 +5,19 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from cloud.store.tables import certificates, core, data, fragments, live, registry, triggers
+from cloud.store.tables import certificates, core, data, fragments, live, people, registry, triggers
 from schema.errors import ErrorKind, MachineError
 
-STEPS: Final = (core.TABLES, fragments.TABLES, registry.TABLES, data.TABLES, triggers.TABLES, live.TABLES, certificates.TABLES)
+STEPS: Final = (
+    core.TABLES,
+    fragments.TABLES,
+    registry.TABLES,
+    data.TABLES,
+    triggers.TABLES,
+    live.TABLES,
+    certificates.TABLES,
+    people.TABLES,
+)
 
 
 def migrate(connection: sqlite3.Connection) -> None:

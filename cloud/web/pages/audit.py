@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from cloud import audit, keys
 from cloud.access import Of, Role, require
 from cloud.audit import AuditQuery, AuditRecord
-from cloud.author import KEY, PART
+from cloud.author import KEY, LOCATION, PART, PERSON
 from cloud.services.base import Cloud
 from cloud.store.sql import Sql
 from cloud.web.log_view import field_of, time_of
@@ -22,7 +22,7 @@ from cloud.web.site import author_of, render
 from schema.errors import ErrorKind, MachineError
 
 HIDDEN: Final = frozenset({"of", "called"})  # told with the subject
-AUTHORS: Final = {KEY: "key", PART: "machine"}
+AUTHORS: Final = {KEY: "key", PART: "machine", LOCATION: "machine", PERSON: "person"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ def arguments(method: str, field: str, subject: str) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": "", "data": {}, "part_name": "", "robot_config": None, "property_changes": [], "secret_id": "x",
         "id": "x", "location": "", "tag": "stable", "revision": "1",
+        "email": "x@example.com", "user_id": "x", "organization_id": "x", "new_public_namespace": "",
         "type": "MODULE", "new_name": "", "version": "", "pieces": no_pieces(),
     }  # fmt: skip
     signature = inspect.signature(getattr(AppService, method))

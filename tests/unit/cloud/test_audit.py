@@ -28,8 +28,9 @@ from tests.unit.cloud.test_web_fleet import key_at
 
 SECRET = "hunter2-hunter2"
 READS = {
-    "bounding", "certificate", "check", "config", "data", "device", "export", "file", "get", "has", "is", "list", "log",
-    "needs", "page", "resolve", "retention", "sequences", "tags", "streaming", "tabular", "tail", "binary",
+    "bounding", "certificate", "check", "config", "data", "device", "export", "file", "get", "has", "is", "list",
+    "location", "log", "needs", "page", "resolve", "retention", "search", "sequences", "tags", "streaming",
+    "tabular", "tail", "binary",
 }  # fmt: skip
 
 

@@ -16,8 +16,11 @@ import pytest
 import trio
 from google.protobuf.descriptor import FieldDescriptor
 
+from cloud import invites
+from cloud.author import KEY, Author
 from cloud.first import create_owner
 from cloud.memory import APP, ROBOT, MemoryCloud
+from cloud.services.people import Invitations
 from cloud.target import SERVICES
 from rpc.api import table
 from rpc.api.encode import is_map
@@ -75,6 +78,16 @@ async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> Wo
     await theirs.call(ROBOT, "", "log", id=their_part, logs=[entry])
     module = await theirs.call(APP, "", "create_module", organization_id=other.organization, name="ours")
     await theirs.call(APP, "", "update_robot_metadata", id=robot, data={"word": WORD})
+    await theirs.call(APP, "", "create_location_secret", location_id=other.location)
+    member, guest = f"{WORD}@example.com", f"guest-{WORD}@example.com"
+    secret = ""
+    for email in (member, guest):
+        given = {"organization_id": other.organization, "email": email}
+        await theirs.call(APP, "", "create_organization_invite", **given)
+        link = await Invitations(cloud.cloud, Author(KEY, other.id)).create_invite_link(**given)
+        secret = secret or link.rpartition("/")[2]
+    await cloud.cloud.store.write(lambda sql: invites.accept(sql, secret, clock()))
+    person = await theirs.call(APP, "", "get_user_id_by_email", email=member)
     made.theirs = {
         "organization": other.organization,
         "location": other.location,
@@ -83,6 +96,8 @@ async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> Wo
         "key": other.id,
         "fragment": fragment["id"],
         "module": module["module_id"],
+        "person": person,
+        "email": guest,
     }
     return made
 

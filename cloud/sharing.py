@@ -1,0 +1,186 @@
+"""Locations that other organizations have access to, and the secrets of locations.
+
+A location belongs to one organization. Shared with another one, that one's keys have their roles there too, at all that
+lies in it, as long as it is shared; what decides over belonging stays with its own (see cloud.access.require).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from cloud.names import new_id, new_secret
+from cloud.store.sql import Sql, inserted
+from cloud.tenants import Location, above, location, missing, organization
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_SECRETS: Final = 10  # of one location: a few overlap while machines are moved from one to the next
+
+REACHED: Final = """
+    WITH RECURSIVE reached (id) AS (
+        SELECT location_id FROM location_shares WHERE organization_id = ?
+        UNION
+        SELECT locations.id FROM locations JOIN reached ON locations.parent_id = reached.id
+    )
+    SELECT id FROM reached
+"""
+"""The locations of others that an organization has access to, whose id is the parameter."""
+
+
+# ---- sharing
+
+
+def share(sql: Sql, subject: str, guest: str, now: datetime) -> None:
+    """Give an organization access; shared already it stays so. PRECONDITION for the one that it belongs to."""
+    if organization(sql, guest).id == location(sql, subject).organization_id:
+        raise MachineError(
+            "the location belongs to this organization", kind=ErrorKind.PRECONDITION, remedy="name another organization"
+        )
+    sql.run(
+        "INSERT INTO location_shares (location_id, organization_id, created) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        subject,
+        guest,
+        stored(now),
+    )
+    _tell(sql, guest)
+
+
+def unshare(sql: Sql, subject: str, guest: str) -> None:
+    """Take the access away at once, with the roles that keys of the organization were given there; NOT_FOUND."""
+    if not sql.run("DELETE FROM location_shares WHERE location_id = ? AND organization_id = ?", subject, guest):
+        raise missing("share with organization", guest)
+    forget_lost(sql, guest)
+    _tell(sql, guest)
+
+
+def guests(sql: Sql, chain: Iterable[str]) -> frozenset[str]:
+    """The organizations that any of these locations is shared with."""
+    ids = list(chain)
+    marks = ", ".join("?" * len(ids))
+    rows = sql.rows(f"SELECT DISTINCT organization_id FROM location_shares WHERE location_id IN ({marks})", *ids)
+    return frozenset(row["organization_id"] for row in rows)
+
+
+def guests_of(sql: Sql, subject: str) -> list[str]:
+    """The organizations that have access to a location, also because it lies in one that is shared, in order."""
+    return sorted(guests(sql, (one.id for one in above(sql, subject))))
+
+
+def shared_itself(sql: Sql, subject: str) -> list[str]:
+    """The organizations that this very location is shared with, in order."""
+    rows = sql.rows(
+        "SELECT organization_id FROM location_shares WHERE location_id = ? ORDER BY organization_id", subject
+    )
+    return [row["organization_id"] for row in rows]
+
+
+def reached(sql: Sql, guest: str) -> list[str]:
+    """The locations of others that an organization has access to, those inside of shared ones included."""
+    return sorted(row["id"] for row in sql.rows(REACHED, guest))
+
+
+def reached_locations(sql: Sql, guest: str) -> list[Location]:
+    """As `reached`, in order of name."""
+    found = [location(sql, one) for one in reached(sql, guest)]
+    return sorted(found, key=lambda one: (one.name, one.id))
+
+
+def forget_lost(sql: Sql, guest: str) -> None:
+    """Delete the roles of an organization's keys at what it lost: sharing it again gives none of them back."""
+    there = set(reached(sql, guest))
+    rows = sql.rows(
+        """
+        SELECT key_id, kind, subject, locations.id AS location_id, locations.organization_id AS owner
+        FROM grants JOIN keys ON keys.id = grants.key_id
+            LEFT JOIN machines ON grants.kind = 'robot' AND machines.id = grants.subject
+            JOIN locations ON locations.id = COALESCE(machines.location_id, grants.subject)
+        WHERE keys.organization_id = ? AND grants.kind <> 'organization'
+        """,
+        guest,
+    )
+    for row in rows:
+        if row["owner"] != guest and row["location_id"] not in there:
+            sql.run(
+                "DELETE FROM grants WHERE key_id = ? AND kind = ? AND subject = ?",
+                row["key_id"],
+                row["kind"],
+                row["subject"],
+            )
+
+
+@contextmanager
+def moving(sql: Sql, *places: str) -> Iterator[None]:
+    """While something is moved: a location, or a machine from one to another. Whoever has lost it knows at once."""
+    before = {guest for one in places for guest in guests_of(sql, one)}
+    for one in {each.id for place in places for each in above(sql, place)}:
+        _tell_parts(sql, one)
+    yield
+    for guest in sorted(before.union(*(guests_of(sql, one) for one in places))):
+        forget_lost(sql, guest)
+        _tell(sql, guest)
+
+
+def forget_location(sql: Sql, subject: str) -> None:
+    """What goes with a location."""
+    for guest in shared_itself(sql, subject):
+        _tell(sql, guest)
+    sql.run("DELETE FROM location_shares WHERE location_id = ?", subject)
+    sql.run("DELETE FROM location_secrets WHERE location_id = ?", subject)
+
+
+def forget_guest(sql: Sql, guest: str) -> None:
+    """What goes with an organization that has access to others' locations."""
+    sql.run("DELETE FROM location_shares WHERE organization_id = ?", guest)
+
+
+def _tell(sql: Sql, guest: str) -> None:
+    """Its keys reach other things than before: pages that are open, machines and sign-in ask again."""
+    for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", guest):
+        sql.notify("key", row["id"])
+
+
+# ---- secrets
+
+
+def create_secret(sql: Sql, subject: str, now: datetime) -> None:
+    """One more secret with which the parts of a location sign in; PRECONDITION above MAX_SECRETS."""
+    location(sql, subject)
+    if len(secrets_of(sql, subject)) >= MAX_SECRETS:
+        raise MachineError(
+            f"the location has {MAX_SECRETS} secrets", kind=ErrorKind.PRECONDITION, remedy="delete one that is not used"
+        )
+    inserted(
+        sql,
+        "location_secrets",
+        {"id": new_id(), "location_id": subject, "secret": new_secret(), "created": stored(now)},
+    )
+    _tell_parts(sql, subject)
+
+
+def secrets_of(sql: Sql, subject: str) -> list[tuple[str, str, datetime]]:
+    """Id, secret and time of each secret of a location, the newest first."""
+    rows = sql.rows(
+        "SELECT id, secret, created FROM location_secrets WHERE location_id = ? ORDER BY created DESC, id", subject
+    )
+    return [(row["id"], row["secret"], moment_of(row["created"])) for row in rows]
+
+
+def delete_secret(sql: Sql, subject: str, secret: str) -> None:
+    """Void a secret at once; also the last one: parts have secrets of their own. NOT_FOUND."""
+    _tell_parts(sql, subject)
+    if not sql.run("DELETE FROM location_secrets WHERE id = ? AND location_id = ?", secret, subject):
+        raise missing("secret", secret)
+
+
+def _tell_parts(sql: Sql, subject: str) -> None:
+    """Those that sign in with a secret of this location sign in anew."""
+    rows = sql.rows(
+        "SELECT DISTINCT part_id FROM part_location_secrets WHERE secret IN "
+        "(SELECT secret FROM location_secrets WHERE location_id = ?)",
+        subject,
+    )
+    for row in rows:
+        sql.notify("key", row["part_id"])
