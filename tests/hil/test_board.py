@@ -17,6 +17,7 @@ from tests.hil.rig.plant import Bank, Plant
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.sdk import Sdk
 from tests.hil.rig.server import Server
+from tests.hil.rig.wave import wait_wave
 
 LIMIT = 60.0  # seconds for anything in the guest
 DOOR = {"name": "door", "pin": "rig:3"}
@@ -146,11 +147,8 @@ async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant
         # waves
         since = await guest.monotonic()
         await board.pwm("rig:6", 0.3, 25)
-        with trio.fail_after(LIMIT):
-            found = await _wave(bank, 6, since)
+        found = await wait_wave(bank, 6, since, width=0.3 / 25, period=1 / 25, late=0.002)
         print(f"30 % at 25 Hz: {found}")
-        assert found["duty"] == pytest.approx(0.3, abs=0.08)
-        assert found["frequency"] == pytest.approx(25, rel=0.1)
         # errors
         with pytest.raises(GRPCError, match="'door'"):
             await board.set("rig:3", True)
@@ -161,14 +159,6 @@ async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant
     assert "PWM by software" in server.log
     history = await bank.history(9)
     assert all(event["high"] for event in history if event["what"] in ("set", "requested")), "never low"
-
-
-async def _wave(bank: Bank, line: int, since: float) -> dict[str, float]:
-    while True:
-        found = await bank.duty(line, since)
-        if found["rises"] >= 20:
-            return found
-        await trio.sleep(0.2)
 
 
 async def _press(bank: Bank, line: int) -> None:

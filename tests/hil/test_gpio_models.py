@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -27,6 +25,7 @@ from viam.proto.common import Vector3
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant, Thing
 from tests.hil.rig.record import Recorder
+from tests.hil.rig.wave import wait_wave
 
 LIMIT = 60.0  # seconds for anything in the guest
 TICKS = 40  # of a wheel's encoder
@@ -223,29 +222,16 @@ async def test_a_servo_points(guest: Guest, plant: Plant) -> None:
         arm = Servo.from_robot(sdk.robot, "arm")
         with pytest.raises(GRPCError, match="was not moved yet"):
             await sdk(arm.get_position())
-        widths = {}
+        waves = {}
         for angle in (0, 90, 180):
             await sdk(arm.move(angle))
             assert await sdk(arm.get_position()) == angle
             begin = await guest.monotonic()
-            await trio.sleep(1.5)  # some pulses
-            assert (await bank.duty(5, begin))["frequency"] == pytest.approx(50, rel=0.1)
-            widths[angle] = pulse(await bank.history(5, begin))
-        print(f"servo pulses by software in the guest (µs, median): {widths}")
-        for angle, width in widths.items():
-            # Software makes a pulse longer by what an emulated processor takes to wake up; hardware PWM would not.
-            assert 500 + angle / 180 * 2000 - 100 < width < 500 + angle / 180 * 2000 + 2000
-        assert widths[0] < widths[90] < widths[180]
+            width = 0.0005 + angle / 180 * 0.002
+            waves[angle] = await wait_wave(bank, 5, begin, width=width, period=1 / 50, late=0.001)
+        print(f"servo pulses by software in the guest: {waves}")
+        assert waves[0].width < waves[90].width < waves[180].width
     await bank.wait_value(5, False)
-
-
-def pulse(events: list[dict[str, Any]]) -> float:
-    """Median width (µs)."""
-    sets = [event for event in events if event["what"] == "set"]
-    return (
-        float(statistics.median(b["time"] - a["time"] for a, b in itertools.pairwise(sets) if a["high"] > b["high"]))
-        * 1e6
-    )
 
 
 async def test_a_stepper_makes_every_step(guest: Guest, plant: Plant) -> None:

@@ -45,11 +45,17 @@ async def started(guest: Guest) -> int:
 
 async def wait_started(guest: Guest, count: int) -> None:
     """Return once the unit has come up so many times."""
+    await journal(guest, READY, count)
+
+
+async def journal(guest: Guest, text: str, count: int = 1) -> str:
+    """The unit's journal, once `text` is in it so many times: it comes there later than it is written."""
     following = await guest.start(["journalctl", "-fn", "all", "-o", "cat", "-u", "machine"])
     with trio.fail_after(LIMIT):
-        while following.stdout.count(READY) < count:
+        while following.stdout.count(text) < count:
             await following.wait_change()
     await following.stop()
+    return following.stdout
 
 
 async def show(guest: Guest, *names: str) -> list[str]:
@@ -76,8 +82,8 @@ async def test_a_stop_by_systemd_is_orderly_and_leaves_outputs_safe(guest: Guest
     heater = await bank.history(HEATER, before)
     assert [(event["what"], event["high"]) for event in lamp] == [("set", False), ("released", False)]
     assert (heater[0]["what"], heater[0]["high"]) == ("set", True)
-    journal = (await guest.run("journalctl -o cat -u machine")).stdout
-    order = [journal.index(word) for word in ("received SIGTERM", "stopped\t")]
+    log = await journal(guest, "stopped\t")
+    order = [log.index(word) for word in ("received SIGTERM", "stopped\t")]
     assert order == sorted(order)
     await guest.unforward(port)
 

@@ -1,7 +1,8 @@
 """GPIO chips of gpio-sim: lines that the plant pulls, reads and watches.
 
 Every change that software makes to a line is seen with its time: writes by the kernel's tracepoint gpio:gpio_value,
-requests and releases by the character device's line information. Times are of CLOCK_MONOTONIC.
+requests and releases by the character device's line information. Times are of CLOCK_MONOTONIC. The two tell in their
+own time; what is asked for here is read from both first, and is in the order in which it happened.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import itertools
 import os
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,8 @@ class GpioBank:
         device = (self._folder / "dev_name").read_text().strip()
         self._system = Path("/sys/devices/platform") / device / self.chip
         self.path = f"/dev/{self.chip}"
+        self._rest = ""
+        self._readers: list[Callable[[], None]] = []  # of what the kernel has told
 
     def close(self) -> None:
         """Take the chip away; its users see it vanish."""
@@ -76,11 +81,11 @@ class GpioBank:
 
     async def wait_value(self, line: int, high: bool) -> float:
         """Return once a line has a level; the time of the change that brought it, 0.0 if it had it."""
-        seen = 0.0
+        if self.value(line) is high:
+            return 0.0
         while self.value(line) is not high:
             await self._changed.wait()
-            seen = self.events[-1].time
-        return seen
+        return self.history(line)[-1].time
 
     async def wait_event(self, line: int, what: str, since: float = 0.0) -> float:
         """Return once something happened to a line since a time; when it did."""
@@ -89,8 +94,16 @@ class GpioBank:
         return found[0].time
 
     def history(self, line: int, since: float = 0.0) -> list[LineEvent]:
-        """The kept events of a line, oldest first."""
-        return [event for event in self.events if event.line == line and event.time >= since]
+        """The kept events of a line up to now, oldest first."""
+        for read in self._readers:
+            read()
+        found = [event for event in self.events if event.line == line and event.time >= since]
+        return sorted(found, key=lambda event: event.time)
+
+    async def wait_rises(self, line: int, count: int, since: float = 0.0) -> None:
+        """Return once software has raised a line so many times since a time."""
+        while sum(event.high for event in self.history(line, since) if event.what == "set") < count:
+            await self._changed.wait()
 
     def duty(self, line: int, since: float) -> dict[str, float]:
         """Of the wave that software made on a line since a time: share of high time, rises per second, rises."""
@@ -151,25 +164,30 @@ class GpioBank:
             ):
                 (instance / name).write_text(text)
             fd = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+            reader = partial(self._read_levels, fd, base)
+            self._readers.append(reader)
             try:
                 task_status.started()
-                rest = ""
                 while True:
-                    try:
-                        rest += os.read(fd, 65536).decode()
-                    except BlockingIOError:
-                        await trio.lowlevel.wait_readable(fd)
-                        continue
-                    *lines, rest = rest.split("\n")
-                    for line in lines:
-                        found = re.search(r" (\d+\.\d+): gpio_value: (\d+) set (\d)", line)
-                        if found is not None:
-                            self._note(LineEvent(float(found[1]), int(found[2]) - base, found[3] == "1", "set"))
-                    await trio.lowlevel.checkpoint()
+                    await trio.lowlevel.wait_readable(fd)
+                    reader()
             finally:
+                self._readers.remove(reader)
                 os.close(fd)
         finally:
             instance.rmdir()
+
+    def _read_levels(self, fd: int, base: int) -> None:
+        while True:
+            try:
+                self._rest += os.read(fd, 65536).decode()
+            except BlockingIOError:
+                return
+            *lines, self._rest = self._rest.split("\n")
+            for line in lines:
+                found = re.search(r" (\d+\.\d+): gpio_value: (\d+) set (\d)", line)
+                if found is not None:
+                    self._note(LineEvent(float(found[1]), int(found[2]) - base, found[3] == "1", "set"))
 
     def _base(self) -> int:
         for path in Path("/sys/class/gpio").glob("gpiochip*"):
@@ -179,6 +197,21 @@ class GpioBank:
 
     async def _watch_owners(self, task_status: trio.TaskStatus[None]) -> None:
         import gpiod
+
+        with gpiod.Chip(self.path) as chip:
+            for line in range(self.lines):
+                chip.watch_line_info(line)
+            reader = partial(self._read_owners, chip)
+            self._readers.append(reader)
+            try:
+                task_status.started()
+                while True:
+                    await trio.lowlevel.wait_readable(chip.fd)
+                    reader()
+            finally:
+                self._readers.remove(reader)
+
+    def _read_owners(self, chip: Any) -> None:
         from gpiod.info_event import InfoEvent
 
         names = {
@@ -186,13 +219,7 @@ class GpioBank:
             InfoEvent.Type.LINE_RELEASED: "released",
             InfoEvent.Type.LINE_CONFIG_CHANGED: "reconfigured",
         }
-        with gpiod.Chip(self.path) as chip:
-            for line in range(self.lines):
-                chip.watch_line_info(line)
-            task_status.started()
-            while True:
-                await trio.lowlevel.wait_readable(chip.fd)
-                event: Any = chip.read_info_event()
-                line = event.line_info.offset
-                what = names[event.event_type]
-                self._note(LineEvent(event.timestamp_ns / 1e9, line, self.value(line), what))
+        while chip.wait_info_event(0):
+            event = chip.read_info_event()
+            line = event.line_info.offset
+            self._note(LineEvent(event.timestamp_ns / 1e9, line, self.value(line), names[event.event_type]))

@@ -128,6 +128,10 @@ class Bank(Thing):
         events: list[dict[str, Any]] = await self.call("history", line, since)
         return events
 
+    async def wait_rises(self, line: int, count: int, since: float = 0.0, *, limit: float = 30.0) -> None:
+        """Return once software has raised a line so many times since a guest time."""
+        await self.call("wait_rises", line, count, since, limit=limit)
+
     async def duty(self, line: int, since: float = 0.0) -> dict[str, float]:
         """Of the wave on a line since a guest time: duty, frequency, rises."""
         found: dict[str, float] = await self.call("duty", line, since)
