@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cloud.target import SERVICES
+from rpc.api.names import python_name
+
 FILE: Final = "TESTS_CALLS"  # environment variable: where they are noted, a line of JSON for each
 
 
@@ -31,3 +34,8 @@ def answered(noted: Iterable[Call]) -> set[str]:
 def refused(noted: Iterable[Call], status: int) -> set[str]:
     """The calls that ended with another status."""
     return {one.path for one in noted if one.status == status}
+
+
+def is_served(service: str, call: str) -> bool:
+    """Whether this cloud has a published call; what it has not is refused in a sentence."""
+    return service in SERVICES and hasattr(SERVICES[service], python_name(call))

@@ -17,6 +17,7 @@ from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.proto.common import LogEntry
 from viam.utils import datetime_to_timestamp
 
+from tests.e2e.cloud.sdk_others import ANNA
 from tests.e2e.cloud.sdk_seen import Seen, left_open
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,6 +30,7 @@ class Place:
 
     organization: str
     location: str
+    second: str  # id of an organization that the key does not belong to
     key: str  # id of the key that walks
     folder: Path  # for what the SDK writes to files
 
@@ -43,6 +45,9 @@ async def organization(app: AppClient, seen: Seen, at: Place) -> None:
     seen("get_organization", (await app.get_organization(at.organization)).created_on, one.created_on)
     await seen.refused(app.get_organization(NOBODY), Status.NOT_FOUND)
     free = await app.get_organization_namespace_availability("acme")
+    request = pb.UpdateOrganizationNamespaceRequest(organization_id=at.organization, new_public_namespace="acme")
+    space = (await app._app_client.UpdateOrganizationNamespace(request, metadata=app._metadata)).organization
+    assert space.public_namespace == "acme"
     named = await app.update_organization(at.organization, "House", "acme")
     seen("update_organization", (named.id, named.name, named.public_namespace), (at.organization, "House", "acme"))
     taken = await app.get_organization_namespace_availability("acme")
@@ -52,8 +57,64 @@ async def organization(app: AppClient, seen: Seen, at: Place) -> None:
     seen("update_organization_metadata", await app.get_organization_metadata(at.organization), facts)
     await app.update_organization_metadata(at.organization, {})
     seen("get_organization_metadata", await app.get_organization_metadata(at.organization), {})
-    people, _ = await app.list_organization_members(at.organization)
-    seen("list_organization_members", people, [])
+
+
+async def people(app: AppClient, seen: Seen, at: Place) -> None:
+    """Anna of sdk_others is a member; Ben is invited."""
+    here = at.organization
+    (anna,), none = await app.list_organization_members(here)
+    assert (list(anna.emails), list(none)) == ([ANNA], [])
+    user = await app.get_user_id_by_email(ANNA)
+    seen("get_user_id_by_email", user, anna.user_id)
+    seen("list_organizations_by_user", [one.org_name for one in await app.list_organizations_by_user(user)], ["House"])
+    stub, given = app._app_client, {"metadata": app._metadata}
+    found = await stub.SearchOrganizations(pb.SearchOrganizationsRequest(org_name="hous"), **given)
+    assert [one.org_id for one in found.organizations] == [here]
+    ben = "ben@example.com"
+    role = {"authorization_type": "role", "organization_id": here}
+    guard = pb.Authorization(
+        **role, authorization_id="organization_operator", resource_type="organization", resource_id=here
+    )
+    made = await app.create_organization_invite(here, ben, [guard], send_email_invite=False)
+    seen(
+        "create_organization_invite",
+        (made.email, [one.authorization_id for one in made.authorizations]),
+        (ben, ["organization_operator"]),
+    )
+    owner = pb.Authorization(
+        **role, authorization_id="location_owner", resource_type="location", resource_id=at.location
+    )
+    changed = await app.update_organization_invite_authorizations(here, ben, [owner], [guard])
+    told = [one.authorization_id for one in changed.authorizations]
+    seen("update_organization_invite_authorizations", told, ["location_owner"])
+    seen("resend_organization_invite", (await app.resend_organization_invite(here, ben)).email, ben)
+    _, invited = await app.list_organization_members(here)
+    seen("list_organization_members", [one.email for one in invited], [ben])
+    await app.delete_organization_invite(here, ben)
+    await app.delete_organization_member(here, user)
+    left, waiting = await app.list_organization_members(here)
+    seen("delete_organization_invite", list(waiting), [])
+    seen("delete_organization_member", list(left), [])
+
+
+async def sharing(app: AppClient, seen: Seen, at: Place, location: str) -> None:
+    async def access() -> list[str]:
+        return sorted(one.name for one in await app.get_organizations_with_access_to_location(location))
+
+    seen("get_organizations_with_access_to_location", await access(), ["House"])
+    await app.share_location(at.second, location)
+    seen("share_location", await access(), ["House", "Second"])
+    await app.unshare_location(at.second, location)
+    seen("unshare_location", await access(), ["House"])
+    before = await app.location_auth(location)
+    made = await app.create_location_secret(location)
+    (new,) = {one.id for one in made.secrets} - {one.id for one in before.secrets}
+    both = await app.location_auth(location)
+    seen("create_location_secret", (made.location_id, len(made.secrets)), (location, len(before.secrets) + 1))
+    seen("location_auth", {one.id for one in both.secrets}, {one.id for one in made.secrets})
+    await app.delete_location_secret(new, location)
+    left = {one.id for one in (await app.location_auth(location)).secrets}
+    seen("delete_location_secret", left, {one.id for one in before.secrets})
 
 
 async def locations(app: AppClient, seen: Seen, at: Place) -> None:
@@ -65,8 +126,7 @@ async def locations(app: AppClient, seen: Seen, at: Place) -> None:
     owner = got.primary_org_identity
     seen("get_location", (got.name, got.robot_count, owner.id, owner.name), ("Yard", 0, at.organization, "House"))
     seen("list_locations", sorted(one.name for one in await app.list_locations(at.organization)), ["Home", "Yard"])
-    (access,) = await app.get_organizations_with_access_to_location(hall.id)
-    seen("get_organizations_with_access_to_location", (access.id, access.name), (at.organization, "House"))
+    await sharing(app, seen, at, hall.id)
     await app.update_location_metadata(hall.id, {"roof": True})
     found = await app.get_location_metadata(hall.id)
     seen("update_location_metadata", found, {"roof": True})

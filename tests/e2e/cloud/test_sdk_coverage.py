@@ -13,14 +13,14 @@ import trio
 from viam.app.app_client import AppClient
 from viam.app.data_client import DataClient
 
-from cloud.target import SERVICES
 from rpc.api import table
 from rpc.api.methods import methods_of as rpcs_of
 from tests.e2e.cloud import sdk_walk_app as walk
 from tests.e2e.cloud import sdk_walk_data as walk_data
 from tests.e2e.cloud import sdk_walk_keys as walk_keys
 from tests.e2e.cloud.process import CloudProcess, cloud
-from tests.e2e.cloud.sdk_calls import FILE, answered, calls, refused
+from tests.e2e.cloud.sdk_calls import FILE, answered, calls, is_served, refused
+from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_seen import Seen, methods_of
 from tests.e2e.cloud.sdk_table import CALLS
 
@@ -38,12 +38,7 @@ SILENT: Final = {"create_filter", "delete_tabular_data_by_filter"}  # methods of
 
 def served() -> set[str]:
     """What this cloud answers of the table."""
-    return {
-        one.path.strip("/")
-        for service in CALLS.keys() & SERVICES.keys()
-        for name, one in rpcs_of(table.SERVICES[service]).items()
-        if hasattr(SERVICES[service], name)
-    }
+    return {f"{service}/{row[0]}" for service, found in CALLS.items() for row in found if is_served(service, row[0])}
 
 
 def rows(column: int) -> dict[str, list[str]]:
@@ -72,15 +67,16 @@ def test_the_table_says_what_each_method_of_the_python_sdk_calls(client: type) -
         assert by_method[method] == made, method
 
 
-async def walked(running: CloudProcess, folder: Path) -> tuple[Seen, Seen]:
+async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen, Seen]:
     """Everything that the Python SDK can ask of a cloud, on the SDK's own loop."""
     app_seen, data_seen = Seen(), Seen()
-    at = walk.Place(running.facts["organization"], running.facts["location"], running.key[0], folder)
+    at = walk.Place(running.facts["organization"], running.facts["location"], second, running.key[0], folder)
     refusing = {call for call in rows(1) if call not in served()}
     client = await walk_keys.signed_in(running.address, *running.key)
     try:
         app, data = client.app_client, client.data_client
         await walk.organization(app, app_seen, at)
+        await walk.people(app, app_seen, at)
         await walk.locations(app, app_seen, at)
         robot, part = await walk.machines(app, app_seen, at)
         await walk.configuration(app, app_seen, at, part)
@@ -107,10 +103,11 @@ async def test_every_method_of_the_python_sdk(tmp_path: Path) -> None:
     noted = tmp_path / "calls"
     environ = {FILE: str(noted)}
     async with cloud(tmp_path / "cloud", module="tests.e2e.cloud.sdk_recorded", environ=environ) as running:
+        second = await others(running, tmp_path / "cloud")
 
         async def main() -> tuple[Seen, Seen]:
             async with asyncio.timeout(LIMIT):
-                return await walked(running, tmp_path)
+                return await walked(running, second, tmp_path)
 
         app_seen, data_seen = await trio.to_thread.run_sync(lambda: asyncio.run(main()))
         await running.stop()

@@ -1,0 +1,32 @@
+"""What no client of the SDK can make, and others need: a second organization, and somebody who belongs to the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from cloud import invites
+from cloud.first import create_owner
+from cloud.keys import Grant
+from cloud.store.events import Events
+from cloud.store.sql import Sql
+from cloud.store.sqlite import SqliteStore
+from cloud.times import now
+from tests.e2e.cloud.process import CloudProcess
+
+ANNA: Final = "anna@example.com"
+
+
+async def others(running: CloudProcess, folder: Path) -> str:
+    """Make them in the database of a cloud that runs in `folder`: the organization's id. Anna is an operator."""
+    organization, key = running.facts["organization"], running.key[0]
+
+    def work(sql: Sql) -> str:
+        grant = Grant("operator", "organization", organization)
+        asked = invites.create(sql, organization, ANNA, [grant], (key, "owner"), now(), mail=False)
+        invites.accept(sql, invites.link(sql, asked), now())
+        return create_owner(sql, "Second", now()).organization
+
+    (database,) = (folder / "data").glob("*.db")
+    async with SqliteStore(database, Events()).opened() as store:
+        return await store.write(work)
