@@ -66,7 +66,7 @@ class Browser:
             "client": self.client,
             "server": ("rover-7", 8080),
             "state": dict(self.state),
-            "extensions": {},
+            "extensions": {"websocket.http.response": {}} if kind == "websocket" else {},
             "subprotocols": [],
         }
 
