@@ -27,8 +27,8 @@ def calls(file: Path) -> list[Call]:
 
 
 def answered(noted: Iterable[Call]) -> set[str]:
-    """The calls that were answered: with OK, or with something before the client of a stream went away."""
-    return {one.path for one in noted if one.status == 0 or (one.status is None and one.sent > 0)}
+    """The calls that were answered: with OK, or with something before their stream was ended."""
+    return {one.path for one in noted if one.status == 0 or one.sent > 0}
 
 
 def refused(noted: Iterable[Call], status: int) -> set[str]:
