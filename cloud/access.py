@@ -142,7 +142,7 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
 
     NOT_FOUND for somebody who has no role there, as if it did not exist; PERMISSION if the role is too low.
     """
-    place = place_of(sql, of, subject)
+    place = _own(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)
     has = role_at(sql, author, place)
     if has is Role.NOBODY:
         raise missing(of.value, subject)
@@ -159,6 +159,15 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
             remedy="ask an owner of that organization",
         )
     return place
+
+
+def _is_itself(author: Author, of: Of, subject: str) -> bool:
+    return of is Of.PART and author.type in MACHINES and author.name == subject
+
+
+def _own(sql: Sql, author: Author) -> Place:
+    """The place of a machine that calls for itself, which has no grants: its organization is all that matters."""
+    return replace(_place(part(sql, author.name).organization_id), part=author.name)
 
 
 def is_home(sql: Sql, author: Author, place: Place) -> bool:

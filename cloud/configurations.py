@@ -11,10 +11,9 @@ from typing import Any
 from cloud.author import Author
 from cloud.fragment_uses import note_uses
 from cloud.fragments import checked, finder
-from cloud.machines import part
+from cloud.machines import PartRecord, part
 from cloud.resolve import Resolved, resolve, uses, version_of
 from cloud.store.sql import Sql, Value, inserted
-from cloud.tenants import location
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
@@ -32,8 +31,11 @@ class Revision:
 
 def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
     """The text and the document in force for a part; NOT_FOUND."""
-    found = part(sql, subject)
-    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", subject, found.revision)
+    return _document(sql, part(sql, subject))
+
+
+def _document(sql: Sql, found: PartRecord) -> tuple[str, Mapping[str, Any]]:
+    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", found.id, found.revision)
     assert row is not None
     return row["document"], json.loads(row["document"])
 
@@ -43,15 +45,15 @@ def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:
     return resolution(sql, subject)[1].document
 
 
-def resolution(sql: Sql, subject: str) -> tuple[str, Resolved]:
+def resolution(sql: Sql, subject: str | PartRecord) -> tuple[str, Resolved]:
     """As `resolved`, with what is wrong with fragments; and the version of all this, which machines tell back."""
-    found, (_, document) = part(sql, subject), current(sql, subject)
-    merged = _merged(sql, found.location_id, document)
+    found = part(sql, subject) if isinstance(subject, str) else subject
+    merged = _merged(sql, found, _document(sql, found)[1])
     return version_of(found.revision, merged), merged
 
 
-def _merged(sql: Sql, place: str, document: Mapping[str, Any]) -> Resolved:
-    return resolve(document, finder(sql, location(sql, place).organization_id))
+def _merged(sql: Sql, found: PartRecord, document: Mapping[str, Any]) -> Resolved:
+    return resolve(document, finder(sql, found.organization_id))
 
 
 def save(
@@ -69,9 +71,9 @@ def save(
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and make your change to the newest one",
         )
-    if current(sql, subject)[1] == document:
+    if _document(sql, found)[1] == document:
         return found.revision
-    checked(_merged(sql, found.location_id, document))
+    checked(_merged(sql, found, document))
     revision = found.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))

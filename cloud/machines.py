@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -35,6 +35,7 @@ class PartRecord:
     id: str
     machine_id: str
     location_id: str
+    organization_id: str
     machine: str
     name: str
     main: bool
@@ -124,9 +125,9 @@ def delete_machine(sql: Sql, subject: str) -> None:
 # ---- parts
 
 _PART = """
-    SELECT parts.id, machine_id, location_id, machines.name AS machine, parts.name, main, parts.created,
-        revision, saved, seen, restart, reported
-    FROM parts JOIN machines ON machines.id = parts.machine_id
+    SELECT parts.id, machine_id, location_id, organization_id, machines.name AS machine, parts.name, main,
+        parts.created, revision, saved, seen, restart, reported
+    FROM parts JOIN machines ON machines.id = parts.machine_id JOIN locations ON locations.id = machines.location_id
 """
 
 
@@ -165,6 +166,7 @@ def _part(row: Mapping[str, Any]) -> PartRecord:
         id=row["id"],
         machine_id=row["machine_id"],
         location_id=row["location_id"],
+        organization_id=row["organization_id"],
         machine=row["machine"],
         name=row["name"],
         main=bool(row["main"]),
@@ -208,6 +210,17 @@ def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any]
     if reported is not None:
         sql.run("UPDATE parts SET reported = ? WHERE id = ?", json.dumps(reported), subject)
     sql.notify("seen", subject)
+
+
+def note_all_seen(sql: Sql, called: Iterable[tuple[str, datetime]]) -> None:
+    """These machines called, each at its moment. What another replica has heard since stays."""
+    moments = sorted((part, stored(moment)) for part, moment in called)  # in order: replicas do not wait in a circle
+    sql.many(
+        "UPDATE parts SET seen = ? WHERE id = ? AND (seen IS NULL OR seen < ?)",
+        [(moment, part, moment) for part, moment in moments],
+    )
+    for part, _ in moments:
+        sql.notify("seen", part)
 
 
 def delete_part(sql: Sql, subject: str) -> None:

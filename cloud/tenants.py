@@ -33,7 +33,6 @@ class Location:
     parent_id: str
     name: str
     created: datetime
-    machines: int
 
 
 def missing(kind: str, subject: str) -> MachineError:
@@ -123,10 +122,16 @@ def delete_organization(sql: Sql, subject: str) -> None:
 
 # ---- locations
 
-_LOCATION = """
-    SELECT id, organization_id, parent_id, name, created,
-        (SELECT COUNT(*) FROM machines WHERE location_id = locations.id) AS machines
-    FROM locations
+_COLUMNS: Final = "id, organization_id, parent_id, name, created"
+_LOCATION: Final = f"SELECT {_COLUMNS} FROM locations"
+_ABOVE: Final = f"""
+    WITH RECURSIVE above ({_COLUMNS}, steps) AS (
+        SELECT {_COLUMNS}, 0 FROM locations WHERE id = ?
+        UNION ALL
+        SELECT outer_.id, outer_.organization_id, outer_.parent_id, outer_.name, outer_.created, steps + 1
+        FROM locations AS outer_ JOIN above ON outer_.id = above.parent_id
+    )
+    SELECT {_COLUMNS} FROM above ORDER BY steps
 """
 
 
@@ -170,16 +175,21 @@ def _location(row: Mapping[str, Any]) -> Location:
         row["parent_id"] or "",
         row["name"],
         moment_of(row["created"]),
-        row["machines"],
     )
 
 
 def above(sql: Sql, subject: str) -> list[Location]:
-    """The location and those it lies in, innermost first; NOT_FOUND."""
-    found = [location(sql, subject)]
-    while found[-1].parent_id:
-        found.append(location(sql, found[-1].parent_id))
+    """The location and those it lies in, innermost first, in one query; NOT_FOUND."""
+    found = [_location(row) for row in sql.rows(_ABOVE, subject)]
+    if not found:
+        raise missing("location", subject)
     return found
+
+
+def machines_in(sql: Sql, subject: str) -> int:
+    """How many machines are in a location itself."""
+    row = sql.row("SELECT COUNT(*) AS count FROM machines WHERE location_id = ?", subject)
+    return row["count"] if row is not None else 0
 
 
 def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: str | None = None) -> None:
@@ -204,7 +214,7 @@ def delete_location(sql: Sql, subject: str) -> None:
     """Delete a location without machines and locations; PRECONDITION otherwise."""
     found = location(sql, subject)
     inner = sql.row("SELECT id FROM locations WHERE parent_id = ?", subject)
-    if found.machines or inner is not None:
+    if machines_in(sql, subject) or inner is not None:
         raise MachineError(
             f"the location {found.name} is not empty",
             kind=ErrorKind.PRECONDITION,

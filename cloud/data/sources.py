@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from cloud.machines import part
 from cloud.store.sql import Sql, Value
-from cloud.tenants import location
 from schema.errors import ErrorKind, MachineError
 
 MAX_TAGS: Final = 100  # of one upload
@@ -44,7 +43,7 @@ def source_of(
     """The source for what a part captures now; NOT_FOUND without the part."""
     found = part(sql, subject)
     return Source(
-        organization_id=location(sql, found.location_id).organization_id,
+        organization_id=found.organization_id,
         location_id=found.location_id,
         machine_id=found.machine_id,
         machine=found.machine,

@@ -14,7 +14,6 @@ from cloud.registry import files, items
 from cloud.registry.versions import LATEST, WITH_PRERELEASE
 from cloud.services.base import Rule, Service, guarded
 from cloud.store.sql import Sql
-from cloud.tenants import location
 from schema.errors import MachineError
 
 CHECK_INTERVAL: Final = timedelta(seconds=10)  # so that the specification's 15 seconds hold; agents allow 5 and more
@@ -106,7 +105,7 @@ class AgentDeviceService(Service):
             machines.note_seen(sql, id, self.now(), None if known == before else known)
             section = _section(configurations.resolved(sql, id), "agent")
             control = _section(section, "version_control")
-            owner = location(sql, machines.part(sql, id).location_id).organization_id
+            owner = machines.part(sql, id).organization_id
             platform, tags = str(known.get("platform", "")), known.get("platform_tags") or ()
             agent, server = (self._update(sql, control, names, owner, platform, tags) for names in (AGENT, SERVER))
             return section, agent, server

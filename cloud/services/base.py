@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,6 +17,7 @@ from cloud.author import Author
 from cloud.blobs import Blobs
 from cloud.credentials import require_in_force
 from cloud.links import Links
+from cloud.seen import Seen
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
@@ -50,6 +51,7 @@ class Cloud:
     limits: Sizes = Sizes()
     mails: bool = False  # whether there is a mail server for invitations
     tls: PortTls | None = None  # of its port; None for one in plain text
+    seen: Seen = field(default_factory=Seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Rule:
     of: Of | None = None
     field: str = ""
     home: bool = False  # not for those whom it is only shared with
+    inside: bool = False  # asked in the method's first transaction, not in one before: for what machines call often
 
 
 SELF: Final = Rule()
@@ -100,16 +103,21 @@ class Service:
         self._place: Place | None = None  # where the caller was found to have a role
         self._change: _Change | None = None  # until it has been noted
         self._required: dict[tuple[Role, Of, str], None] = {}  # what was asked of the caller
+        self._due: Callable[[Sql], object] | None = None  # what the first transaction begins with
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """As Store.read."""
-        return await self.cloud.store.read(work)
+        found = await self.cloud.store.read(self._begun(work))
+        self._due = None
+        return found
 
     async def write(self, work: Callable[[Sql], T]) -> T:
         """As Store.write. The first write of a call that changes something is noted in the audit log with it."""
-        change = self._change
+        change, work = self._change, self._begun(work)
         if change is None:
-            return await self.cloud.store.write(work)
+            done = await self.cloud.store.write(work)
+            self._due = None
+            return done
 
         def noted(sql: Sql) -> T:
             found = work(sql)
@@ -117,8 +125,20 @@ class Service:
             return found
 
         done = await self.cloud.store.write(noted)
-        self._change = None
+        self._change = self._due = None
         return done
+
+    def _begun(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
+        """`work` after what is due."""
+        due = self._due
+        if due is None:
+            return work
+
+        def begun(sql: Sql) -> T:
+            due(sql)
+            return work(sql)
+
+        return begun
 
     def _note(self, sql: Sql, change: _Change, made: str) -> None:
         owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
@@ -173,6 +193,8 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
     if rule.of is not None and rule.field not in signature.parameters:
         raise TypeError(f"{method.__name__} has no argument {rule.field}")
     change = audit.is_change(method.__name__)
+    if rule.inside and (change or inspect.isasyncgenfunction(method)):
+        raise TypeError(f"{method.__name__}: who calls is asked before a change, and before a stream")
 
     async def check(service: Service, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = dict(signature.bind(service, *args, **kwargs).arguments)
@@ -186,8 +208,11 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
                 place = require(sql, service.author, rule.role, of, subject, home=rule.home)
                 return place, audit.label(sql, of, subject) if change else ""
 
-            service._place, called = await service.read(work)
             service._required[rule.role, of, subject] = None
+            if rule.inside:
+                service._due = work
+            else:
+                service._place, called = await service.read(work)
         if change:
             about = {"of": of.value} if of is not None else {}
             detail = {**about, **({"called": called} if called else {}), **audit.told(given)}
@@ -208,6 +233,8 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
     async def call(self: Service, *args: Any, **kwargs: Any) -> Any:
         await check(self, args, kwargs)
         result = await method(self, *args, **kwargs)
+        if self._due is not None:
+            raise RuntimeError(f"{method.__name__} has answered without a transaction: nobody asked who calls")
         if self._change is not None:  # it has written in a way of its own
             await self.write(lambda sql: None)
         return result

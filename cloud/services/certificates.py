@@ -14,7 +14,6 @@ from cloud.certificates.issue import Pair
 from cloud.certificates.names import canonical, names_for
 from cloud.services.base import Service
 from cloud.store.sql import Sql
-from cloud.tenants import location
 from schema.errors import ErrorKind, MachineError
 
 CLAIMED: Final = "machine-names"
@@ -51,7 +50,7 @@ class PartCertificates(Service):
             if self.author.type not in MACHINES:
                 self.require(sql, Role.OWNER, Of.PART, id)
             part = machines.part(sql, id)
-            owner = location(sql, part.location_id).organization_id
+            owner = part.organization_id
             _, merged = configurations.resolution(sql, id)
             claimed = self._claimed(part)
             names = names_for(part.host_name, merged.document, claimed, reserved=self._reserved())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloud import configurations, logs, machines
@@ -17,7 +17,6 @@ from cloud.services.base import Rule, guarded
 from cloud.services.certificates import PartCertificates
 from cloud.services.machines import address_of
 from cloud.store.sql import Sql
-from cloud.tenants import location
 from cloud.wire import robot_config
 from schema.errors import ErrorKind, MachineError
 from schema.machine import decode
@@ -48,27 +47,27 @@ class RestartWanted:
 
 
 PART: Final = Rule(Role.MACHINE, Of.PART, "id")
+OFTEN: Final = Rule(Role.MACHINE, Of.PART, "id", inside=True)
 
 
-@guarded({"config": PART, "certificate": PART, "log": PART, "needs_restart": PART})
+@guarded({"config": OFTEN, "certificate": PART, "log": OFTEN, "needs_restart": OFTEN})
 class RobotService(PartCertificates):
     """viam.app.v1.RobotService: called by machines, with a part's secret or a key that reaches it."""
 
     async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
         """The configuration as the protocol can say it. Entries with mistakes are left out: the pages show them."""
-        reported = asdict(agent_info) if agent_info is not None else None
+        said = asdict(agent_info) if agent_info is not None else {}
 
-        def work(sql: Sql) -> tuple[machines.PartRecord, str, Mapping[str, Any], str]:
-            before = machines.part(sql, id).reported
-            known = {**before, **(reported or {})}
-            machines.note_seen(sql, id, self.now(), None if known == before else known)
+        def work(sql: Sql) -> tuple[machines.PartRecord, str, Mapping[str, Any], bool]:
             part = machines.part(sql, id)
-            owner = location(sql, part.location_id).organization_id
-            version, merged = configurations.resolution(sql, id)
+            known = {**part.reported, **said}
+            version, merged = configurations.resolution(sql, part)
             platform, tags = str(known.get("platform") or ""), known.get("platform_tags") or ()
-            return part, version, with_sources(sql, merged.document, owner, platform, tags), owner
+            document = with_sources(sql, merged.document, part.organization_id, platform, tags)
+            return replace(part, reported=known), version, document, known != part.reported
 
-        part, version, document, owner = await self.write(work)
+        part, version, document, new = await self.read(work)
+        await self._called(id, said if new else {})
         decoded = decode(json.dumps(document).encode())
         if decoded.document is None:
             raise MachineError(
@@ -82,7 +81,7 @@ class RobotService(PartCertificates):
             "local_fqdn": part.host_name,
             "signaling_insecure": not self.cloud.links.base.startswith("https://"),  # then it expects no certificate
             "location_id": part.location_id,
-            "primary_org_id": owner,
+            "primary_org_id": part.organization_id,
             "machine_id": part.machine_id,
         }
         return robot_config(decoded.document, version, cloud)
@@ -103,21 +102,38 @@ class RobotService(PartCertificates):
             )
             for one in logs
         ]
-        await self.write(lambda sql: _keep(sql, id, records, now))
+        new = self.cloud.seen.called(id, now)
+        await self.write(lambda sql: _keep(sql, id, records, now, new=new))
 
     async def needs_restart(self, id: str) -> RestartWanted:  # noqa: A002 - field of the wire
         """Whether somebody asked for a restart; asked for once, told once."""
 
-        def work(sql: Sql) -> RestartWanted:
-            part = machines.part(sql, id)
-            machines.note_seen(sql, id, self.now())
-            if part.restart:
-                machines.mark_restart(sql, id, wanted=False)
-            return RestartWanted(id, part.restart, RESTART_INTERVAL)
+        wanted = (await self.read(lambda sql: machines.part(sql, id))).restart
+        if wanted:
+            wanted = await self.write(lambda sql: _restarting(sql, id))
+        await self._called(id, {})
+        return RestartWanted(id, wanted, RESTART_INTERVAL)
 
-        return await self.write(work)
+    async def _called(self, part: str, said: Mapping[str, Any]) -> None:
+        """A machine has called, and perhaps said something new of itself."""
+        now = self.now()
+
+        def work(sql: Sql) -> None:
+            machines.note_seen(sql, part, now, {**machines.part(sql, part).reported, **said} if said else None)
+
+        if self.cloud.seen.called(part, now) or said:
+            await self.write(work)
 
 
-def _keep(sql: Sql, part: str, records: Sequence[LogRecord], now: Any) -> None:
+def _keep(sql: Sql, part: str, records: Sequence[LogRecord], now: datetime, *, new: bool) -> None:
     logs.append(sql, part, records, now)
-    machines.note_seen(sql, part, now)
+    if new:
+        machines.note_seen(sql, part, now)
+
+
+def _restarting(sql: Sql, part: str) -> bool:
+    """Whether a restart is wanted still; it is told once."""
+    wanted = machines.part(sql, part).restart
+    if wanted:
+        machines.mark_restart(sql, part, wanted=False)
+    return wanted

@@ -29,7 +29,9 @@ def nodes(ways: Ways, restart: Restart) -> list[Node]:
 
 async def _presence(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     cloud: Cloud = deps["cloud"]
-    await Watch(cloud.store, cloud.events, cloud.clock).run(task_status=task_status)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cloud.seen.run, cloud.store)
+        await Watch(cloud.store, cloud.events, cloud.clock).run(task_status=task_status)
 
 
 async def _triggers(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
