@@ -7,6 +7,10 @@ from typing import Final
 
 _APP: Final = "viam.app.v1.AppService"
 _NO_SECOND: Final = "a key belongs to one organization and could not own a second; start another machine-cloud instead"
+_NO_DEPRECATION: Final = "nothing is deprecated here; say it in the description, or delete the item or the version"
+_NO_TRANSFER: Final = (
+    "an item stays with its organization; make one of the same name in the other and upload its versions"
+)
 _NO_OAUTH: Final = "nobody signs in by OAuth here; use API keys"
 _NO_BILLING: Final = "nothing is billed here"
 _NO_PHONES: Final = "there is no mobile application to send messages to; use webhooks or mail"
@@ -14,6 +18,13 @@ _NO_BRAND: Final = "organizations have no logo, support address or pages of appl
 
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_SECOND: ("CreateOrganization",),
+    _NO_TRANSFER: ("TransferRegistryItem",),
+    _NO_DEPRECATION: (
+        "DeprecateRegistryItem",
+        "UndeprecateRegistryItem",
+        "DeprecateRegistryItemVersion",
+        "UndeprecateRegistryItemVersion",
+    ),
     _NO_OAUTH: (
         "EnableAuthService",
         "DisableAuthService",
@@ -90,6 +101,7 @@ _SENTENCES: Final = {
 
 _SERVICES: Final[Mapping[str, str]] = {
     "viam.app.v1.BillingService": _NO_BILLING,
+    "viam.app.v1.EndUserService": "nobody accepts terms or registers applications here; use API keys",
     "viam.app.mltraining.v1.MLTrainingService": "training is not built yet",
     "viam.app.datapipelines.v1.DataPipelinesService": "data pipelines are not built; query with TabularDataBySQL",
     "viam.app.cloudslam.v1.CloudSLAMService": "maps are not made here; run a mapping module on the machine",

@@ -101,7 +101,7 @@ DATA: Final[dict[str, Any]] = {
     "binaryDataByFilter": [True, 0, 1, "image/png"],
     "binaryDataByIds": [[4], [1, 2, 3]],
     "createBinaryDataSignedURL": True,
-    "fileUpload": True,
+    "fileUpload": [2, "The fetch API does not support streaming request bodies"],
     "addTagsToBinaryDataByIds": [True],
     "addTagsToBinaryDataByFilter": ["first", "good", "second", "seen"],
     "removeTagsFromBinaryDataByIds": 1,
