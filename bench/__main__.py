@@ -16,6 +16,7 @@ BENCHES = {
     "capture": "captured readings to files, against bare protobuf and a file",
     "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
     "cloud": "machines, log lines and readings that machine-cloud bears, on SQLite and PostgreSQL",
+    "cloud_pages": "the pages of machine-cloud with 1,000 machines and 100,000 log lines: time, bytes, queries",
     "ftdc": "counting calls and sampling all statistics, against not doing so",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,17 +81,27 @@ def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
 def _lines(old: str, new: str) -> Iterator[Line]:
     if old == new:
         return
-    before, after = old.splitlines(), new.splitlines()
+    whole = old.splitlines(), new.splitlines()
+    first, last = _around(*whole)
+    before, after = (one[first : len(one) - last] for one in whole)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=max(len(before), len(after)) > PRECISE)
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
-        if number or group[0][1] or group[0][3]:
+        if number or first or group[0][1] or group[0][3]:
             yield Line("@", None, None, "")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 for offset, text in enumerate(before[i1:i2]):
-                    yield Line(" ", i1 + offset + 1, j1 + offset + 1, text)
+                    yield Line(" ", first + i1 + offset + 1, first + j1 + offset + 1, text)
                 continue
             for offset, text in enumerate(before[i1:i2]):
-                yield Line("-", i1 + offset + 1, None, text)
+                yield Line("-", first + i1 + offset + 1, None, text)
             for offset, text in enumerate(after[j1:j2]):
-                yield Line("+", None, j1 + offset + 1, text)
+                yield Line("+", None, first + j1 + offset + 1, text)
+
+
+def _around(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end are equal and no context of a change: they need no comparison."""
+    shorter = min(len(before), len(after))
+    first = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    last = next((at for at in range(shorter - first) if before[-1 - at] != after[-1 - at]), shorter - first)
+    return max(0, first - CONTEXT), max(0, last - CONTEXT)

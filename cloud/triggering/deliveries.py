@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -206,6 +206,23 @@ def deliveries(
         max(1, min(limit, MAX_PAGE)),
     )
     return [_delivery(row) for row in rows]
+
+
+def latest(sql: Sql, parts: Sequence[str]) -> dict[str, Delivery]:
+    """The newest delivery of each of many parts that have one."""
+    found: dict[str, Delivery] = {}
+    for start in range(0, len(parts), MAX_PAGE):
+        some = parts[start : start + MAX_PAGE]
+        rows = sql.rows(
+            f"""
+            SELECT * FROM deliveries WHERE number IN (
+                SELECT MAX(number) FROM deliveries WHERE part_id IN ({", ".join("?" * len(some))}) GROUP BY part_id
+            )
+            """,
+            *some,
+        )
+        found |= {row["part_id"]: _delivery(row) for row in rows}
+    return found
 
 
 def attempts(sql: Sql, subject: str) -> list[Attempt]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from cloud.fleet import FleetMachine, FleetPart
 from cloud.online import SILENCE, Presence, presence
@@ -19,7 +21,11 @@ WORDS: Final = {
 """The class and the words of each state."""
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
+PAGE: Final = 100  # machines of one page
 _ORDER: Final = {"offline": 0, "awaiting": 1, "online": 2}  # what needs somebody comes first
+
+
+_USUAL: Final = frozenset({("sort", "name"), ("page", "1")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Wanted:
     location: str = ""
     state: str = ""
     sort: str = "name"
+    page: int = 1
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Wanted:
@@ -60,12 +67,14 @@ class Wanted:
             query.get("location", ""),
             query.get("state", ""),
             sort if sort in SORTS else "name",
+            _page(query.get("page", "")),
         )
 
     def query(self) -> dict[str, str]:
         """As a query, without what is not asked for."""
         found = {"q": self.text, "location": self.location, "state": self.state, "sort": self.sort}
-        return {key: value for key, value in found.items() if value and (key, value) != ("sort", "name")}
+        found["page"] = str(self.page)
+        return {key: value for key, value in found.items() if value and (key, value) not in _USUAL}
 
 
 def row(machine: FleetMachine, now: datetime) -> Row:
@@ -109,6 +118,32 @@ def chosen(rows: Iterable[Row], wanted: Wanted) -> list[Row]:
     return sorted(found, key=lambda one: (*key(one), one.name.lower(), one.id))
 
 
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Which machines are shown: `first` to `last` of `total`; where the pages beside are, empty without one."""
+
+    first: int
+    last: int
+    total: int
+    machines: int  # that there are at all
+    before: str
+    after: str
+
+
+def paged(rows: Sequence[Row], wanted: Wanted, machines: int) -> tuple[list[Row], Pager]:
+    """The page that is wanted of those that were chosen, or the last one if it is beyond them."""
+    page = max(1, min(wanted.page, math.ceil(len(rows) / PAGE)))
+    first = (page - 1) * PAGE
+    shown = list(rows[first : first + PAGE])
+
+    def query(number: int) -> str:
+        return urlencode(replace(wanted, page=number).query())
+
+    before = f"/?{query(page - 1)}" if page > 1 else ""
+    after = f"/?{query(page + 1)}" if first + PAGE < len(rows) else ""
+    return shown, Pager(first + 1, first + len(shown), len(rows), machines, before, after)
+
+
 def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
     """How many machines are in each state: class, words, number; in the order in which they are shown."""
     states = [one.css for one in rows]
@@ -125,6 +160,10 @@ def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None
         if part.seen is not None and presence(part.seen, now) is Presence.ONLINE
     ]
     return min(left, default=None)
+
+
+def _page(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else 1
 
 
 def _fits(one: Row, wanted: Wanted) -> bool:

@@ -13,8 +13,8 @@ from cloud.author import Author
 from cloud.fleet import fleet
 from cloud.store.sql import Sql
 from cloud.triggering.api import Rule, Tried, Triggers
-from cloud.triggering.configured import examined
-from cloud.triggering.deliveries import Attempt, Delivery, deliveries
+from cloud.triggering.configured import with_triggers
+from cloud.triggering.deliveries import Attempt, Delivery, latest
 from cloud.triggering.senders import message_of
 from rpc.pages.patches import Piece
 from schema.errors import ErrorKind, MachineError
@@ -58,17 +58,24 @@ class DryRun:
 
 def overview(sql: Sql, author: Author) -> list[Overview]:
     """All parts that have triggers, or mistakes in them, by their names."""
-    rows = []
-    for machine in fleet(sql, author):
-        if machine.role < Role.OPERATOR:
-            continue
-        for part in machine.parts:
-            found = examined(sql, part.id)
-            if found.triggers or found.problems:
-                latest = next(iter(deliveries(sql, part.id, limit=1)), None)
-                name = machine.name if part.main else f"{machine.name} / {part.name}"
-                counts = len(found.triggers), len(found.problems)
-                rows.append(Overview(part.id, machine.name, name, machine.location.path, *counts, latest))
+    shown = [
+        (machine, part) for machine in fleet(sql, author) if machine.role >= Role.OPERATOR for part in machine.parts
+    ]
+    found = with_triggers(sql, [part.id for _, part in shown])
+    sent = latest(sql, list(found))
+    rows = [
+        Overview(
+            part.id,
+            machine.name,
+            machine.name if part.main else f"{machine.name} / {part.name}",
+            machine.location.path,
+            len(found[part.id].triggers),
+            len(found[part.id].problems),
+            sent.get(part.id),
+        )
+        for machine, part in shown
+        if part.id in found
+    ]
     return sorted(rows, key=lambda row: row.name.lower())
 
 

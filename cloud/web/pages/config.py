@@ -28,7 +28,7 @@ from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker
 
-PAGE: Final = 20  # revisions of one page; each is shown with its difference
+PAGE: Final = 10  # revisions of one page; each is shown with its difference
 ROOM: Final = ("Machines", "/")
 
 

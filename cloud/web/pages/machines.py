@@ -17,7 +17,7 @@ from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql
-from cloud.web.fleet_view import WORDS, Row, Wanted, chosen, counts, next_change, row
+from cloud.web.fleet_view import WORDS, Row, Wanted, chosen, counts, next_change, paged, row
 from cloud.web.live import FRAME, LivePage, live, news_of
 from cloud.web.setup import setup_page
 from cloud.web.site import author_of, fields, part, render, status_of, text_of
@@ -57,12 +57,13 @@ class Machines:
         wanted = Wanted.of(request.query_params)
         rows = [row(one, self._cloud.clock()) for one in found]
         seen = {one.location_id for one in rows}
+        shown, pager = paged(chosen(rows, wanted), wanted, len(rows))
         return render(
             request,
             "machines.html",
             status_of(error) if error else 200,
-            rows=chosen(rows, wanted),
-            total=len(rows),
+            rows=shown,
+            pager=pager,
             counts=counts(rows),
             wanted=wanted,
             states=STATES,
@@ -136,10 +137,11 @@ def _same(known: dict[str, FleetMachine], new: dict[str, FleetMachine]) -> bool:
 
 def _pieces(rows: Iterable[Row], wanted: Wanted) -> list[Piece]:
     every = list(rows)
-    shown = chosen(every, wanted)
+    shown, pager = paged(chosen(every, wanted), wanted, len(every))
     head = counts(every)
     return [
         Piece("counts", "counts", (head,), head),
         Piece("machines", "table", (shown, wanted), tuple(one.id for one in shown)),
+        Piece("pager", "paging", (pager,), pager),
         *(Piece(one.dom, "row", (one,), one, inside="machines") for one in shown),
     ]

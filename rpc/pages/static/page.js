@@ -30,6 +30,8 @@ const page = (() => {
   const handlers = new Map([["patch", [patch]]]);
   const link = $("[data-link]");
   let wait = 500;
+  let current = null; // the socket
+  let soon = false;
 
   function on(key, handler) {
     handlers.set(key, [...(handlers.get(key) || []), handler]);
@@ -47,7 +49,7 @@ const page = (() => {
     const url = new URL(body.dataset.live, location.href);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     address(url);
-    const socket = new WebSocket(url);
+    const socket = current = new WebSocket(url);
     let opened = false;
     socket.onopen = () => { opened = true; wait = 500; show("live", "live"); };
     socket.onmessage = (event) => {
@@ -56,11 +58,20 @@ const page = (() => {
       }
     };
     socket.onclose = () => {
+      if (soon) { soon = false; connect(address); return; }
       show("lost", "not connected");
       if (!opened) signedOut();
       setTimeout(() => connect(address), wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, 15000);
     };
+  }
+
+  /* The live connection asks for something else now. */
+  function again() {
+    if (!current || current.readyState > WebSocket.OPEN) return; // it connects anyway
+    soon = true;
+    current.onmessage = null;
+    current.close();
   }
 
   /* A key that is void: the page asks for another one instead of asking again and again. */
@@ -198,5 +209,5 @@ const page = (() => {
     });
   }
 
-  return { $, $$, on, connect, since, readings, span, tick };
+  return { $, $$, on, connect, again, since, readings, span, tick };
 })();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +12,13 @@ import trio
 from cloud import machines
 from cloud.machines import note_seen
 from cloud.memory import MemoryCloud
+from cloud.store.sql import Sql
 from cloud.web.closing import AGAIN
+from cloud.web.fleet_view import PAGE
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, browser, post, signed_in
 
-LIMIT = 5.0
+LIMIT = 30.0
 ORIGIN = {"origin": f"http://{HOST}"}
 
 
@@ -121,6 +124,30 @@ async def test_sorted_by_state_what_needs_somebody_comes_first(cloud: MemoryClou
     assert by_state.index(">rover</a>") < by_state.index(">a-online</a>")
 
 
+async def test_many_machines_come_in_pages_and_a_page_beyond_them_is_the_last_one(cloud: MemoryCloud) -> None:
+    def many(sql: Sql) -> None:
+        for number in range(2 * PAGE + 5):
+            machines.create_machine(sql, cloud.first.location, f"m{number:03}", cloud.cloud.clock())
+
+    await cloud.cloud.store.write(many)
+    person = await signed_in(cloud)
+
+    async def shown(query: str) -> tuple[list[str], list[str]]:
+        text = (await person.get(f"/?{query}")).text
+        return re.findall(r">(m\d+)</a>", text), re.findall(r'<a href="([^"]+)" rel="(?:prev|next)"', text)
+
+    names = [f"m{number:03}" for number in range(2 * PAGE + 5)]
+    assert await shown("") == (names[:PAGE], ["/?page=2"])
+    assert await shown("page=2") == (names[PAGE : 2 * PAGE], ["/?", "/?page=3"])
+    assert await shown("page=3") == await shown("page=99") == (names[2 * PAGE :], ["/?page=2"])
+    assert await shown("page=x&q=m00") == (names[:10], [])
+    assert f"{PAGE + 1} to {2 * PAGE} of {len(names)} machines" in (await person.get("/?page=2")).text
+    with trio.fail_after(LIMIT):
+        async with person.live("/live/machines?page=3", ORIGIN) as page:
+            patch = await page.patch()
+            assert ("m200" in patch["machines"], "m100" in patch["machines"]) == (True, False)
+
+
 async def test_a_name_is_text_whatever_is_in_it(cloud: MemoryCloud) -> None:
     await cloud.app("new_robot", name="<script>alert(1)</script>", location=cloud.first.location)
     page = (await (await signed_in(cloud)).get("/")).text
@@ -171,7 +198,7 @@ async def test_rows_follow_what_machines_tell(cloud: MemoryCloud, machine: str) 
     part = await part_of(cloud, machine)
     with trio.fail_after(LIMIT):
         async with person.live("/live/machines", ORIGIN) as page:
-            assert set(await page.patch()) == {"counts", "machines"}
+            assert set(await page.patch()) == {"counts", "machines", "pager"}
             await report(cloud, part, version="9.9")
             patch = await page.patch()
             (row,) = (html for piece, html in patch.items() if piece != "counts")

@@ -1,0 +1,277 @@
+"""The pages of machine-cloud with much behind them: time of the processor, bytes and queries of each.
+
+`python -m bench cloud_pages [--machines 1000] [--lines 100000] [--readings 10000] [--files 500] [--repeat 5]`
+
+A cloud in this process, on SQLite in memory; requests go straight into its application, without a socket. The first
+machine has the log lines, the readings, the files, a trigger and 200 deliveries; every tenth one has a trigger, too.
+Budgets: 100 ms and 100 KB for a page. A figure of one run says little: the ratio to the page of keys, which is small
+and asks for the same rights, is what can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import trio
+
+from cloud import configurations, logs, machines
+from cloud.author import KEY, Author
+from cloud.data import files, readings, sources
+from cloud.logs import LogRecord
+from cloud.memory import MemoryCloud, open_cloud
+from cloud.store.sql import Row, Sql, Store, Value, Work
+from cloud.triggering import deliveries
+from cloud.web.app import application
+
+T = TypeVar("T")
+HOST = "localhost:8090"
+MILLISECONDS, KILOBYTES = 100, 100  # budgets
+TRIGGER = {
+    "name": "warm",
+    "event": {
+        "type": "conditional_data_ingested",
+        "conditional": {
+            "data_capture_method": "sensor:climate:Readings",
+            "conditions": {"evals": [{"operator": "gt", "value": {"temperature_c": 15}}]},
+        },
+    },
+    "notifications": [{"type": "webhook", "value": "https://example.com/", "seconds_between_notifications": 60}],
+}
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How much there is."""
+
+    machines: int = 1000
+    lines: int = 100_000
+    readings: int = 10_000
+    files: int = 500
+    deliveries: int = 200
+    revisions: int = 40
+
+
+@dataclass
+class Measured:
+    """One page. `seconds` of the processor for each request: what others do on the computer is not in them."""
+
+    path: str
+    seconds: list[float]
+    size: int
+    queries: int
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+
+class Counted:
+    """A store that counts the statements of its transactions."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.count = 0
+
+    async def read(self, work: Work[T]) -> T:
+        """As the store."""
+        return await self._store.read(lambda sql: work(_Handle(sql, self)))
+
+    async def write(self, work: Work[T]) -> T:
+        """As the store."""
+        return await self._store.write(lambda sql: work(_Handle(sql, self)))
+
+
+class _Handle:
+    def __init__(self, sql: Sql, counted: Counted) -> None:
+        self._sql, self._counted = sql, counted
+        self.skip_locked = sql.skip_locked
+
+    def run(self, statement: str, *parameters: Value) -> int:
+        self._counted.count += 1
+        return self._sql.run(statement, *parameters)
+
+    def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
+        self._counted.count += 1
+        self._sql.many(statement, rows)
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        self._counted.count += 1
+        return self._sql.rows(statement, *parameters)
+
+    def row(self, statement: str, *parameters: Value) -> Row | None:
+        self._counted.count += 1
+        return self._sql.row(statement, *parameters)
+
+    def notify(self, topic: str, subject: str) -> None:
+        self._sql.notify(topic, subject)
+
+
+class Person:
+    """Somebody at the pages, with the cookie of the owner's key."""
+
+    def __init__(self, cloud: MemoryCloud) -> None:
+        self.store = Counted(cloud.cloud.store)
+        self._app = application(dataclasses.replace(cloud.cloud, store=self.store), loopback=True)
+        self._first = cloud.first
+        self._cookie = ""
+
+    async def enter(self) -> None:
+        """Log in."""
+        form = urlencode({"id": self._first.id, "key": self._first.key, "next": "/"}).encode()
+        _, headers, _ = await self._send("POST", "/login", form)
+        self._cookie = headers["set-cookie"].partition(";")[0]
+
+    async def get(self, path: str) -> bytes:
+        """A page; it must be there."""
+        status, _, body = await self._send("GET", path, b"")
+        assert status == 200, f"{path}: {status} {body.decode()[:500]}"
+        return body
+
+    async def measured(self, path: str, repeat: int) -> Measured:
+        """What a page costs."""
+        found = Measured(path, [], len(await self.get(path)), 0)
+        for _ in range(repeat):
+            before, start = self.store.count, time.process_time()
+            await self.get(path)
+            found.seconds.append(time.process_time() - start)
+            found.queries = self.store.count - before
+        return found
+
+    async def _send(self, method: str, target: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        path, _, query = target.partition("?")
+        fields = {"host": HOST, "accept": "text/html", "origin": f"http://{HOST}", "cookie": self._cookie}
+        fields |= {"content-type": "application/x-www-form-urlencoded"} if body else {}
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "method": method,
+            "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "", "state": {},
+            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+            "client": ("127.0.0.1", 50000), "server": ("localhost", 8090), "extensions": {},
+        }  # fmt: skip
+        status, headers, answer = 0, dict[str, str](), b""
+        asked = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if not asked:
+                await trio.sleep_forever()
+            return asked.pop()
+
+        async def send(message: Mapping[str, Any]) -> None:
+            nonlocal status, answer
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers.update({name.decode(): value.decode() for name, value in message["headers"]})
+            else:
+                answer += message.get("body", b"")
+
+        await self._app(scope, receive, send)
+        return status, headers, answer
+
+
+async def fill(cloud: MemoryCloud, amounts: Amounts) -> tuple[str, str]:
+    """Put that much into a cloud: the machine that has the data, and the delivery that was tried last."""
+    now, store = cloud.cloud.clock(), cloud.cloud.store
+    author, place = Author(KEY, cloud.first.id), cloud.first.location
+    told = {"version": "1.2.3", "revision": "1", "platform": "linux/arm64", "host": "pi", "state": "running"}
+
+    def some(sql: Sql) -> list[str]:
+        made = [machines.create_machine(sql, place, f"rover-{at:05}", now) for at in range(amounts.machines)]
+        found = [machines.parts(sql, one)[0].id for one in made]
+        for at, part in enumerate(found):
+            machines.note_seen(sql, part, now - timedelta(seconds=at % 90), told)
+            if at % 10 == 0:
+                configurations.save(sql, part, {"components": _components(at), "triggers": [TRIGGER]}, author, now)
+        return found
+
+    parts = await store.write(some)
+    first = parts[0]
+    entries = [
+        LogRecord(now - timedelta(seconds=amounts.lines - at), "info", "rdk.resource_manager", f"line {at} of a log")
+        for at in range(amounts.lines)
+    ]
+
+    def data(sql: Sql) -> str:
+        for start in range(0, len(entries), logs.MAX_BATCH):
+            logs.append(sql, first, entries[start : start + logs.MAX_BATCH], now)
+        source = sources.source_of(sql, first, "sensor", "climate", "Readings", "{}")
+        moments = [now - timedelta(seconds=at) for at in range(amounts.readings)]
+        values = [
+            readings.NewReading(moment, moment, {"readings": {"temperature_c": at % 40, "light_lux": at * 1.5}})
+            for at, moment in enumerate(moments)
+        ]
+        readings.keep(sql, None, source, [], values, now)
+        camera = sources.source_of(sql, first, "camera", "camera", "GetImages", "{}")
+        for at in range(amounts.files):
+            new = files.NewFile(f"k{at}", camera, "image", f"{at}.jpeg", ".jpeg", "image/jpeg", now, now)
+            subject, _ = files.keep(sql, new, files.Blob(f"b{at}", "0" * 64, 30_000), now)
+            files.add_tags(sql, [subject], ["day"])
+        for at in range(amounts.revisions):
+            document = {"components": [*_components(0), {"name": f"c{at}", "model": "fake"}], "triggers": [TRIGGER]}
+            configurations.save(sql, first, document, author, now + timedelta(seconds=at))
+        for at in range(amounts.deliveries):
+            deliveries.add(sql, _delivery(first, at, cloud))
+        return f"d{amounts.deliveries - 1}"
+
+    return first, await store.write(data)
+
+
+def _components(at: int) -> list[dict[str, Any]]:
+    sensor = {"api": "rdk:component:sensor", "model": "fake", "attributes": {"quantities": ["temperature_c"]}}
+    return [{"name": f"climate-{at}-{number}", **sensor} for number in range(20)]
+
+
+def _delivery(part: str, at: int, cloud: MemoryCloud) -> deliveries.Delivery:
+    target = "https://example.com/"
+    return deliveries.Delivery(
+        id=f"d{at}", part=part, trigger="warm", event="conditional_data_ingested", entry="", type="webhook",
+        value=target, target=target, about={"component": "climate", "method": "Readings"}, test=False,
+        created=cloud.cloud.clock(), method="POST", headers=(("Trigger-Name", "warm"),), body=b'{"count": 1}',
+    )  # fmt: skip
+
+
+def paths(part: str, delivery: str) -> list[str]:
+    """The pages that are measured."""
+    here = f"/machines/{part}"
+    return [
+        "/", "/?sort=problems", "/?q=rover-00042", "/fragments", "/data", "/data?view=readings", "/triggers",
+        "/modules", "/keys", "/audit", here, f"{here}/config", f"{here}/history", f"{here}/logs",
+        f"{here}/logs?text=99", f"{here}/triggers", f"{here}/triggers/deliveries/{delivery}",
+    ]  # fmt: skip
+
+
+async def measure(amounts: Amounts, repeat: int) -> list[Measured]:
+    """All pages of a cloud with that much in it."""
+    async with open_cloud() as cloud:
+        part, delivery = await fill(cloud, amounts)
+        person = Person(cloud)
+        await person.enter()
+        return [await person.measured(path, repeat) for path in paths(part, delivery)]
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; 1 if a page is over its budget."""
+    parser = argparse.ArgumentParser(prog="python -m bench cloud_pages")
+    for field in dataclasses.fields(Amounts):
+        parser.add_argument(f"--{field.name}", type=int, default=field.default)
+    parser.add_argument("--repeat", type=int, default=5)
+    options = vars(parser.parse_args(argv))
+    repeat = options.pop("repeat")
+    found = trio.run(measure, Amounts(**options), repeat)
+    small = next(one.median for one in found if one.path == "/keys")
+    print(f"{'page':44} {'ms':>8} {'of /keys':>9} {'KB':>7} {'queries':>8}")
+    over = 0
+    for one in found:
+        path = "/machines/PART" + one.path[46:] if one.path.startswith("/machines/") else one.path
+        much = one.median * 1000 > MILLISECONDS or one.size > KILOBYTES * 1000
+        over += much
+        ratio = f"{one.median / small:.1f}x"
+        print(f"{path:44} {one.median * 1e3:8.1f} {ratio:>9} {one.size / 1e3:7.1f} {one.queries:8}{'  OVER' * much}")
+    return 1 if over else 0
