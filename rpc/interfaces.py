@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
@@ -58,6 +58,34 @@ def interfaces() -> tuple[Interface, ...]:
         links = list(_dump(sock, _GETLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
         addresses = list(_dump(sock, _GETADDR, _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
     return read_interfaces(links, addresses)
+
+
+def outward() -> list[str]:
+    """This computer's addresses that others may reach, in the order of its interfaces; none if it cannot be told."""
+    try:
+        found = interfaces()
+    except OSError:
+        return []
+    return [
+        str(address)
+        for interface in found
+        for address in interface.addresses
+        if not (interface.loopback or address.is_loopback or (address.version == 6 and address.is_link_local))
+    ]
+
+
+async def tell_changes(ring: Callable[[], object]) -> None:
+    """Call `ring` whenever interfaces or addresses may have changed, until cancelled, or until the kernel tells not."""
+    try:
+        changes = Changes()
+    except OSError:
+        return
+    try:
+        while True:
+            await changes.wait()
+            ring()
+    finally:
+        changes.close()
 
 
 def read_interfaces(links: list[bytes], addresses: list[bytes]) -> tuple[Interface, ...]:

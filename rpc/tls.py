@@ -118,14 +118,16 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return ServerTls(certificate, key).context
 
 
-def client_context(*, authorities: Path | None = None, verify: bool = True) -> ssl.SSLContext:
-    """A context for a client that speaks HTTP/2.
+def client_context(
+    *, authorities: Path | None = None, verify: bool = True, protocols: Sequence[str] = ALPN
+) -> ssl.SSLContext:
+    """A context for a client that speaks HTTP/2, or whatever `protocols` names.
 
     `authorities` is a PEM file of certificates to trust besides the system's. `verify=False` accepts any certificate:
     for loopback and development only. Raises TlsError.
     """
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    _settings(context)
+    _settings(context, protocols)
     if authorities is not None:
         try:
             context.load_verify_locations(cafile=authorities)

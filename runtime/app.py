@@ -59,7 +59,7 @@ def main(options: Options) -> int:
         from runtime.cloud.link import open_link
 
         try:
-            link = open_link(decoded.document.cloud, reading.data or b"", os.environ)
+            link = open_link(decoded.document.cloud, reading.data or b"", os.environ, source.path.parent)
         except MachineError as error:
             return _cannot_start([f"-config {options.config}: {error}"])
         sinks.append(link.sink)

@@ -52,7 +52,7 @@ async def save(path: Path, document: bytes, run: Runner) -> None:
     except _NOT_JSON as error:
         raise ValueError(f"a configuration that is not JSON is not kept: {error}") from None
     content = msgspec.json.encode(Cached(datetime.now(UTC), _digest(bytes(raw)), raw))
-    await run(partial(_replace, path, content))
+    await run(partial(replace, path, content))
 
 
 def load(path: Path) -> Cached | None:
@@ -87,8 +87,8 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write beside it, bring that to the disk, rename, bring the rename to the disk."""
+def replace(path: Path, content: bytes) -> None:
+    """A file for its owner only: written beside it, brought to the disk, renamed, the rename brought to the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)  # of a write that was cut short; whatever its mode was

@@ -44,6 +44,7 @@ from telemetry.activity import tell
 from telemetry.ring import LogRing
 
 if TYPE_CHECKING:
+    from rpc.tls import Context
     from runtime.cloud.link import CloudLink
     from runtime.modules.manager import Modules
     from runtime.parts import Part
@@ -104,7 +105,7 @@ class Machine:
         self.state = MachineState.INITIALIZING
         self.started = datetime.now(UTC)
         self.addresses: tuple[str, ...] = ()
-        self.secure = False
+        self.tls: Context | None = None  # of its port
         self.maintenance = Decision(False, "not asked yet")  # as last decided, at most RETRY_INTERVAL ago
         self.ask_maintenance: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint  # decide anew now
         self.reconfiguring = True  # a document is being applied
@@ -112,6 +113,11 @@ class Machine:
         self.stopping = trio.Event()  # somebody asked for an orderly stop
         self.stop_reason = ""
         self.failed = False  # it stops because it could not start
+
+    @property
+    def secure(self) -> bool:
+        """Whether other computers reach the port by TLS."""
+        return self.tls is not None and self.tls.context is not None
 
     # ---- resources
 

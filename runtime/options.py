@@ -19,7 +19,7 @@ class Options:
     config: Path
     debug: bool = False
     log_file: Path | None = None
-    no_tls: bool = False
+    no_tls: bool = False  # serve without TLS whatever certificate there is
     allow_insecure_creds: bool = False
     reveal_sensitive_config_diffs: bool = False
     untrusted_env: bool = False

@@ -23,7 +23,7 @@ from runtime.gate import Gate
 from runtime.machine import INTERNAL, Machine
 from runtime.options import Options
 from schema.machine import MachineDocument
-from schema.network import DEFAULT_BIND_ADDRESS, Network
+from schema.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
 
 NODE: Final = f"{INTERNAL}rpc"
 SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.robot.service:RobotService"}
@@ -32,7 +32,7 @@ AUTHENTICATE: Final = f"/{AUTH_SERVICE}/Authenticate"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
-    from rpc.tls import ServerTls
+    from rpc.tls import Context, HeldTls
 
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -117,12 +117,13 @@ class Serving:
 
     def node(self, document: MachineDocument) -> Node:
         """The node that listens as `document` wants; equal versions mean the same address and files."""
-        network, options = document.network, self.machine.options
+        network, options, given = document.network, self.machine.options, self._given()
+        address = bind_address(document, options, given)
         return Node(
             NODE,
-            _Listening(self, network),
+            _Listening(self, network, address, given),
             requires={f"{INTERNAL}sessions"},
-            version=_version(network, options),
+            version=_version(network, options, address, given),
             start_timeout=30.0,
             stop_timeout=20.0,
             restart=Restart(kind="permanent", intensity=1_000_000, first_delay=0.2, max_delay=5.0),
@@ -133,6 +134,11 @@ class Serving:
         self.gate.configure(self.gate.credentials(document))
         self.machine.sessions.window = document.network.sessions.heartbeat_window
         self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
+
+    def _given(self) -> HeldTls | None:
+        """The certificate of the cloud, of a machine that may have one."""
+        link = self.machine.cloud
+        return link.certificate.tls if link is not None and link.certificate is not None else None
 
     def _robot_service(self, call: Any, operation: Any) -> object:
         from runtime.robot.service import RobotService
@@ -154,14 +160,16 @@ class Serving:
 class _Listening:
     """One life of the port."""
 
-    def __init__(self, serving: Serving, network: Network) -> None:
+    def __init__(self, serving: Serving, network: Network, address: str, given: HeldTls | None) -> None:
         self._serving = serving
         self._network = network
+        self._address = address
+        self._given = given
 
     async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         serving, machine = self._serving, self._serving.machine
-        tls = server_tls(self._network, machine.options)
-        listeners = await open_listeners(self._network.bind_address or DEFAULT_BIND_ADDRESS)
+        tls = server_tls(self._network, machine.options, self._given)
+        listeners = await open_listeners(self._address)
         loopback = only_loopback(listeners)
         core = ServerCore(serving.router, authorize=serving.gate.authorize, statistics=machine.rpc_statistics)
         addresses = tuple(names_of(listeners))
@@ -170,37 +178,54 @@ class _Listening:
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
-                machine.addresses, machine.secure = addresses, tls is not None
-                machine.log.info(
-                    "listening on", addresses=list(addresses), open=_page(addresses, tls is not None, loopback)
-                )
+                machine.addresses, machine.tls = addresses, tls
+                machine.log.info("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback))
                 task_status.started(addresses)
-                if tls is not None:
+                if tls is not None and tls is not self._given:
+                    from rpc.tls import ServerTls
                     from runtime.renewal import renew
 
+                    assert isinstance(tls, ServerTls)
                     nursery.start_soon(renew, tls, machine.log)
         finally:
-            machine.addresses = ()
+            machine.addresses, machine.tls = (), None
 
 
 async def _serve(
-    listeners: Any, core: ServerCore, app: ASGIApp, tls: ServerTls | None, *, task_status: trio.TaskStatus[Any]
+    listeners: Any, core: ServerCore, app: ASGIApp, tls: Context | None, *, task_status: trio.TaskStatus[Any]
 ) -> None:
     await serve(listeners, core, app=app, tls=tls, task_status=task_status)
 
 
-def server_tls(network: Network, options: Options) -> ServerTls | None:
-    """The certificate to serve with; None without one or with -no-tls. Raises TlsError."""
-    if options.no_tls or network.no_tls or not network.tls_cert_file:
+def server_tls(network: Network, options: Options, given: HeldTls | None = None) -> Context | None:
+    """What to serve with: files of the configuration, else what the cloud gives, now or later; None with -no-tls.
+
+    Raises TlsError.
+    """
+    if options.no_tls or network.no_tls:
         return None
+    if not network.tls_cert_file:
+        return given
     from rpc.tls import ServerTls
 
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
 
 
-def _page(addresses: tuple[str, ...], secure: bool, loopback: bool) -> str:
-    """What to open in a browser."""
+def bind_address(document: MachineDocument, options: Options, given: HeldTls | None) -> str:
+    """Where to listen, unless the document says it: on every interface once the cloud's certificate is served with.
+
+    Without keys of clients, or with a certificate from elsewhere, on this computer only.
+    """
+    network = document.network
+    held = given is not None and given.context is not None and not network.tls_cert_file
+    managed = held and bool(document.auth.handlers) and not (options.no_tls or network.no_tls)
+    return network.bind_address or (MANAGED_BIND_ADDRESS if managed else DEFAULT_BIND_ADDRESS)
+
+
+def _page(addresses: tuple[str, ...], tls: Context | None, loopback: bool) -> str:
+    """What to open in a browser; on this computer in plain text where that is allowed: no browser knows the cloud."""
     port = addresses[0].rpartition(":")[2]
+    secure = tls is not None and tls.context is not None and not (loopback and tls.plain_locally)
     return f"{'https' if secure else 'http'}://{'localhost' if loopback else socket.gethostname()}:{port}"
 
 
@@ -210,10 +235,7 @@ def requests_limit() -> int:
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else REQUESTS_LIMIT
 
 
-def _version(network: Network, options: Options) -> Hashable:
-    """Everything that needs new sockets; what the files of a certificate hold is followed by the node itself."""
-    secure = bool(network.tls_cert_file) and not (options.no_tls or network.no_tls)
-    return (
-        network.bind_address or DEFAULT_BIND_ADDRESS,
-        *((network.tls_cert_file, network.tls_key_file) if secure else ()),
-    )
+def _version(network: Network, options: Options, address: str, given: HeldTls | None) -> Hashable:
+    """Everything that needs new sockets; certificates that come and are renewed are followed by the node itself."""
+    secure = (given is not None or bool(network.tls_cert_file)) and not (options.no_tls or network.no_tls)
+    return (address, *((network.tls_cert_file, network.tls_key_file) if secure else ()))

@@ -32,6 +32,8 @@ class Cloud(Section, frozen=True, kw_only=True):
     """Part id of this machine."""
     app_address: str = ""
     """URL of the cloud application."""
+    ca_file: str = ""
+    """Certificates (PEM) to trust there besides the system's; a path from the folder of the credentials file."""
     secret: str = ""
     """Secret of the part; api_key is preferred."""
     api_key: ApiKey | None = None

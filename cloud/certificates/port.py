@@ -27,7 +27,7 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
 from hal.linux.watched import follow
-from rpc.interfaces import Changes, interfaces
+from rpc.interfaces import outward, tell_changes
 from rpc.listeners import parse_address
 from rpc.tls import HeldTls, ServerTls, TlsError
 from schema.errors import MachineError
@@ -148,7 +148,7 @@ class FromAuthority:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, ring)
-            nursery.start_soon(_moves, ring)
+            nursery.start_soon(tell_changes, ring)
             trouble = ""
             while True:
                 try:
@@ -177,20 +177,6 @@ def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -
     return authority.number, Pair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
 
 
-async def _moves(ring: Callable[[], None]) -> None:
-    """Ring whenever the computer's addresses change; a kernel that does not tell leaves that to the next look."""
-    try:
-        changes = Changes()
-    except OSError:
-        return
-    try:
-        while True:
-            await changes.wait()
-            ring()
-    finally:
-        changes.close()
-
-
 def port_names(listen: str, url: str, given: Iterable[str]) -> tuple[str, ...]:
     """How clients may call a port that listens at `listen` (`host:port`): names that were given first.
 
@@ -201,7 +187,7 @@ def port_names(listen: str, url: str, given: Iterable[str]) -> tuple[str, ...]:
     if url and (called := urlsplit(url).hostname):
         names.append(canonical(called))
     if host in ("", "0.0.0.0", "::"):
-        names += [*_host_names(), *_addresses()]
+        names += [*_host_names(), *outward()]
     elif host != "localhost":
         names.append(host)
     kept = [name for name in names if name and (is_dns_name(name) or ":" in name)]
@@ -212,17 +198,6 @@ def _host_names() -> Iterable[str]:
     name = canonical(socket.gethostname())
     yield name
     yield f"{name.partition('.')[0]}.local"
-
-
-def _addresses() -> Iterable[str]:
-    try:
-        found = interfaces()
-    except OSError:
-        return
-    for interface in found:
-        for address in interface.addresses:
-            if not (interface.loopback or address.is_loopback or (address.version == 6 and address.is_link_local)):
-                yield str(address)
 
 
 def _without_loopback(names: Iterable[str]) -> tuple[str, ...]:

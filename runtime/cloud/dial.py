@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from rpc.auth import API_KEY, PART_SECRET
 from rpc.client import Channel
 from rpc.credentials import ApiKey
+from rpc.tls import ALPN, TlsError, client_context
 from runtime.builtin.together import plain
 from schema.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
 PUSH: Final = "/machine/v1/follow"
+HTTP1: Final = "http/1.1"  # for WebSockets and downloads
+HERE: Final = Path()
+NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # words of OpenSSL
+NO_TLS: Final = "WRONG_VERSION_NUMBER"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
 CLOSE_LIMIT: Final = 0.1  # seconds for saying goodbye; whoever reads the answer may have been cancelled already
 MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; as large as a document in a file may be
@@ -43,6 +50,7 @@ class CloudAddress:
     entity: str
     type: str
     secret: str = field(repr=False)
+    authorities: Path | None = None  # certificates to trust besides the system's
 
     @property
     def push_url(self) -> str:
@@ -51,7 +59,21 @@ class CloudAddress:
 
     def channel(self) -> Channel:
         """A channel for calls, to be opened; it signs in by itself."""
-        return Channel(self.url, credentials=self.credentials())
+        return Channel(self.url, tls=self.tls(), credentials=self.credentials())
+
+    def tls(self, *protocols: str) -> ssl.SSLContext | None:
+        """What to speak TLS with, for `protocols` or else for RPC; None for plain text.
+
+        The authorities are read each time, so that new ones count without a restart. Raises TlsError.
+        """
+        if not self.secure:
+            return None
+        return client_context(authorities=self.authorities, protocols=protocols or ALPN)
+
+    @property
+    def secure(self) -> bool:
+        """Whether it is reached by TLS."""
+        return self.url.startswith("https://")
 
     def credentials(self) -> ApiKey:
         """Credentials for one channel."""
@@ -64,8 +86,8 @@ def platform() -> str:
     return f"{kernel.sysname.lower()}/{kernel.machine}"
 
 
-def address_of(cloud: Cloud) -> CloudAddress:
-    """Where `cloud` says that it is; ConfigError for an address that cannot be dialled."""
+def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
+    """Where `cloud` says that it is; ConfigError for an address that cannot be dialled. `ca_file` is from `folder`."""
     given = cloud.app_address
     parts = urlsplit(given if "://" in given else f"https://{given}")
     url = f"{parts.scheme}://{parts.netloc}"
@@ -76,10 +98,11 @@ def address_of(cloud: Cloud) -> CloudAddress:
             value=cloud.app_address,
             remedy="write such as https://cloud.example or http://localhost:8090",
         )
+    authorities = folder / cloud.ca_file if cloud.ca_file else None
     key = cloud.api_key
     if key is not None and key.id:
-        return CloudAddress(url, cloud.id, key.id, API_KEY, key.key)
-    return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret)
+        return CloudAddress(url, cloud.id, key.id, API_KEY, key.key, authorities)
+    return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret, authorities)
 
 
 @asynccontextmanager
@@ -109,6 +132,7 @@ async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketCon
             return await connect_websocket_url(
                 nursery,
                 address.push_url,
+                address.tls(HTTP1),
                 extra_headers=[(name.encode(), value.encode()) for name, value in headers],
                 max_message_size=MAX_MESSAGE,
             )
@@ -116,13 +140,31 @@ async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketCon
         raise Refused(f"no answer within {DIAL_LIMIT:g} s") from None
     except ConnectionRejected as error:
         raise Refused(f"refused with HTTP status {error.status_code}: {_words(error.body)}") from None
-    except (GRPCError, StreamTerminatedError, HandshakeError, OSError) as error:
-        raise Refused(getattr(error, "message", "") or str(error) or repr(error)) from None
+    except (GRPCError, StreamTerminatedError, HandshakeError, OSError, trio.BrokenResourceError) as error:
+        raise _refused(address, getattr(error, "message", "") or str(error) or repr(error)) from None
+    except TlsError as error:
+        raise Refused(error.message, remedy=error.remedy) from None
+
+
+def _refused(address: CloudAddress, reason: str) -> Refused:
+    """Why there is no connection; with what to do, where the certificate is not trusted or there is none."""
+    remedy = ""
+    if NOT_TRUSTED in reason:
+        own = (
+            f"replace {address.authorities}" if address.authorities is not None else "name it as `ca_file` beside `id`"
+        )
+        remedy = (
+            f"get the cloud's authority with `machine-cloud ca` and {own} in the credentials, or set SSL_CERT_FILE; "
+            "and call the cloud by a name that its certificate has"
+        )
+    elif NO_TLS in reason:
+        remedy = "it does not speak TLS: write http:// in app_address, or start machine-cloud with --tls"
+    return Refused(reason, remedy=remedy)
 
 
 async def token_headers(address: CloudAddress) -> list[tuple[str, str]]:
     """Sign in: what requests by HTTP carry from now on. Errors as those of a call."""
-    async with Channel(address.url) as channel:
+    async with Channel(address.url, tls=address.tls()) as channel:
         return list(await address.credentials().headers(channel))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hal.worker import BusWorker
-from runtime.cloud.dial import CloudAddress, address_of
+from runtime.cloud.certificate import CloudCertificate, path_of
+from runtime.cloud.dial import HERE, CloudAddress, address_of
 from runtime.cloud.live import MAX_TEXT, tell
 from runtime.cloud.source import CloudSource
 from runtime.modules.command import home
@@ -33,6 +34,7 @@ class CloudLink:
     source: CloudSource
     sink: OutboxSink
     worker: BusWorker  # for files
+    certificate: CloudCertificate | None  # None where the cloud is reached in plain text: it gives none then
 
     def attach(self, machine: Machine) -> None:
         """Tell the cloud of `machine`, and let the cloud ask it to restart."""
@@ -44,9 +46,12 @@ class CloudLink:
         )
 
 
-def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str]) -> CloudLink:
-    """The link that the credentials file `initial` describes. Raises MachineError if its files cannot be used."""
-    address, folder = address_of(cloud), home(environment)
+def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], beside: Path = HERE) -> CloudLink:
+    """The link that the credentials file `initial` in the folder `beside` describes.
+
+    Raises MachineError if its files cannot be used.
+    """
+    address, folder = address_of(cloud, beside), home(environment)
     worker = BusWorker("files of the cloud")
     try:
         outbox = Outbox(folder / FOLDER / _name(cloud.id), worker.run)
@@ -62,7 +67,11 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str]) -> C
             kind=ErrorKind.PERMISSION,
             remedy="let this user write there, or name another folder with MACHINE_HOME",
         ) from error
-    return CloudLink(address, CloudSource(address, initial, folder, worker), OutboxSink(outbox), worker)
+    certificate = None
+    if address.secure:
+        certificate = CloudCertificate(address, path_of(folder, address.part))
+        certificate.load()
+    return CloudLink(address, CloudSource(address, initial, folder, worker), OutboxSink(outbox), worker, certificate)
 
 
 def _name(part: str) -> str:
@@ -78,7 +87,7 @@ def _state(machine: Machine) -> Mapping[str, Any]:
         "os": os.uname().sysname.lower(),
         "platform": f"{os.uname().sysname.lower()}/{os.uname().machine}",
         "version": status.version,
-        "address": status.addresses[0] if status.addresses else "",
+        "address": reached_at(status.addresses),
         "state": status.state.value,
         "ready": sum(one.state == "ready" for one in status.resources),
         "unhealthy": sum(one.state == "unhealthy" for one in status.resources),
@@ -86,6 +95,19 @@ def _state(machine: Machine) -> Mapping[str, Any]:
         "problems": len(status.config.problems),
         "rejected": machine.masker.text(status.config.rejected)[:MAX_TEXT],
     }
+
+
+def reached_at(addresses: Sequence[str]) -> str:
+    """Where others reach a port that listens at `addresses`: for all interfaces it is this computer's first address."""
+    if not addresses:
+        return ""
+    host, _, port = addresses[0].rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):
+        return addresses[0]
+    from rpc.interfaces import outward
+
+    found = next(iter(outward()), "127.0.0.1")
+    return f"[{found}]:{port}" if ":" in found else f"{found}:{port}"
 
 
 def _changes(machine: Machine) -> Sequence[AsyncIterator[object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 import trio
@@ -15,6 +15,7 @@ from runtime.parts import Surroundings
 from schema.machine import MachineDocument
 
 QUEUE: Final = f"{INTERNAL}cloud-log-queue"
+CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
 RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
 
@@ -24,14 +25,18 @@ class CloudPart:
 
     def __init__(self, around: Surroundings) -> None:
         self._link: CloudLink | None = around.machine.cloud
+        self._changed = around.changed
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """The same for every document; none on a machine that was started without a cloud."""
         if self._link is None:
             return []
+        if self._link.certificate is not None:
+            self._link.certificate.configured(_names(document))
         return [
             Node(QUEUE, self._keep, restart=RESTART),
             Node(UPLOAD, self._send, requires={QUEUE}, restart=RESTART),
+            *([Node(CERTIFICATE, self._certify, restart=RESTART)] if self._link.certificate is not None else []),
         ]
 
     async def _keep(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
@@ -39,7 +44,20 @@ class CloudPart:
         async with self._link.worker.opened():
             await self._link.sink.run(task_status=task_status)
 
+    async def _certify(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        link = self._link
+        assert link is not None
+        assert link.certificate is not None
+        await link.certificate.follow(link.worker, self._changed, task_status=task_status)
+
     async def _send(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None
         task_status.started()
         await upload(self._link.sink, self._link.address)
+
+
+def _names(document: MachineDocument) -> Hashable:
+    """What decides how the machine is called, as far as the configuration says it."""
+    network, cloud = document.network, document.cloud
+    place = (cloud.location_id, cloud.primary_org_id, cloud.fqdn) if cloud is not None else ()
+    return (network.fqdn, network.bind_address, *place)

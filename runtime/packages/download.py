@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
@@ -30,10 +31,19 @@ Progress = Callable[[int], None]
 
 
 async def download(
-    url: str, headers: Headers, part: Part, worker: BusWorker, *, size: int, sha256: str, progress: Progress
+    url: str,
+    headers: Headers,
+    part: Part,
+    worker: BusWorker,
+    *,
+    size: int,
+    sha256: str,
+    progress: Progress,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     """Fetch `url` into `part`. When this returns, `part` is whole and its SHA-256 is right.
 
+    `tls` says whom to trust, by default those whom the system trusts.
     Raises MachineError: UNAVAILABLE if the connection fails or stands still; what came so far stays, for the next
     attempt. EXHAUSTED if the disk has no room. INTERNAL if what came is not what the registry has; nothing stays then.
     """
@@ -45,7 +55,7 @@ async def download(
             there = 0
         if not size or there < size:
             await _room(part, worker, size - there)
-            await _fetch(url, headers, part, worker, there, size, sha256, progress)
+            await _fetch(_Source(url, headers, tls), part, worker, there, size, sha256, progress)
         found = await worker.run(lambda: part.digest(left.is_set))
     except OSError as error:
         raise _disk(error, part) from error
@@ -84,11 +94,18 @@ def _disk(error: OSError, part: Part) -> MachineError:
     )
 
 
+class _Source(NamedTuple):
+    url: str
+    headers: Headers
+    tls: ssl.SSLContext | None
+
+
 async def _fetch(
-    url: str, headers: Headers, part: Part, worker: BusWorker, there: int, size: int, sha256: str, progress: Progress
+    source: _Source, part: Part, worker: BusWorker, there: int, size: int, sha256: str, progress: Progress
 ) -> None:
-    wanted = [*headers, *([("range", f"bytes={there}-"), ("if-range", f'"{sha256}"')] if there else [])]
-    async with _response(url, wanted) as response:
+    url = source.url
+    further = [("range", f"bytes={there}-"), ("if-range", f'"{sha256}"')] if there else []
+    async with _response(source._replace(headers=[*source.headers, *further])) as response:
         at = await _begin(url, response, there)
         gathered = bytearray()
 
@@ -162,11 +179,12 @@ class _Enough(Exception):
 
 
 @asynccontextmanager
-async def _response(url: str, headers: Headers) -> AsyncIterator[httpcore.Response]:
+async def _response(source: _Source) -> AsyncIterator[httpcore.Response]:
     import httpcore
 
+    url, headers, tls = source
     try:
-        async with httpcore.AsyncConnectionPool(network_backend=httpcore.TrioBackend()) as pool:
+        async with httpcore.AsyncConnectionPool(tls, network_backend=httpcore.TrioBackend()) as pool:
             limits: Mapping[str, Any] = {"timeout": {"connect": STALL, "read": STALL, "write": STALL, "pool": STALL}}
             async with pool.stream("GET", url, headers=[*headers], extensions=dict(limits)) as response:
                 yield response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -188,7 +189,7 @@ class Packages:
         return record
 
     async def _download(self, wanted: Wanted, source: PackageSource) -> None:
-        url, headers = await self._where(source)
+        url, headers, tls = await self._where(source)
         told = trio.current_time()
 
         def progress(there: int) -> None:
@@ -206,22 +207,24 @@ class Packages:
             size=source.size,
             sha256=source.sha256,
             progress=progress,
+            tls=tls,
         )
 
-    async def _where(self, source: PackageSource) -> tuple[str, Headers]:
-        """Address and headers: the token of this machine is for its cloud only."""
+    async def _where(self, source: PackageSource) -> tuple[str, Headers, ssl.SSLContext | None]:
+        """Address, headers and whom to trust: the token of this machine is for its cloud only."""
         if "://" in source.url:
-            return source.url, ()
+            return source.url, (), None
         link = self._machine.cloud
         if link is None:
             raise MachineError(
                 f"{source.url} is at a cloud, and this machine has joined none", kind=ErrorKind.PRECONDITION
             )
-        from runtime.cloud.dial import token_headers
+        from runtime.cloud.dial import HTTP1, token_headers
 
+        address = link.address
         try:
             with trio.fail_after(SIGN_IN_LIMIT):
-                return f"{link.address.url}{source.url}", await token_headers(link.address)
+                return f"{address.url}{source.url}", await token_headers(address), address.tls(HTTP1)
         except trio.TooSlowError:
             reason = f"no answer within {SIGN_IN_LIMIT:g} s"
         except (GRPCError, StreamTerminatedError, OSError) as error:

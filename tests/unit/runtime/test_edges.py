@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import stat
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
 from rpc.auth import credentials_of
 from rpc.carrier import Peer
+from rpc.tls import HeldTls
 from runtime import cli
 from runtime.authentication import MachineAuthenticator
 from runtime.dump import dump_resources
@@ -41,7 +43,9 @@ async def test_keys_travel_over_the_network_only_under_tls(
     machine = Machine(
         options, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=world, hardware=SimHardware(world)
     )
-    machine.secure = secure
+    if secure:
+        machine.tls = tls = HeldTls()
+        tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     found, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
     assert not problems
     authenticator = MachineAuthenticator(machine)

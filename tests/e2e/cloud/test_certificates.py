@@ -1,0 +1,216 @@
+"""A cloud with its own authority, a machine that gets its certificate there, and clients that trust both."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from rpc.tls import client_context
+from schema.errors import MachineError
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_machine import APP, LIMIT, MACHINE, sensors, until
+from tests.e2e.server.process import Server, server
+
+SDK = Path(__file__).with_name("sdk_over_tls.py")
+
+
+def ca(folder: Path, *arguments: str) -> str:
+    """What `machine-cloud ca` prints."""
+    command = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "ca", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+class Secured:
+    """A cloud that speaks TLS, with one machine."""
+
+    def __init__(self, running: CloudProcess, folder: Path) -> None:
+        self.running = running
+        self.folder = folder
+        self.port = running.address.rpartition(":")[2]
+        self.machine_folder = folder / "machine"
+        self.machine_folder.mkdir()
+        self.authorities = self.machine_folder / "ca.pem"
+        self.credentials: dict[str, str] = {}
+
+    def trust(self) -> None:
+        """Give clients what they should trust now."""
+        self.authorities.write_text(ca(self.folder / "cloud"))
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[ApiClient]:
+        context = client_context(authorities=self.authorities)
+        address = f"https://localhost:{self.port}"
+        async with Channel(address, tls=context, credentials=ApiKey(*self.running.key)) as channel:
+            yield ApiClient(channel)
+
+    async def join(self, **document: Any) -> None:
+        async with self.client() as client:
+            place = self.running.facts["location"]
+            robot = await client.call(APP, "", "new_robot", name="rover", location=place)
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+            text = json.dumps(document or sensors("a"))
+            await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
+        self.credentials = {
+            "id": part["id"],
+            "secret": part["secret"],
+            "app_address": f"https://localhost:{self.port}",
+            "ca_file": "ca.pem",
+        }
+
+    @asynccontextmanager
+    async def machine(self, *options: str, **document: Any) -> AsyncIterator[Server]:
+        whole = {"cloud": self.credentials, **document}
+        async with server(self.machine_folder, whole, "-disable-mdns", *options) as running:
+            yield running
+
+    async def names(self, machine: Server) -> set[str]:
+        """The resources of the machine, asked by TLS with a key of the cloud; empty while that does not go."""
+        context = client_context(authorities=self.authorities)
+        try:
+            async with Channel(
+                f"https://{machine.address}", tls=context, credentials=ApiKey(*self.running.key)
+            ) as channel:
+                found = await ApiClient(channel).call(MACHINE, "", "resource_names")
+        except MachineError:
+            return set()
+        return {one.rpartition("/")[2] for one in found}
+
+    async def certificate(self, machine: Server) -> bytes:
+        """What the machine's port shows."""
+        stream = await self.connected(machine)
+        try:
+            return stream.getpeercert(binary_form=True) or b""
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def connected(self, machine: Server) -> trio.SSLStream[trio.SocketStream]:
+        host, _, port = machine.address.rpartition(":")
+        context = client_context(authorities=self.authorities, protocols=["http/1.1"])
+        with trio.fail_after(LIMIT):
+            stream = trio.SSLStream(
+                await trio.open_tcp_stream(host, int(port)), context, server_hostname=host, https_compatible=True
+            )
+            try:
+                await stream.do_handshake()
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
+            return stream
+
+
+@pytest.fixture
+async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
+    async with cloud(tmp_path / "cloud", "--tls") as running:
+        made = Secured(running, tmp_path)
+        made.trust()
+        await made.join()
+        yield made
+
+
+async def test_a_machine_serves_with_a_certificate_of_the_cloud(secured: Secured) -> None:
+    async with secured.machine() as machine:
+
+        async def answers() -> bool:
+            return await secured.names(machine) == {"a"}
+
+        await until(answers, "the machine answers by TLS")
+        kept = list((secured.machine_folder / "home").glob("cached_cloud_certificate_*.pem"))
+        assert [oct(one.stat().st_mode & 0o777) for one in kept] == ["0o600"]
+        assert "PRIVATE" not in machine.log()
+        # programs of this computer that know nothing of the cloud go on
+        async with machine.client() as client:
+            with pytest.raises(MachineError, match="key"):
+                await client.call(MACHINE, "", "resource_names")
+        async with Channel(machine.address, credentials=ApiKey(*secured.running.key)) as channel:
+            assert await ApiClient(channel).call(MACHINE, "", "resource_names")
+        await _sdk(secured, machine)
+    secured.running.process.kill()
+    async with secured.machine() as machine:  # without the cloud
+        await until(lambda: secured.names(machine), "the start without the cloud")
+
+
+async def _sdk(secured: Secured, machine: Server) -> None:
+    """The official SDK trusts cloud and machine by SSL_CERT_FILE, and finds the machine through the cloud."""
+    # in this spelling, since the SDK verifies no certificate for hosts that begin with `localhost` or `127.`
+    cloud, port = f"LOCALHOST:{secured.port}", machine.address.rpartition(":")[2]
+    command = [sys.executable, str(SDK), cloud, f"LOCALHOST:{port}", *secured.running.key]
+
+    async def run(authorities: Path) -> subprocess.CompletedProcess[bytes]:
+        environment = {**os.environ, "SSL_CERT_FILE": str(authorities)}
+        return await trio.run_process(command, env=environment, capture_stdout=True, capture_stderr=True, check=False)
+
+    done = await run(secured.authorities)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    assert done.stdout.split() == [b"rover", b"a"]
+    cloud_only = secured.folder / "cloud-only.pem"
+    cloud_only.write_text(await _fetched(secured))
+    done = await run(cloud_only)
+    assert done.stdout.split() == [b"rover"]
+    assert b"CERTIFICATE_VERIFY_FAILED" in done.stderr
+
+
+async def _fetched(secured: Secured) -> str:
+    """What anybody gets at /ca.pem."""
+    import httpcore
+
+    async with httpcore.AsyncConnectionPool(client_context(authorities=secured.authorities)) as pool:
+        answer = await pool.request("GET", f"https://localhost:{secured.port}/ca.pem")
+    assert answer.status == 200
+    assert answer.content.count(b"BEGIN CERTIFICATE") == 1
+    return bytes(answer.content).decode()
+
+
+async def test_a_new_certificate_is_served_under_living_connections(secured: Secured) -> None:
+    async with secured.machine() as machine, secured.client() as client:
+
+        async def answers() -> bool:
+            return await secured.names(machine) == {"a"}
+
+        await until(answers, "the first certificate")
+        living = await secured.connected(machine)
+        before, old = await secured.certificate(machine), secured.authorities.read_text()
+        ca(secured.folder / "cloud", "rotate", "--yes")
+        both = ca(secured.folder / "cloud")
+        assert both.count("BEGIN CERTIFICATE") == 2 * old.count("BEGIN CERTIFICATE")
+        # the machine asks when it is called otherwise; else it would within the hour
+        network = {"bind_address": "localhost:0", "fqdn": "rover.example"}
+        text = json.dumps({**sensors("a"), "network": network})
+        await client.call(APP, "", "update_robot_part", id=secured.credentials["id"], name="", robot_config_json=text)
+
+        async def another() -> bool:
+            return await secured.certificate(machine) != before
+
+        await until(another, "a certificate of the new authority")  # for which the old file is enough
+        assert machine.log().count("listening on") == 1
+        await living.send_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        with trio.fail_after(LIMIT):
+            assert b"200 OK" in await living.receive_some(4096)
+        await trio.aclose_forcefully(living)
+        secured.authorities.write_text(both)
+        assert await secured.names(machine) == {"a"}
+
+
+async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secured) -> None:
+    del secured.credentials["ca_file"]
+    async with secured.machine() as machine:
+
+        async def told() -> bool:
+            return "machine-cloud ca" in machine.log()
+
+        await until(told, "what to do")
+        assert "CERTIFICATE_VERIFY_FAILED" in machine.log()
+        assert "ca_file" in machine.log()
+        assert secured.credentials["secret"] not in machine.log()
