@@ -94,7 +94,7 @@ def place_of(sql: Sql, of: Of, subject: str) -> Place:
     if of is Of.DATASET:
         return _place(dataset(sql, subject).organization_id)
     if of is Of.FILE:
-        return _captured(sql, file(sql, subject).source)
+        return captured(sql, file(sql, subject).source)
     if of is Of.PART:
         found = part(sql, subject)
         return replace(_below(sql, found.location_id, ("robot", found.machine_id)), part=subject)
@@ -114,7 +114,7 @@ def _below(sql: Sql, where: str, *within: tuple[str, str]) -> Place:
     return _place(chain[0].organization_id, *(("location", one.id) for one in chain), *shared, *within)
 
 
-def _captured(sql: Sql, source: Source) -> Place:
+def captured(sql: Sql, source: Source) -> Place:
     """Where data came from: they outlive their machine and its location."""
     try:
         return _below(sql, source.location_id, ("robot", source.machine_id))

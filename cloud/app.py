@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 import trio
 
+from cloud import invitation_mail
 from cloud.authentication import CloudAuthenticator, open_signer
 from cloud.blobs import Blobs
 from cloud.blobs.choice import store_of
@@ -76,6 +77,7 @@ class App:
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
+            *invitation_mail.nodes(self.options.ways, FOREVER),
         ]
 
     async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Store]) -> None:
@@ -132,7 +134,8 @@ class App:
             given = self.options
             limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
             shared = (store, self.events, authenticator, deps["files"], links)
-            task_status.started(Cloud(*shared, limits=limits, tls=deps["certificate"]))
+            mails = given.ways.smtp is not None
+            task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"]))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]

@@ -205,18 +205,16 @@ def _is_there(sql: Sql, owner: str, grant: Grant) -> bool:
 # ---- mailing
 
 
-def due(sql: Sql, now: datetime) -> tuple[list[Invite], datetime | None]:
-    """What is to be mailed now, and when something is next; None if nothing is."""
-    rows = sql.rows(f"{_INVITE} WHERE due IS NOT NULL AND due <= ? AND expires > ? ORDER BY due", *[stored(now)] * 2)
-    row = sql.row("SELECT MIN(due) AS due FROM invites WHERE due > ?", stored(now))
-    later = moment_of(row["due"]) if row is not None and row["due"] is not None else None
-    return [_invite(sql, one) for one in rows], later
+def next_due(sql: Sql, now: datetime) -> datetime | None:
+    """When something is to be mailed next; None if nothing is."""
+    row = sql.row("SELECT MIN(due) AS due FROM invites WHERE expires > ?", stored(now))
+    return None if row is None or row["due"] is None else moment_of(row["due"])
 
 
 def take(sql: Sql, now: datetime, lease: timedelta) -> tuple[Invite, str] | None:
     """One that is to be mailed, with the secret of a new link for it; taken for as long as `lease`."""
     row = sql.row(
-        f"{_INVITE} WHERE due IS NOT NULL AND due <= ? AND expires > ? ORDER BY due LIMIT 1 {sql.skip_locked}",
+        f"{_INVITE} WHERE due <= ? AND expires > ? ORDER BY due, email LIMIT 1 {sql.skip_locked}",
         *[stored(now)] * 2,
     )
     if row is None:

@@ -48,7 +48,7 @@ class PartCertificates(Service):
 
         def wanted(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
             if self.author.type not in MACHINES:
-                self.require(sql, Role.OWNER, Of.PART, id)
+                self.require(sql, Role.OWNER, Of.PART, id, home=True)
             part = machines.part(sql, id)
             owner = part.organization_id
             _, merged = configurations.resolution(sql, id)

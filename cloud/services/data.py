@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cloud.access import Of
-from cloud.services.base import SELF, guarded, operator, owner
+from cloud.access import Of, Role
+from cloud.services.base import SELF, Rule, guarded, operator, owner
 from cloud.services.data_binary import Binary
 from cloud.services.data_labels import Labels
 from cloud.services.data_sql import Queries
@@ -27,7 +27,7 @@ RULES: Final = {
     "binary_data_by_ids": SELF,
     "delete_binary_data_by_filter": SELF,
     "delete_binary_data_by_ids": SELF,
-    "create_binary_data_signed_url": operator(Of.FILE, "binary_data_id"),
+    "create_binary_data_signed_url": Rule(Role.OPERATOR, Of.FILE, "binary_data_id", home=True),  # outlasts a share
     "file": operator(Of.FILE, "binary_data_id"),
     "add_tags_to_binary_data_by_ids": SELF,
     "add_tags_to_binary_data_by_filter": SELF,

@@ -125,7 +125,7 @@ class Binary(Service):
 
     def _is_there(self, sql: Sql, subject: str) -> bool:
         try:
-            self.require(sql, Role.OWNER, Of.FILE, subject)
+            self.require(sql, Role.OWNER, Of.FILE, subject, home=True)
         except MachineError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise

@@ -224,11 +224,11 @@ def _newest(sql: Sql, part: str, one: Trigger) -> Mapping[str, Any] | None:
     """The newest reading of what a trigger listens to; None if there is none."""
     if one.event.type not in {DATA, CONDITIONAL}:
         return None
-    machine = part_of(sql, part).machine_id
+    source = part_of(sql, part)  # where it is now: who shares that has no share in where it was before
     conditional = one.event.conditional if one.event.type == CONDITIONAL else None
     _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
-    wanted = Wanted(part=part, component=component, method=method)
-    found = readings.query(sql, wanted, Scope(machines=(machine,)), Page(limit=1, descending=True))
+    wanted = Wanted(locations=(source.location_id,), part=part, component=component, method=method)
+    found = readings.query(sql, wanted, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
     return found[0].data if found else None
 
 

@@ -22,7 +22,7 @@ from rpc.pages.headers import Protect
 from schema.errors import MachineError
 
 PUBLIC = ("/healthz", "/ca.pem")
-PUBLIC_BELOW = ("/packages/", "/files/")  # with a signed link
+PUBLIC_BELOW = ("/packages/", "/files/", "/invites/", "/static/")  # signed links, invitations; scripts and styles
 
 
 def application(cloud: Cloud, *, loopback: bool) -> Any:

@@ -55,7 +55,7 @@ class Push:
         subject = socket.query_params.get("part", "")
 
         def allowed(sql: Sql) -> None:
-            require(sql, author, Role.MACHINE, Of.PART, subject)
+            require(sql, author, Role.MACHINE, Of.PART, subject, home=True)
 
         try:
             await self._cloud.store.read(allowed)

@@ -1,4 +1,4 @@
-"""Keys and what they may do: `/keys`. A key itself is shown once, when it is made."""
+"""Keys and members, and what they may do: `/keys`. A key itself is shown once, when it is made."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from starlette.routing import BaseRoute, Route
 
 from cloud.access import Role
 from cloud.fleet import fleet, locations
+from cloud.invites import Invite
 from cloud.services import messages as m
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
+from cloud.services.people import Invitations
 from cloud.store.sql import Sql
 from cloud.web.site import author_of, fields, render, see, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
 ROLES: Final = (("operator", "operator: looks, and controls machines"), ("owner", "owner: changes everything"))
+MAILS: Final = {"none": "", "waiting": "being mailed", "sent": "mailed", "failed": "not mailed"}
 KINDS: Final = {"organization": "everything", "location": "location", "robot": "machine"}
 
 
@@ -45,6 +48,28 @@ class Key:
     own: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A person with keys."""
+
+    organization: str
+    id: str
+    email: str
+    added: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """Somebody who has not accepted yet; `mail` tells of the message, empty if there is none."""
+
+    organization: str
+    email: str
+    inviter: str
+    expires: datetime
+    roles: tuple[str, ...]
+    mail: str
+
+
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """The list of keys, and what is done with them."""
     pages = KeyPages(cloud)
@@ -63,17 +88,24 @@ class KeyPages:
 
     async def index(self, request: Request) -> Response:
         """`GET /keys`: for owners of the organization."""
-        return await self._index(request)
+        return await self.shown(request)
 
-    async def _index(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
+    async def shown(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
+        """The page, with what went wrong at the form `at`."""
         author = author_of(request)
         service = AppService(self._cloud, author)
         organizations = await service.list_organizations()
         places = await self._places(request, organizations)
         keys: list[Key] = []
+        members: list[Member] = []
+        invited: list[Invited] = []
         try:
             for one in organizations:
                 keys += [_key(found, places, author.name) for found in await service.list_keys(one.id)]
+                listed = await service.list_organization_members(one.id)
+                members += [Member(one.id, each.user_id, each.emails[0], each.date_added) for each in listed.members]
+                open_ones = await Invitations(self._cloud, author).list_invites(one.id)
+                invited += [_invited(each, places) for each in open_ones]
             refused = ""
         except MachineError as refusal:
             if refusal.kind not in (ErrorKind.PERMISSION, ErrorKind.NOT_FOUND):  # a role somewhere in it
@@ -85,7 +117,11 @@ class KeyPages:
             "keys.html",
             status_of(error) if error else 403 if refused else 200,
             organizations=[one.name for one in organizations],
+            organization_id=organizations[0].id if organizations else "",
             keys=keys,
+            members=members,
+            invited=invited,
+            mails=self._cloud.mails,
             refused=refused,
             roles=ROLES,
             places=options,
@@ -115,10 +151,10 @@ class KeyPages:
         form = await fields(request)
         service = AppService(self._cloud, author_of(request))
         try:
-            grant = _authorization(text_of(form, "role"), text_of(form, "place"))
+            grant = authorization(text_of(form, "role"), text_of(form, "place"))
             made = await service.create_key([grant], text_of(form, "name"))
         except MachineError as error:
-            return await self._index(request, error)
+            return await self.shown(request, error)
         return _shown(request, made, text_of(form, "name"), new=True)
 
     async def act(self, request: Request) -> Response:
@@ -133,12 +169,12 @@ class KeyPages:
             elif action == "delete":
                 await service.delete_key(subject)
             elif action in ("add-role", "remove-role"):
-                grant = _authorization(text_of(form, "role"), text_of(form, "place"), subject)
+                grant = authorization(text_of(form, "role"), text_of(form, "place"), subject)
                 await (service.add_role(grant) if action == "add-role" else service.remove_role(grant))
             else:
                 raise MachineError(f"a key cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
-            return await self._index(request, error, subject)
+            return await self.shown(request, error, subject)
         return see("/keys")
 
 
@@ -147,11 +183,22 @@ def _shown(request: Request, made: m.NewKey, name: str, *, new: bool) -> Respons
     return render(request, "key_made.html", id=made.id, key=made.key, name=name, new=new)
 
 
-def _authorization(role: str, place: str, key: str = "") -> m.Authorization:
+def authorization(role: str, place: str, key: str = "") -> m.Authorization:
+    """What the fields `role` and `place` of a form give; INVALID."""
     kind, _, subject = place.partition("/")
     if not subject:
         raise MachineError("no place was chosen", kind=ErrorKind.INVALID, remedy="choose where the role holds")
     return m.Authorization("role", f"{kind}_{role}", kind, subject, key)
+
+
+def _invited(one: Invite, places: Mapping[tuple[str, str], str]) -> Invited:
+    roles = tuple(f"{each.role} of {_place(each.kind, each.subject, places)}" for each in one.grants)
+    why = f": {one.error}" if one.error else ""
+    return Invited(one.organization_id, one.email, one.inviter_name, one.expires, roles, MAILS[one.mail] + why)
+
+
+def _place(kind: str, subject: str, places: Mapping[tuple[str, str], str]) -> str:
+    return places.get((kind, subject), f"{KINDS[kind]} {subject} (deleted)")
 
 
 def _key(found: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> Key:
@@ -160,7 +207,7 @@ def _key(found: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str
             one.authorization_id.rpartition("_")[2],
             one.resource_type,
             one.resource_id,
-            places.get((one.resource_type, one.resource_id), f"{KINDS[one.resource_type]} {one.resource_id} (deleted)"),
+            _place(one.resource_type, one.resource_id, places),
         )
         for one in found.authorizations
     )

@@ -1,0 +1,71 @@
+"""What is done with members on the page of keys: `POST /members`, `/members/<action>`."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from cloud.services.app import AppService
+from cloud.services.base import Cloud
+from cloud.services.people import Invitations
+from cloud.web.pages.keys import KeyPages, authorization
+from cloud.web.site import author_of, fields, render, see, text_of
+from schema.errors import ErrorKind, MachineError
+
+HERE = "members"
+
+
+def routes(cloud: Cloud) -> list[BaseRoute]:
+    """The forms; the list is on the page of keys."""
+    pages = MemberPages(cloud)
+    return [
+        Route("/members", pages.invite, methods=["POST"]),
+        Route("/members/{action}", pages.act, methods=["POST"]),
+    ]
+
+
+class MemberPages:
+    """The endpoints."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._keys = KeyPages(cloud)
+
+    async def invite(self, request: Request) -> Response:
+        """`POST /members`, fields `organization`, `email`, `role`, `place`; shows the link if it is not mailed."""
+        form, author = await fields(request), author_of(request)
+        owner, email = text_of(form, "organization"), text_of(form, "email")
+        try:
+            grant = authorization(text_of(form, "role"), text_of(form, "place"))
+            await AppService(self._cloud, author).create_organization_invite(owner, email, [grant])
+            if not self._cloud.mails:
+                return await self._link(request, owner, email)
+        except MachineError as error:
+            return await self._keys.shown(request, error, HERE)
+        return see("/keys#members")
+
+    async def act(self, request: Request) -> Response:
+        """`POST /members/link|resend|withdraw|remove`, fields `organization` and `email` or `member`."""
+        form, action = await fields(request), request.path_params["action"]
+        service = AppService(self._cloud, author_of(request))
+        owner, email = text_of(form, "organization"), text_of(form, "email")
+        try:
+            if action == "link":
+                return await self._link(request, owner, email)
+            if action == "resend":
+                await service.resend_organization_invite(owner, email)
+            elif action == "withdraw":
+                await service.delete_organization_invite(owner, email)
+            elif action == "remove":
+                await service.delete_organization_member(owner, text_of(form, "member"))
+            else:
+                raise MachineError(f"a member cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
+        except MachineError as error:
+            return await self._keys.shown(request, error, HERE)
+        return see("/keys#members")
+
+    async def _link(self, request: Request, owner: str, email: str) -> Response:
+        """The only page that ever shows a link."""
+        link = await Invitations(self._cloud, author_of(request)).create_invite_link(owner, email)
+        return render(request, "invite_link.html", link=link, email=email)

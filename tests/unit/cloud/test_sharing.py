@@ -1,0 +1,459 @@
+"""Locations that another organization has access to: as long as it has, and no more than it has."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import trio
+
+from cloud import credentials, sharing
+from cloud.access import Of, Role, captured, place_of, role_at
+from cloud.author import KEY, LOCATION, PART, Author
+from cloud.data.filters import Wanted
+from cloud.data.pages import Page
+from cloud.data.readings import query
+from cloud.data.scope import scope_of
+from cloud.facts import facts
+from cloud.first import create_owner
+from cloud.fleet import fleet, locations
+from cloud.keys import Grant, create_key
+from cloud.memory import APP, ROBOT, MemoryCloud
+from cloud.services.app import RULES, AppService
+from rpc.api.client import ApiClient
+from rpc.carrier import Peer
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import DATA, START, Uploads, piece
+from tests.unit.cloud.test_access import arguments
+from tests.unit.cloud.test_members import role
+
+SHARED = (Of.LOCATION, Of.ROBOT, Of.PART)
+GUARDED = sorted(
+    name
+    for name, rule in RULES.items()
+    if rule.of in SHARED and not inspect.isasyncgenfunction(inspect.unwrap(getattr(AppService, name)))
+)
+
+
+@dataclass
+class World:
+    """The first organization has `location` with a machine; the guest is another one."""
+
+    cloud: MemoryCloud
+    ids: dict[Of, str]
+    guest: str  # its id
+    owner: str  # its keys
+    operator: str
+
+    def by(self, key: str) -> ApiClient:
+        return self.cloud.client(key)
+
+    async def share(self, location: str = "") -> None:
+        await self.cloud.app(
+            "share_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+        )
+
+    async def unshare(self, location: str = "") -> None:
+        await self.cloud.app(
+            "unshare_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+        )
+
+
+@pytest.fixture
+async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
+    made = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Guest", START))
+    grant = Grant("operator", "organization", made.organization)
+    operator = await cloud.cloud.store.write(lambda sql: create_key(sql, made.organization, "op", [grant], START)[0])
+    ids = {
+        Of.ORGANIZATION: cloud.first.organization,
+        Of.LOCATION: cloud.first.location,
+        Of.ROBOT: machine,
+        Of.PART: part,
+    }
+    return World(cloud, ids, made.organization, made.id, operator)
+
+
+@contextmanager
+def suppress_kinds(*kinds: ErrorKind) -> Iterator[None]:
+    """Go on after errors of these kinds."""
+    try:
+        yield
+    except MachineError as error:
+        if error.kind not in kinds:
+            raise
+
+
+async def outcome(client: ApiClient, method: str, **given: Any) -> ErrorKind | None:
+    try:
+        await client.call(APP, "", method, **given)
+    except MachineError as error:
+        return error.kind
+    return None
+
+
+@pytest.mark.parametrize("method", GUARDED)
+async def test_guests_may_do_what_their_role_says_but_for_what_decides_over_belonging(
+    world: World, method: str
+) -> None:
+    rule = RULES[method]
+    assert rule.of is not None
+    given = arguments(method, rule.field, world.ids[rule.of])
+    for key in (world.operator, world.owner):
+        assert await outcome(world.by(key), method, **given) is ErrorKind.NOT_FOUND
+    await world.share()
+    at_operator = await outcome(world.by(world.operator), method, **given)
+    assert (at_operator is ErrorKind.PERMISSION) == (rule.role is Role.OWNER)
+    at_owner = await outcome(world.by(world.owner), method, **given)
+    assert (at_owner is ErrorKind.PERMISSION) == rule.home
+    await world.unshare()
+    for key in (world.operator, world.owner):
+        assert await outcome(world.by(key), method, **given) is ErrorKind.NOT_FOUND
+
+
+def test_what_decides_over_belonging_is_known() -> None:
+    assert {name for name, rule in RULES.items() if rule.home} == {
+        "update_location",
+        "delete_location",
+        "share_location",
+        "unshare_location",
+        "location_auth",
+        "create_location_secret",
+        "delete_location_secret",
+        "new_robot",
+        "delete_robot",
+        "new_robot_part",
+        "delete_robot_part",
+        "create_robot_part_secret",
+        "delete_robot_part_secret",
+    }
+
+
+async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
+    inner = (
+        await world.cloud.app(
+            "create_location",
+            organization_id=world.ids[Of.ORGANIZATION],
+            name="Inner",
+            parent_location_id=world.ids[Of.LOCATION],
+        )
+    )["id"]
+    await world.cloud.app("new_robot", name="deep", location=inner)
+    await world.share(inner)
+    guest = world.by(world.operator)
+    (own, shared) = sorted(
+        await guest.call(APP, "", "list_locations", organization_id=world.guest), key=lambda one: one["name"]
+    )
+    assert (own["name"], shared["name"]) == ("Guest", "Inner")
+    assert shared["parent_location_id"] == ""  # what it lies in is not shared
+    assert shared["organizations"] == [
+        {"organization_id": world.ids[Of.ORGANIZATION], "primary": True},
+        {"organization_id": world.guest, "primary": False},
+    ]
+    assert shared["primary_org_identity"]["name"] == "Test"
+    found = await guest.call(APP, "", "list_robots_for_org", org_id=world.guest)
+    assert [one["name"] for one in found] == ["deep"]
+    summaries = await guest.call(APP, "", "list_machine_summaries", organization_id=world.guest)
+    assert [one["location_name"] for one in summaries] == ["Inner"]
+    assert [one["name"] for one in await guest.call(APP, "", "list_organizations")] == ["Guest"]
+    author = Author(KEY, world.operator)
+    paths = await world.cloud.cloud.store.read(lambda sql: [one.path for one in locations(sql, author).values()])
+    assert paths == ["Guest", "Inner"]
+    access = await world.cloud.app("get_organizations_with_access_to_location", location_id=inner)
+    assert [one["name"] for one in access] == ["Test", "Guest"]
+
+
+async def test_guests_are_not_told_of_each_other(world: World) -> None:
+    third = await world.cloud.cloud.store.write(lambda sql: create_owner(sql, "Third", START))
+    place = world.ids[Of.LOCATION]
+    await world.share()
+    await world.cloud.app("share_location", location_id=place, organization_id=third.organization)
+    for call in ("get_organizations_with_access_to_location", "get_location"):
+        assert third.organization not in repr(await world.by(world.owner).call(APP, "", call, location_id=place))
+        assert third.organization in repr(await world.cloud.app(call, location_id=place))
+
+
+async def test_keys_of_machines_and_secrets_of_parts_stay_with_the_owner(world: World) -> None:
+    await world.share()
+    part = world.ids[Of.PART]
+    found = (await world.by(world.owner).call(APP, "", "get_robot_part", id=part))["part"]
+    assert (found["secret"], found["secrets"]) == ("", [])
+    grant = role("robot", "owner", world.ids[Of.ROBOT])
+    await world.cloud.app("create_key", authorizations=[grant], name="theirs")
+    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="mine")
+    for key, name in ((world.owner, "mine"), (world.cloud.first.id, "theirs")):
+        listed = await world.by(key).call(APP, "", "get_robot_api_keys", robot_id=world.ids[Of.ROBOT])
+        assert [one["api_key"]["name"] for one in listed] == [name]
+    listed = await world.by(world.owner).call(APP, "", "list_keys", org_id=world.guest)
+    assert made["id"] in [one["api_key"]["id"] for one in listed]
+    mine = role("location", "operator", world.ids[Of.LOCATION]) | {"identity_id": world.cloud.first.id}
+    assert await outcome(world.by(world.owner), "add_role", authorization=mine) is ErrorKind.NOT_FOUND
+
+
+async def test_a_role_given_to_a_guest_ends_with_the_share_and_does_not_come_back(world: World) -> None:
+    await world.share()
+    grants = [role("robot", "owner", world.ids[Of.ROBOT]), role("location", "operator", world.ids[Of.LOCATION])]
+    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=grants, name="x")
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is None
+    await world.unshare()
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is ErrorKind.NOT_FOUND
+    await world.share()
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(world.owner), "get_robot", id=world.ids[Of.ROBOT]) is None
+
+
+async def test_a_machine_accepts_the_keys_of_guests_as_long_as_it_is_shared(world: World) -> None:
+    store, part = world.cloud.cloud.store, world.ids[Of.PART]
+
+    async def keys() -> set[str]:
+        return set((await store.read(lambda sql: facts(sql, part)))["keys"])
+
+    assert await keys() == {world.cloud.first.id}
+    await world.share()
+    assert await keys() == {world.cloud.first.id, world.owner, world.operator}
+    await world.unshare()
+    assert await keys() == {world.cloud.first.id}
+
+
+async def test_what_a_guest_follows_ends_when_it_is_not_shared_any_more(world: World) -> None:
+    await world.share()
+    told = trio.Event()
+    ended: list[ErrorKind] = []
+
+    async def follow() -> None:
+        try:
+            async for _ in world.by(world.operator).stream(APP, "", "tail_robot_part_logs", id=world.ids[Of.PART]):
+                told.set()
+        except MachineError as error:
+            ended.append(error.kind)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(follow)
+        entry = {"level": "error", "logger_name": "x", "message": "x", "host": "h"}
+        machine = world.cloud.client(world.ids[Of.PART], PART)
+        with trio.fail_after(30):
+            while not told.is_set():  # until the stream has begun
+                await machine.call(ROBOT, "", "log", id=world.ids[Of.PART], logs=[entry])
+                await trio.lowlevel.checkpoint()
+        await world.unshare()
+    assert ended == [ErrorKind.NOT_FOUND]
+
+
+async def test_captured_data_are_read_where_they_are_shared_and_deleted_by_nobody_else(world: World) -> None:
+    up = Uploads(world.cloud, world.ids[Of.PART])
+    await up.readings(piece(0, secret=1))
+    file = await up.file()
+    guest, operator = world.by(world.owner), world.by(world.operator)
+
+    async def count(client: ApiClient) -> int:
+        found = await client.call(DATA, "", "tabular_data_by_filter", data_request={"limit": 10})
+        return int(found["count"])
+
+    assert await count(guest) == 0
+    await world.share()
+    assert await count(guest) == await count(operator) == 1
+    (one,) = (await guest.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file]))["data"]
+    assert one["metadata"]["file_name"] == "a.txt"
+    everything = {"organization_ids": [world.ids[Of.ORGANIZATION]]}
+    assert await guest.call(DATA, "", "delete_binary_data_by_filter", filter=everything) == 0
+    for method, given in (
+        ("delete_binary_data_by_ids", {"binary_data_ids": [file]}),
+        ("create_binary_data_signed_url", {"binary_data_id": file}),  # it would outlast the share
+    ):
+        with pytest.raises(MachineError) as caught:
+            await guest.call(DATA, "", method, **given)
+        assert caught.value.kind is ErrorKind.PERMISSION
+    await world.unshare()
+    assert await count(guest) == await count(operator) == 0
+    with pytest.raises(MachineError):
+        await guest.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file])
+
+
+async def test_private_fragments_are_not_read_through_a_shared_machine(world: World) -> None:
+    config = {"components": [{"name": "hidden", "api": "rdk:component:motor", "model": "fake"}]}
+    given = {"config": config, "organization_id": world.ids[Of.ORGANIZATION]}
+    private = (await world.cloud.app("create_fragment", name="private", **given))["id"]
+    used = (await world.cloud.app("create_fragment", name="used", **given))["id"]
+    part = world.ids[Of.PART]
+    await world.cloud.app("update_robot_part", id=part, robot_config={"fragments": [{"id": used}]})
+    await world.share()
+    guest = world.by(world.owner)
+    document = {"fragments": [{"id": used}], "components": []}
+    assert await outcome(guest, "update_robot_part", id=part, robot_config=document) is None
+    document = {"fragments": [{"id": used}, {"id": private, "prefix": "p"}]}
+    assert await outcome(guest, "update_robot_part", id=part, robot_config=document) is ErrorKind.NOT_FOUND
+    asked = {"machine_id": world.ids[Of.ROBOT], "additional_fragment_ids": [private]}
+    assert await outcome(guest, "list_machine_fragments", **asked) is ErrorKind.NOT_FOUND
+    assert await outcome(world.cloud.client(), "list_machine_fragments", **asked) is None
+
+
+async def test_private_modules_stay_private(world: World) -> None:
+    module = (await world.cloud.app("create_module", organization_id=world.ids[Of.ORGANIZATION], name="ours"))[
+        "module_id"
+    ]
+    await world.share()
+    grant = role("location", "owner", world.ids[Of.LOCATION])
+    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="x")
+    for key in (world.owner, made["id"]):
+        assert await outcome(world.by(key), "get_module", module_id=module) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(made["id"]), "get_organization", organization_id=world.ids[Of.ORGANIZATION])
+
+
+async def test_it_is_shared_with_others_and_taken_from_those_who_have_it(world: World) -> None:
+    place = world.ids[Of.LOCATION]
+    own = world.cloud.client()
+    call = {"location_id": place, "organization_id": world.ids[Of.ORGANIZATION]}
+    assert await outcome(own, "share_location", **call) is ErrorKind.PRECONDITION
+    assert await outcome(own, "share_location", **{**call, "organization_id": "nobody"}) is ErrorKind.NOT_FOUND
+    assert await outcome(own, "unshare_location", **{**call, "organization_id": world.guest}) is ErrorKind.NOT_FOUND
+    await world.share()
+    await world.share()
+    await world.unshare()
+    assert await world.cloud.cloud.store.read(lambda sql: sharing.shared_itself(sql, place)) == []
+
+
+async def test_nothing_stays_of_what_is_deleted(world: World) -> None:
+    await world.share()
+    guest = world.by(world.owner)
+    own = [one["id"] for one in await guest.call(APP, "", "list_locations", organization_id=world.guest)]
+    own.remove(world.ids[Of.LOCATION])
+    await guest.call(APP, "", "delete_location", location_id=own[0])
+    await guest.call(APP, "", "delete_organization", organization_id=world.guest)
+    assert (await world.cloud.app("get_location", location_id=world.ids[Of.LOCATION]))["organizations"] == [
+        {"organization_id": world.ids[Of.ORGANIZATION], "primary": True}
+    ]
+    third = await world.cloud.cloud.store.write(lambda sql: create_owner(sql, "Third", START))
+    await world.cloud.app("share_location", location_id=world.ids[Of.LOCATION], organization_id=third.organization)
+    await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
+    await world.cloud.app("delete_robot", id=world.ids[Of.ROBOT])
+    await world.cloud.app("delete_location", location_id=world.ids[Of.LOCATION])
+    for table in ("location_shares", "location_secrets"):
+        assert await world.cloud.cloud.store.read(lambda sql, t=table: sql.rows(f"SELECT * FROM {t}")) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(world: World, seed: int) -> None:
+    """Calls, pages, the machine itself and captured data: the same keys have the same roles, after every step."""
+    chance, store, own = random.Random(seed), world.cloud.cloud.store, world.cloud.client()
+    organization = world.ids[Of.ORGANIZATION]
+    places = [world.ids[Of.LOCATION]]
+    for number in range(3):
+        parent = chance.choice(["", *places])
+        given = {"organization_id": organization, "name": f"L{number}", "parent_location_id": parent or None}
+        places.append((await own.call(APP, "", "create_location", **given))["id"])
+    parts: dict[str, str] = {}
+    for number, place in enumerate(places):
+        robot = await own.call(APP, "", "new_robot", name=f"R{number}", location=place)
+        parts[robot] = (await own.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
+    keys = [world.owner, world.operator, world.cloud.first.id]
+
+    async def step() -> None:
+        place, robot = chance.choice(places), chance.choice(list(parts))
+        grant = chance.choice([role("location", "operator", place), role("robot", "owner", robot)])
+        done = chance.choice(("share", "unshare", "move", "nest", "give", "capture"))
+        with suppress_kinds(ErrorKind.NOT_FOUND, ErrorKind.PRECONDITION):  # not shared; would lie in itself
+            if done in ("share", "unshare"):
+                await own.call(APP, "", f"{done}_location", location_id=place, organization_id=world.guest)
+            elif done == "move":
+                await own.call(APP, "", "update_robot", id=robot, location=place)
+            elif done == "nest":
+                parent = chance.choice(["", *places])
+                await own.call(APP, "", "update_location", location_id=place, parent_location_id=parent)
+            elif done == "give":
+                given = {"authorizations": [grant], "name": "given"}
+                keys.append((await world.by(world.owner).call(APP, "", "create_key", **given))["id"])
+            else:
+                await Uploads(world.cloud, parts[robot]).readings(piece(0, where=place), component_name=place)
+
+    def agree(sql: Any) -> None:
+        accepted = {part: set(facts(sql, part)["keys"]) for part in parts.values()}
+        for key in keys:
+            author = Author(KEY, key)
+            shown = {one.id: one.role for one in fleet(sql, author)}
+            for robot, part in parts.items():
+                has = role_at(sql, author, place_of(sql, Of.PART, part))
+                assert shown.get(robot, Role.NOBODY) is has, (key, robot)
+                assert (key in accepted[part]) == (has is not Role.NOBODY), (key, robot)
+            scope = scope_of(sql, author, Role.OPERATOR)
+            read = {one.source for one in query(sql, Wanted(), scope, Page(limit=1000))} if scope else set()
+            everything = {one.source for one in query(sql, Wanted(), everywhere, Page(limit=1000))}
+            for source in everything:
+                place = captured(sql, source)
+                assert (source in read) == (role_at(sql, author, place) is not Role.NOBODY), (key, source)
+
+    everywhere = await store.read(lambda sql: scope_of(sql, Author(KEY, world.cloud.first.id), Role.OWNER))
+    for _ in range(25):
+        await step()
+        await store.read(agree)
+
+
+# ---- secrets of locations
+
+
+async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
+    place, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    assert (await world.cloud.app("location_auth", location_id=place))["secrets"] == []
+    await world.cloud.app("create_location_secret", location_id=place)
+    auth = await world.cloud.app("create_location_secret", location_id=place)
+    assert auth["location_id"] == place
+    assert auth["secret"] == auth["secrets"][0]["secret"]
+    assert len(auth["secrets"]) == 2
+    authenticator = world.cloud.cloud.authenticator
+    for one in auth["secrets"]:
+        token = await authenticator.sign_in(part, LOCATION, one["secret"], peer=Peer())
+        identity = await authenticator.identified(token)
+        assert identity is not None
+        assert (identity.entity, identity.kind) == (part, LOCATION)
+    itself = world.cloud.client(part, LOCATION)
+    assert (await itself.call(ROBOT, "", "config", id=part))["cloud"]["id"] == part
+    assert await outcome(itself, "get_robot_part", id=part) is ErrorKind.PERMISSION
+    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][0]["id"])
+    assert await authenticator.identified(token) is not None  # of the older one
+    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][1]["id"])
+    with pytest.raises(Exception, match="wrong"):
+        await authenticator.sign_in(part, LOCATION, auth["secrets"][1]["secret"], peer=Peer())
+    assert await authenticator.identified(token) is None
+
+
+async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(world: World) -> None:
+    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    organization = world.ids[Of.ORGANIZATION]
+
+    async def entities() -> set[str]:
+        found = await world.cloud.cloud.store.read(credentials.every)
+        return {one.entity for one in found if one.type == LOCATION}
+
+    inner = (
+        await world.cloud.app("create_location", organization_id=organization, name="I", parent_location_id=outer)
+    )["id"]
+    beside = (await world.cloud.app("create_location", organization_id=organization, name="B"))["id"]
+    deep = await world.cloud.app("new_robot", name="deep", location=inner)
+    deep_part = (await world.cloud.app("get_robot_parts", robot_id=deep))[0]["id"]
+    await world.cloud.app("create_location_secret", location_id=outer)
+    assert await entities() == {part, deep_part}
+    await world.cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+    assert await entities() == {deep_part}
+    await world.cloud.app("update_location", location_id=inner, parent_location_id="")
+    assert await entities() == set()
+
+
+async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:
+    place = world.ids[Of.LOCATION]
+    for _ in range(sharing.MAX_SECRETS):
+        auth = await world.cloud.app("create_location_secret", location_id=place)
+    own = world.cloud.client()
+    assert await outcome(own, "create_location_secret", location_id=place) is ErrorKind.PRECONDITION
+    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[Of.ORGANIZATION], name="B"))["id"]
+    given = {"location_id": beside, "secret_id": auth["secrets"][0]["id"]}
+    assert await outcome(own, "delete_location_secret", **given) is ErrorKind.NOT_FOUND
+
+
+async def test_secrets_are_not_in_the_audit_log(world: World) -> None:
+    auth = await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
+    rows = await world.cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM audit"))
+    assert "create_location_secret" in repr(rows)
+    assert auth["secret"] not in repr(rows)
