@@ -35,6 +35,7 @@ class S3Server:
         self.endpoint = f"http://127.0.0.1:{port}"
         self._ask("s3", method="PUT", path=f"/{BUCKET}")
         self.key, self.secret = self.user("owner", EVERYTHING)
+        self._client: Any = None
 
     def environ(self) -> dict[str, str]:
         """What a process needs to be the owner."""
@@ -64,23 +65,27 @@ class S3Server:
         return key[1], secret[1]
 
     def client(self) -> Any:
-        """Amazon's own client, to look at what is there."""
-        from botocore.session import Session
+        """Amazon's own client, to look at what is there; made once, as that takes a while."""
+        if self._client is None:
+            from botocore.session import Session
 
-        session = Session()
-        session.set_credentials(self.key, self.secret)
-        return session.create_client("s3", region_name="us-east-1", endpoint_url=self.endpoint)
+            session = Session()
+            session.set_credentials(self.key, self.secret)
+            self._client = session.create_client("s3", region_name="us-east-1", endpoint_url=self.endpoint)
+        return self._client
+
+    def close(self) -> None:
+        """Close that client."""
+        if self._client is not None:
+            self._client.close()
 
     def there(self, place: Place) -> tuple[dict[str, int], list[str]]:
         """Every object below a place with its size, and every upload in parts that has not ended."""
         client = self.client()
-        try:
-            pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.prefix)
-            objects = {one["Key"]: int(one["Size"]) for page in pages for one in page.get("Contents", ())}
-            begun = client.list_multipart_uploads(Bucket=place.bucket, Prefix=place.prefix).get("Uploads", ())
-            return objects, [one["Key"] for one in begun]
-        finally:
-            client.close()
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.prefix)
+        objects = {one["Key"]: int(one["Size"]) for page in pages for one in page.get("Contents", ())}
+        begun = client.list_multipart_uploads(Bucket=place.bucket, Prefix=place.prefix).get("Uploads", ())
+        return objects, [one["Key"] for one in begun]
 
     def _reset(self, free: str) -> None:
         """How many requests need no signature from now on."""
@@ -112,7 +117,9 @@ def s3_server(**environ: str) -> Iterator[S3Server]:
             env={**os.environ, **environ},
         )
         try:
-            yield S3Server(_port(process, log.fileno()))
+            server = S3Server(_port(process, log.fileno()))
+            yield server
+            server.close()
         finally:
             process.kill()
             process.wait()
@@ -131,6 +138,9 @@ def _port(process: subprocess.Popen[bytes], log: int) -> int:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """One server for all tests of a run; each has a place of its own in it. Its lists have few entries to a page."""
-    with s3_server(MOTO_S3_DEFAULT_MAX_KEYS="7") as running:
+    """One server for all tests of a run; each has a place of its own in it.
+
+    Its lists have few entries to a page, and parts of uploads may be small.
+    """
+    with s3_server(MOTO_S3_DEFAULT_MAX_KEYS="7", S3_UPLOAD_PART_MIN_SIZE="1") as running:
         yield running

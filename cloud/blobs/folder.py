@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,34 +32,33 @@ class FolderBlobs:
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """As Blobs."""
         key = key or new_key()
-        path = self._path(key)
-        begun = path.with_suffix(f".{new_key()}")  # nobody else writes it
+        writing = _Writing(self._path(key))
         digest, size = hashlib.sha256(), 0
-        file = await self._worker.run(lambda: _begin(begun))
         try:
+            await self._worker.run(writing.begin)
             async for piece in pieces:
                 digest.update(piece)
                 size += len(piece)
-                await self._worker.run(lambda data=piece: file.write(data))  # type: ignore[misc]
-            await self._worker.run(lambda: _finish(file, begun, path))
+                await self._worker.run(lambda data=piece: writing.write(data))  # type: ignore[misc]
+            await self._worker.run(writing.finish)
         except BaseException:
-            self._worker.post(lambda: _abandon(file, begun))
+            self._worker.post(writing.abandon)  # after what the thread does now, though nobody waits for that
             raise
         return Blob(key, size, digest.hexdigest())
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
         """As Blobs."""
         path = self._path(key)
+        opened = ExitStack()
         try:
-            file = await self._worker.run(lambda: path.open("rb"))
-        except FileNotFoundError:
-            raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
-        try:
+            file = await self._worker.run(lambda: opened.enter_context(path.open("rb")))
             await self._worker.run(lambda: file.seek(start))
             while piece := await self._worker.run(lambda: file.read(PIECE)):
                 yield piece
+        except FileNotFoundError:
+            raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
         finally:
-            self._worker.post(file.close)
+            self._worker.post(opened.close)  # also what the thread opens for a reader that was cancelled meanwhile
 
     async def delete(self, key: str) -> None:
         """As Blobs."""
@@ -108,24 +107,40 @@ def _is(path: Path) -> bool:
     return key_of(f"{path.parent.name}/{path.name}") is not None
 
 
-def _begin(path: Path) -> BinaryIO:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    return path.open("xb")
+class _Writing:
+    """A file that is written beside its place until it is whole. For the thread."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begun = path.with_suffix(f".{new_key()}")  # nobody else writes it
+        self._file: BinaryIO | None = None
+        self._remains: list[Path] = []
 
-def _finish(file: BinaryIO, begun: Path, path: Path) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    file.close()
-    begun.rename(path)
-    for folder in (path.parent, path.parent.parent):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    def begin(self) -> None:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        self._remains.append(self._begun)
+        self._file = self._begun.open("xb")
 
+    def write(self, data: bytes) -> None:
+        assert self._file is not None
+        self._file.write(data)
 
-def _abandon(file: BinaryIO, begun: Path) -> None:
-    file.close()
-    begun.unlink(missing_ok=True)
+    def finish(self) -> None:
+        assert self._file is not None
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._remains.append(self._path)
+        self._begun.rename(self._path)
+        for folder in (self._path.parent, self._path.parent.parent):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def abandon(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        for path in self._remains:
+            path.unlink(missing_ok=True)

@@ -41,9 +41,10 @@ class S3Blobs:
     both count as old only `longest` seconds later than others, and no upload in parts may take longer.
     """
 
-    def __init__(self, place: Place, longest: float = LONGEST) -> None:
+    def __init__(self, place: Place, *, longest: float = LONGEST, part: int = PART) -> None:
         self.place = place
         self._longest = longest
+        self._part = part
         self._client: S3Client
 
     @asynccontextmanager
@@ -77,7 +78,7 @@ class S3Blobs:
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """As Blobs. At most 8 MiB of it are in memory. EXHAUSTED for more than 10,000 such parts, 78 GiB."""
         key = key or new_key()
-        upload = _Upload(self._client, name_of(key), self._longest)
+        upload = _Upload(self._client, name_of(key), self._longest, self._part)
         try:
             return Blob(key, *await upload.carry_out(pieces))
         except BaseException:
@@ -185,10 +186,11 @@ class S3Blobs:
 class _Upload:
     """One object on its way into the bucket, and what is there of it."""
 
-    def __init__(self, client: S3Client, name: str, longest: float) -> None:
+    def __init__(self, client: S3Client, name: str, longest: float, part: int) -> None:
         self._client = client
         self._name = name
         self._longest = longest
+        self._size = part
         self._begun = trio.current_time()
         self._id = ""  # of the multipart upload, if there is one
         self._etags: list[str] = []
@@ -196,21 +198,21 @@ class _Upload:
 
     async def carry_out(self, pieces: AsyncIterable[bytes]) -> tuple[int, str]:
         """Size and SHA-256 of what was kept."""
-        whole, size = hashlib.sha256(), 0
+        whole, part = hashlib.sha256(), self._size
         buffer, digest = bytearray(), hashlib.sha256()
         async for piece in pieces:
             at = 0
             while at < len(piece):
-                if len(buffer) == PART:
+                if len(buffer) == part:
                     await self._part(Body(buffer, digest.hexdigest()))
                     buffer, digest = bytearray(), hashlib.sha256()
-                taken = piece[at : at + min(PIECE, PART - len(buffer))]
+                taken = piece[at : at + min(PIECE, part - len(buffer))]
                 at += len(taken)
                 buffer += taken
                 whole.update(taken)
                 digest.update(taken)
                 await trio.lowlevel.checkpoint()
-        size = len(self._etags) * PART + len(buffer)
+        size = len(self._etags) * part + len(buffer)
         if self._id:
             await self._part(Body(buffer, digest.hexdigest()))
             await _settled(partial(self._complete, size))
@@ -231,7 +233,7 @@ class _Upload:
     async def _part(self, body: Body) -> None:
         if len(self._etags) >= MOST_PARTS:
             raise MachineError(
-                f"the file is larger than {MOST_PARTS * PART} bytes", kind=ErrorKind.EXHAUSTED, remedy="split it"
+                f"the file is larger than {MOST_PARTS * self._size} bytes", kind=ErrorKind.EXHAUSTED, remedy="split it"
             )
         if not self._id:
             await _settled(self._begin)

@@ -235,11 +235,25 @@ class S3Client:
                 raise Lost(f"the store of files {place} answers with more than {most} bytes")
             return response.status, known
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            words = str(error) or str(error.__context__ or "") or f"nothing came for {STALL:g} s"
-            raise Lost(f"the store of files {place} cannot be reached: {words}") from error
+            words, remedy = _why(error)
+            raise Lost(f"the store of files {place} cannot be reached: {words}", remedy=remedy) from error
         finally:
             if not keep:
                 del content[there:]
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """What happened, in the words of whoever saw it first, and what helps."""
+    words = ""
+    cause: BaseException | None = error
+    while cause is not None:
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        words = str(cause) or words
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return words, "SSL_CERT_FILE may name a file with the certificates of other authorities"
+        cause = cause.__cause__ or cause.__context__
+    return words or f"nothing came for {STALL:g} s", ""
 
 
 async def _pause(attempt: int) -> None:

@@ -1,0 +1,279 @@
+"""A store with bad days: what is lost in between is asked for again, and what was acknowledged is whole."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+import trio
+
+from cloud.blobs import discard
+from cloud.blobs import s3_client as client
+from cloud.blobs.s3 import FIRST_WINDOW, S3Blobs
+from cloud.blobs.s3_place import Place
+from schema.errors import ErrorKind, MachineError
+from tests.e2e.files.help import LIMIT, content_of, pieces, put
+from tests.e2e.files.proxy import Proxy, Request, Way, proxy
+from tests.s3 import S3Server
+
+SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
+PART = 64 * 1024  # bytes
+BIG = PART + 5
+
+
+class Weather:
+    """A store behind a proxy."""
+
+    def __init__(self, server: S3Server, place: Place, blobs: S3Blobs, front: Proxy) -> None:
+        self.server = server
+        self.place = place
+        self.blobs = blobs
+        self.proxy = front
+        self.data = os.urandom(BIG)
+
+    def nothing_is_there(self) -> bool:
+        return self.server.there(self.place) == ({}, [])
+
+
+@pytest.fixture
+async def weather(s3: S3Server, _owner: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Weather]:
+    monkeypatch.setattr(client, "FIRST", 0.01)  # pauses: only their number matters here
+    async with proxy(s3.port) as front:
+        place = s3.place(endpoint=front.endpoint)
+        async with S3Blobs(place, part=PART).opened() as blobs:
+            front.asked.clear()
+            yield Weather(s3, place, blobs, front)
+
+
+NOT_DONE = (Way.ERROR, Way.SLOW_DOWN, Way.CUT)
+BEGIN, PIECES, END = "POST uploads", "PUT partNumber", "POST uploadId"
+
+
+@pytest.mark.parametrize("way", [*NOT_DONE, Way.LOST])
+async def test_a_small_file_arrives_all_the_same(weather: Weather, way: Way) -> None:
+    weather.proxy.faults = [("PUT", way)] * 2
+    made = await put(weather.blobs, weather.data[:1000])
+    assert weather.proxy.asked == ["PUT"] * 3
+    assert await content_of(weather.blobs, made.key) == weather.data[:1000]
+    assert len(await weather.blobs.sizes()) == 1
+
+
+@pytest.mark.parametrize("kind", [BEGIN, PIECES, END])
+@pytest.mark.parametrize("way", [Way.ERROR, Way.SLOW_DOWN, Way.LOST])
+async def test_a_large_file_arrives_all_the_same(weather: Weather, kind: str, way: Way) -> None:
+    weather.proxy.faults = [(kind, way)] * 2
+    made = await put(weather.blobs, weather.data)
+    assert weather.proxy.faults == []
+    assert await content_of(weather.blobs, made.key) == weather.data
+    objects, left = weather.server.there(weather.place)
+    assert list(objects.values()) == [BIG]
+    assert len(left) == (2 if (kind, way) == (BEGIN, Way.LOST) else 0)  # nobody heard their ids: for the sweep
+    assert await weather.blobs.tidy(0.0) == len(left)
+    assert weather.server.there(weather.place) == (objects, [])
+
+
+async def test_an_error_with_status_200_is_one(weather: Weather) -> None:
+    weather.proxy.faults = [(END, Way.ERROR_200)]
+    made = await put(weather.blobs, weather.data)
+    assert weather.proxy.asked.count(END) == 2
+    assert await weather.blobs.sizes() == {made.key: BIG}
+
+
+@pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
+async def test_a_store_that_stays_bad_is_unavailable_and_nothing_stays(weather: Weather, kind: str) -> None:
+    weather.proxy.always = {kind: Way.SLOW_DOWN}
+    with pytest.raises(MachineError, match="SlowDown") as caught:
+        await put(weather.blobs, weather.data if kind != "PUT" else b"small")
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    assert weather.proxy.asked.count(kind) == client.ATTEMPTS
+    assert weather.nothing_is_there()
+
+
+@pytest.mark.parametrize(
+    ("way", "most"), [(Way.ERROR, 8), (Way.SLOW_DOWN, 8), (Way.LOST, 8), (Way.HALF, 8), (Way.SHORT, 10)]
+)
+async def test_a_download_goes_on_where_it_was_cut_off(weather: Weather, way: Way, most: int) -> None:
+    data = os.urandom(2 * FIRST_WINDOW)
+    made = await put(weather.blobs, data)
+    weather.proxy.asked.clear()
+    wanted: list[str] = []
+    weather.proxy.before = lambda request: wanted.append(_range(request))
+    weather.proxy.faults = [("GET", way)] * 3
+    assert await content_of(weather.blobs, made.key, 7) == data[7:]
+    assert weather.proxy.faults == []
+    assert len(wanted) <= most
+    firsts = [int(one.partition("=")[2].partition("-")[0]) for one in wanted]
+    assert firsts == sorted(firsts)
+    if way in (Way.HALF, Way.SHORT):
+        assert len(set(firsts)) == len(firsts)  # nothing is asked for twice
+
+
+def _range(request: Request) -> str:
+    return dict(request.headers)[b"range"].decode()
+
+
+async def test_a_download_that_always_breaks_goes_on_as_long_as_something_comes(weather: Weather) -> None:
+    data = weather.data[:3000]
+    made = await put(weather.blobs, data)
+    weather.proxy.always = {"GET": Way.HALF}
+    weather.proxy.asked.clear()
+    with pytest.raises(MachineError) as caught:
+        await content_of(weather.blobs, made.key)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    assert len(weather.proxy.asked) > client.ATTEMPTS + 5  # 1500, 750, ... bytes, and at last none
+
+
+async def test_content_of_another_range_is_refused(weather: Weather) -> None:
+    made = await put(weather.blobs, weather.data[:5000])
+    weather.proxy.faults = [("GET", Way.OTHER)]
+    with pytest.raises(MachineError, match="does not send the part") as caught:
+        await content_of(weather.blobs, made.key, 10)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_a_list_and_a_deletion_are_repeated(weather: Weather) -> None:
+    made = await put(weather.blobs, b"x")
+    weather.proxy.faults = [("GET list-type", Way.SLOW_DOWN), ("GET list-type", Way.HALF), ("DELETE", Way.LOST)]
+    assert await weather.blobs.sizes() == {made.key: 1}
+    assert await discard(weather.blobs, [made.key]) == 1
+    assert weather.proxy.faults == []
+    assert weather.nothing_is_there()
+
+
+async def test_a_store_that_is_away_is_unavailable(weather: Weather) -> None:
+    made = await put(weather.blobs, b"x")
+    away = S3Blobs(replace(weather.place, origin="http://127.0.0.1:1"))
+    with pytest.raises(MachineError, match=r"cannot be written: .*cannot be reached: .*refused") as caught:
+        async with away.opened():
+            pass
+    assert caught.value.kind is ErrorKind.PRECONDITION
+    weather.proxy.always = dict.fromkeys(("GET", "DELETE", "GET list-type"), Way.CUT)
+    for call in (content_of(weather.blobs, made.key), weather.blobs.delete(made.key), weather.blobs.sizes()):
+        with pytest.raises(MachineError) as caught:
+            await call
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+    assert await discard(weather.blobs, [made.key]) == 0
+    weather.proxy.always = {}
+    assert await content_of(weather.blobs, made.key) == b"x"
+
+
+@pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
+async def test_an_upload_that_hangs_may_be_cancelled(
+    weather: Weather, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only for a bounded time is it waited for what hangs, and what was begun is removed."""
+    monkeypatch.setattr("cloud.blobs.s3.GRACE", 2.0)
+    weather.proxy.faults = [(kind, Way.HANG)]
+    with trio.fail_after(LIMIT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(put, weather.blobs, weather.data if kind != "PUT" else b"small")
+            await weather.proxy.hanging.wait()
+            nursery.cancel_scope.cancel()
+    assert weather.nothing_is_there()
+
+
+@pytest.mark.parametrize("kind", ["PUT", BEGIN, END])
+async def test_what_is_cancelled_while_the_store_works_on_it_is_undone(weather: Weather, kind: str) -> None:
+    """The answer comes after the cancellation: then it is known what there is to remove."""
+    with trio.fail_after(LIMIT):
+        async with trio.open_nursery() as nursery:
+
+            def cancel(request: Request) -> None:
+                if request.kind == kind:
+                    nursery.cancel_scope.cancel()
+
+            weather.proxy.before = cancel
+            nursery.start_soon(put, weather.blobs, weather.data if kind != "PUT" else b"small")
+    assert weather.proxy.asked[-1].startswith("DELETE")
+    assert weather.nothing_is_there()
+
+
+async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(client.PARALLEL * 3):
+            nursery.start_soon(put, weather.blobs, b"x")
+    assert 1 < weather.proxy.most <= client.PARALLEL
+    assert len(await weather.blobs.sizes()) == client.PARALLEL * 3
+
+
+async def test_bad_weather(weather: Weather) -> None:
+    """Faults of all kinds at random while files come and go: what was acknowledged is there, and whole."""
+    chance = random.Random(SEED)
+    kinds = ("PUT", "GET", "DELETE", PIECES, END)
+    ways = (Way.ERROR, Way.SLOW_DOWN, Way.LOST, Way.HALF)
+
+    def trouble(request: Request) -> None:
+        if request.kind in kinds and chance.random() < 0.25:
+            weather.proxy.faults.append((request.kind, chance.choice(ways)))
+
+    weather.proxy.before = trouble
+    kept: dict[str, bytes] = {}
+    doubtful: set[str] = set()  # to be deleted; a refusal may come after the deed
+    kinds_seen: set[ErrorKind] = set()
+
+    async def client_(number: int) -> None:
+        for _ in range(6):
+            size = chance.choice((0, 10, PART, BIG))
+            data = weather.data[:size]
+            try:
+                made = await put(weather.blobs, data)
+                kept[made.key] = data
+                assert await content_of(weather.blobs, made.key) == data
+                if chance.random() < 0.5:
+                    doubtful.add(made.key)
+                    await weather.blobs.delete(made.key)
+                    del kept[made.key]
+            except MachineError as error:
+                kinds_seen.add(error.kind)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(4):
+            nursery.start_soon(client_, number)
+    weather.proxy.before = lambda request: None
+    weather.proxy.faults.clear()
+    assert kinds_seen <= {ErrorKind.UNAVAILABLE}
+    for key in kept.keys() & await weather.blobs.sizes():
+        assert await content_of(weather.blobs, key) == kept[key]
+    assert kept.keys() - await weather.blobs.sizes() <= doubtful
+
+
+async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> None:
+    """Old uploads are swept up by their beginning, so none may be older and still be finished."""
+    async with S3Blobs(weather.place, longest=-1.0, part=PART).opened() as hasty:
+        with pytest.raises(MachineError, match="on its way") as caught:
+            await put(hasty, weather.data)
+        assert caught.value.kind is ErrorKind.TIMEOUT
+        await put(hasty, b"small")
+    assert len(weather.server.there(weather.place)[0]) == 1
+
+
+async def test_what_came_in_parts_counts_as_old_later(weather: Weather) -> None:
+    small, large = await put(weather.blobs, b"x"), await put(weather.blobs, weather.data)
+    assert await weather.blobs.old(small.key[:2], -60.0) >= {small.key}
+    assert large.key not in await weather.blobs.old(large.key[:2], -60.0)
+    async with S3Blobs(weather.place, longest=0.0).opened() as later:
+        assert large.key in await later.old(large.key[:2], -60.0)
+
+
+async def test_a_reader_that_takes_its_time_holds_no_connection(weather: Weather) -> None:
+    made = await put(weather.blobs, bytes(2 * FIRST_WINDOW))
+    async with aclosing(weather.blobs.read(made.key)) as reading:
+        found = len(await anext(reading))
+        assert weather.proxy.busy == 0
+        async for piece in reading:
+            found += len(piece)
+    assert found == 2 * FIRST_WINDOW
+
+
+async def test_memory_is_bounded(weather: Weather) -> None:
+    """No request has more than a part, whatever the pieces are that come."""
+    sizes: list[int] = []
+    weather.proxy.before = lambda request: sizes.append(len(request.body))
+    async with aclosing(pieces(bytes(3 * PART), b"x")) as given:
+        made = await weather.blobs.put(given)
+    assert max(sizes) == PART
+    assert made.size == 3 * PART + 1

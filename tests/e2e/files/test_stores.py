@@ -1,0 +1,165 @@
+"""The contract of both stores of files: a folder, and a bucket of an independent S3 server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import trio
+
+from cloud.blobs import PIECE, Blobs
+from cloud.blobs.choice import store_of
+from cloud.blobs.s3 import PART
+from cloud.blobs.s3_place import Place
+from schema.errors import ErrorKind, MachineError
+from tests.e2e.files.help import content_of, pieces, put
+from tests.s3 import S3Server
+
+SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
+
+
+class Stored:
+    """A store, and what is really there."""
+
+    def __init__(self, blobs: Blobs, files: Path | Place, server: S3Server | None) -> None:
+        self.blobs = blobs
+        self.files = files
+        self.server = server
+
+    def there(self) -> dict[str, int]:
+        """Everything: names and sizes; what was not finished counts."""
+        if self.server is None:
+            assert isinstance(self.files, Path)
+            found = [path for path in self.files.glob("*/*") if path.is_file()]
+            return {str(path.relative_to(self.files)): path.stat().st_size for path in found}
+        assert isinstance(self.files, Place)
+        objects, uploads = self.server.there(self.files)
+        assert uploads == []
+        return {name.removeprefix(self.files.prefix): size for name, size in objects.items()}
+
+
+@pytest.fixture(params=["folder", "s3"])
+async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stored]:
+    server: S3Server | None = None
+    files: Path | Place = tmp_path / "files"
+    if request.param == "s3":
+        server = request.getfixturevalue("s3")
+        request.getfixturevalue("_owner")
+        files = server.place()
+    async with store_of(files) as blobs:
+        yield Stored(blobs, files, server)
+
+
+async def test_what_was_put_is_read_from_any_byte(stored: Stored) -> None:
+    data = os.urandom(PIECE + 5000)
+    made = await put(stored.blobs, data[:10], b"", data[10:])
+    assert (made.size, made.digest) == (len(data), hashlib.sha256(data).hexdigest())
+    for start in (0, 9, PIECE, len(data) - 1, len(data), len(data) + 1):
+        assert await content_of(stored.blobs, made.key, start) == data[start:]
+    assert stored.there() == {f"{made.key[:2]}/{made.key}": len(data)}
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (PART,), (PART, 1), (3, PART - 3, PART, 5)])
+async def test_sizes_around_those_of_parts(stored: Stored, sizes: tuple[int, ...]) -> None:
+    data = [os.urandom(size) for size in sizes]
+    whole = b"".join(data)
+    made = await put(stored.blobs, *data)
+    assert (made.size, made.digest) == (len(whole), hashlib.sha256(whole).hexdigest())
+    assert await content_of(stored.blobs, made.key) == whole
+    assert await content_of(stored.blobs, made.key, max(0, len(whole) - 1)) == whole[-1:]
+    assert stored.there() == {f"{made.key[:2]}/{made.key}": len(whole)}
+
+
+async def test_what_was_deleted_is_gone_and_may_be_deleted_again(stored: Stored) -> None:
+    made = await put(stored.blobs, b"x")
+    await stored.blobs.delete(made.key)
+    await stored.blobs.delete(made.key)
+    with pytest.raises(MachineError) as caught:
+        await content_of(stored.blobs, made.key)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert stored.there() == {}
+
+
+@pytest.mark.parametrize("key", ["../../etc/passwd", "a/b", "a.part"])
+async def test_a_key_is_no_path(stored: Stored, key: str) -> None:
+    with pytest.raises(ValueError, match="is no key"):
+        await stored.blobs.delete(key)
+    with pytest.raises(ValueError, match="is no key"):
+        await put(stored.blobs, b"x", key=key)
+    with pytest.raises(ValueError, match="is no key"):
+        await content_of(stored.blobs, key)
+
+
+async def test_lists_of_several_pages_and_what_is_old(stored: Stored) -> None:
+    for number in range(20):  # a page of the server has 7
+        await put(stored.blobs, b"x" * number, key=f"ab{number:030x}")
+    other = await put(stored.blobs, b"other", key="cd" + "0" * 30)
+    wanted = {f"ab{number:030x}": number for number in range(20)}
+    assert await stored.blobs.sizes("ab") == wanted
+    assert await stored.blobs.sizes() == {**wanted, other.key: 5}
+    assert await stored.blobs.old("ab", -60.0) == wanted.keys()
+    assert await stored.blobs.old("ab", 60.0) == await stored.blobs.old("ef", -60.0) == set()
+    assert await stored.blobs.tidy(-60.0) == 0
+    assert len(stored.there()) == 21
+
+
+async def test_a_blob_takes_the_place_of_what_was_kept_under_its_key(stored: Stored) -> None:
+    made = await put(stored.blobs, b"damaged")
+    again = await put(stored.blobs, b"whole", key=made.key)
+    assert (again.key, await content_of(stored.blobs, made.key)) == (made.key, b"whole")
+
+
+async def test_nothing_stays_of_what_was_not_put_whole(stored: Stored) -> None:
+    async def failing(count: int) -> AsyncGenerator[bytes, None]:
+        for _ in range(count):
+            yield bytes(PIECE)
+        raise MachineError("too large", kind=ErrorKind.EXHAUSTED)
+
+    for count in (0, 1, 9):
+        with pytest.raises(MachineError, match="too large"):
+            async with aclosing(failing(count)) as content:
+                await stored.blobs.put(content)
+    assert await stored.blobs.sizes() == {}  # after what was posted to the folder's thread before
+    assert stored.there() == {}
+
+
+async def test_nothing_stays_of_what_was_cancelled_at_any_moment(stored: Stored) -> None:
+    chance = random.Random(SEED)
+    data = [bytes(PIECE)] * 9
+    kept = 0
+    for number in range(16):
+        content = data if number % 2 else data[:1]
+        with trio.move_on_after(chance.uniform(0.0, 0.6 if number % 2 else 0.04)):
+            async with aclosing(pieces(*content)) as given:
+                await stored.blobs.put(given, f"{number:032x}")
+            kept += 1
+    sizes = await stored.blobs.sizes()
+    assert len(sizes) == kept
+    assert len(stored.there()) == kept
+
+
+async def test_a_reader_that_goes_away_leaves_nothing_open(stored: Stored) -> None:
+    made = await put(stored.blobs, *([bytes(PIECE)] * 6))
+    for _ in range(40):  # more than there are connections
+        async with aclosing(stored.blobs.read(made.key)) as reading:
+            assert await anext(reading)
+    assert len(await content_of(stored.blobs, made.key)) == 6 * PIECE
+
+
+async def test_many_at_once(stored: Stored) -> None:
+    async def one(number: int) -> None:
+        data = bytes([number]) * (100 + number)
+        made = await put(stored.blobs, data)
+        assert await content_of(stored.blobs, made.key) == data
+        if number % 2:
+            await stored.blobs.delete(made.key)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(60):
+            nursery.start_soon(one, number)
+    assert len(stored.there()) == 30
