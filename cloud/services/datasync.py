@@ -206,14 +206,14 @@ class _Measured:
         self.beginning = b""
 
     async def passing(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """The pieces; EXHAUSTED as soon as there are more bytes than the limit."""
+        """The pieces; INVALID, which machines take for final, as soon as there are more bytes than the limit."""
         size = 0
         async for piece in pieces:
             size += len(piece)
             if size > self.limit:
                 raise MachineError(
                     f"the file is larger than the limit of {self.limit} bytes",
-                    kind=ErrorKind.EXHAUSTED,
+                    kind=ErrorKind.INVALID,
                     remedy="split it, or start machine-cloud with a larger --max-file",
                 )
             if len(self.beginning) < BEGINNING:

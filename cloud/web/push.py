@@ -1,7 +1,7 @@
 """The push channel: a machine hears of its configuration within moments, and tells how it is.
 
-`/machine/v1/follow?part=ID&platform=linux/arm64`,
-a WebSocket with a token in `authorization`. The cloud sends a JSON object whenever what
+`/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5`, a WebSocket with a token in `authorization`.
+The cloud sends a JSON object whenever what
 it says has changed, beginning at once: `revision`, `document`, `cloud`, `keys` (see cloud.facts), and `restart` when
 somebody asked for one, once; and `{"watched": seconds}` when somebody looks at the machine for so long. The machine
 sends `{"report": {...}}`; reports are kept and shown. While somebody looks it also sends `{"live": {...}}`: resources
@@ -35,6 +35,8 @@ from schema.errors import MachineError
 
 PRESENCE: Final = 20.0  # seconds between two notes that a connected machine is there; a third of cloud.online.SILENCE
 MAX_PLATFORM: Final = 40  # characters
+MAX_TAG: Final = 60
+MAX_TAGS: Final = 30
 MAX_REPORT: Final = 64 * 1024  # bytes
 MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
 REPORTED: Final = frozenset(
@@ -59,9 +61,9 @@ class Push:
 
         try:
             await self._cloud.store.read(allowed)
-            if platform := socket.query_params.get("platform", "")[:MAX_PLATFORM]:
+            if computer := _computer(socket.query_params):
                 # before it is told anything: which packages it gets depends on it
-                await self._cloud.store.write(lambda sql: _note_platform(sql, subject, platform, self._cloud.clock()))
+                await self._cloud.store.write(lambda sql: _note(sql, subject, computer, self._cloud.clock()))
         except MachineError as error:
             await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))
             return
@@ -165,10 +167,18 @@ def _message(text: str) -> Mapping[str, Any]:
     return message
 
 
-def _note_platform(sql: Sql, subject: str, platform: str, now: datetime) -> None:
+def _computer(query: Mapping[str, str]) -> dict[str, Any]:
+    """What the address tells of the computer: its platform, and tags of it."""
+    platform = query.get("platform", "")[:MAX_PLATFORM]
+    tags = [tag for tag in query.get("tags", "")[: MAX_TAGS * (MAX_TAG + 1)].split(",") if tag][:MAX_TAGS]
+    told = {"platform": platform, **({"platform_tags": [tag[:MAX_TAG] for tag in tags]} if "tags" in query else {})}
+    return told if platform else {}
+
+
+def _note(sql: Sql, subject: str, computer: Mapping[str, Any], now: datetime) -> None:
     known = part(sql, subject).reported
-    if known.get("platform") != platform:
-        note_seen(sql, subject, now, {**known, "platform": platform})
+    if any(known.get(key) != value for key, value in computer.items()):
+        note_seen(sql, subject, now, {**known, **computer})
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
@@ -19,6 +18,8 @@ from rpc.client import Channel
 from rpc.credentials import ApiKey
 from rpc.tls import ALPN, TlsError, client_context
 from runtime.builtin.together import plain
+from runtime.cloud.contact import Contact
+from runtime.cloud.platform import platform, tags
 from schema.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
 
@@ -51,11 +52,13 @@ class CloudAddress:
     type: str
     secret: str = field(repr=False)
     authorities: Path | None = None  # certificates to trust besides the system's
+    contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
 
     @property
     def push_url(self) -> str:
         """Of the push channel."""
-        return f"ws{self.url.removeprefix('http')}{PUSH}?part={self.part}&platform={platform()}"
+        query = urlencode({"part": self.part, "platform": platform(), "tags": ",".join(tags())}, safe="/,:")
+        return f"ws{self.url.removeprefix('http')}{PUSH}?{query}"
 
     def channel(self) -> Channel:
         """A channel for calls, to be opened; it signs in by itself."""
@@ -78,12 +81,6 @@ class CloudAddress:
     def credentials(self) -> ApiKey:
         """Credentials for one channel."""
         return ApiKey(self.entity, self.secret, type=self.type)
-
-
-def platform() -> str:
-    """This computer's system and processor, as the kernel says them: the cloud chooses packages by it."""
-    kernel = os.uname()
-    return f"{kernel.sysname.lower()}/{kernel.machine}"
 
 
 def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:

@@ -13,6 +13,7 @@ from hal.worker import BusWorker
 from runtime.cloud.certificate import CloudCertificate, path_of
 from runtime.cloud.dial import HERE, CloudAddress, address_of
 from runtime.cloud.live import MAX_TEXT, tell
+from runtime.cloud.platform import platform
 from runtime.cloud.source import CloudSource
 from runtime.modules.command import home
 from schema.cloud import Cloud
@@ -85,7 +86,7 @@ def _state(machine: Machine) -> Mapping[str, Any]:
     return {
         "host": status.host,
         "os": os.uname().sysname.lower(),
-        "platform": f"{os.uname().sysname.lower()}/{os.uname().machine}",
+        "platform": platform(),
         "version": status.version,
         "address": reached_at(status.addresses),
         "state": status.state.value,

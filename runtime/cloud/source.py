@@ -95,7 +95,7 @@ class CloudSource:
                     self._came()
                     delay = FIRST_DELAY
                     await self._speak(socket)
-                    self._went("the cloud ended the connection")
+                    self._went(ended(socket))
             except (Refused, OSError) as error:
                 self._went(str(error) or repr(error))
             await trio.sleep(delay * random.uniform(0.5, 1.0))
@@ -103,6 +103,7 @@ class CloudSource:
 
     def _came(self) -> None:
         self.connected, self.trouble = True, ""
+        self.address.contact.came()
         _log.info("connected to the cloud", address=self.address.url)
 
     def _went(self, reason: str) -> None:
@@ -178,6 +179,11 @@ class CloudSource:
             await sent(socket, json.dumps({"live": snapshot}, separators=(",", ":")))
 
         await tell(self._watch, send)
+
+
+def ended(socket: WebSocketConnection) -> str:
+    """Why a connection is closed, in the cloud's words if it said some."""
+    return (socket.closed is not None and socket.closed.reason) or "the cloud ended the connection"
 
 
 async def messages(socket: WebSocketConnection) -> AsyncGenerator[str, None]:

@@ -41,8 +41,8 @@ async def upload(sink: OutboxSink, address: CloudAddress) -> None:
                 if not trouble:
                     trouble = True
                     _log.warning("log messages wait for the cloud", reason=str(error) or "no answer in time")
-                await trio.sleep(delay * random.uniform(0.5, 1.0))
-                delay = min(2 * delay, MAX_DELAY)
+                came = await address.contact.pause(delay * random.uniform(0.5, 1.0))
+                delay = FIRST_DELAY if came else min(2 * delay, MAX_DELAY)
                 continue
             sink.acknowledge(batch.last)
             delay, trouble = FIRST_DELAY, False

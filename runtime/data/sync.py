@@ -106,6 +106,12 @@ class Syncer:
         """Do not wait for the next interval."""
         self._wake.set()
 
+    def cloud_is_back(self) -> None:
+        """Whatever waits because the cloud took nothing is tried now."""
+        if self.trouble:
+            self._delay = FIRST_DELAY
+            self.wake()
+
     async def sync(self) -> None:
         """Upload everything captured so far, also while `may_leave` says no. UNAVAILABLE if something has to wait."""
         request = _Request()

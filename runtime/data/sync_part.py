@@ -82,7 +82,15 @@ async def _sync(
         )
         manager.syncer = syncer
         task_status.started()
+
+        async def follow() -> None:
+            while True:
+                await address.contact.back()
+                syncer.cloud_is_back()
+
         try:
-            await syncer.run()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(follow)
+                await syncer.run()
         finally:
             manager.syncer = None

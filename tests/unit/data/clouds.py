@@ -16,6 +16,7 @@ from grpclib.exceptions import GRPCError
 from rpc.api import messages, values
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
+from runtime.cloud.contact import Contact
 from runtime.data.disk import InlineDisk
 from runtime.data.files import CaptureFile
 from runtime.data.frames import framed
@@ -75,6 +76,7 @@ class FakeCloud:
         self.before: Judge = takes
         self.after: Judge = takes
         self.logs: list[Any] = []
+        self.contact = Contact()
         self.at_once = 0  # calls now
         self.most_at_once = 0
         self._keys: set[Any] = set()

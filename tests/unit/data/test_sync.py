@@ -311,6 +311,25 @@ async def test_a_cloud_that_takes_nothing_is_asked_ever_more_seldom(
         assert (syncer.status()["problem"], told[-1]) == ("", "")
 
 
+async def test_what_waits_goes_as_soon_as_the_cloud_is_back(autojump_clock: MockClock, tmp_path: Path) -> None:
+    counted(tmp_path, 3)
+    cloud = FakeCloud()
+    cloud.before = failing(Status.UNAVAILABLE, message="gone")
+    async with syncing(tmp_path, cloud, settings=Settings(86_400.0)) as syncer:
+        await trio.sleep(3600)
+        tried = len(cloud.calls)
+        assert syncer.status()["problem"] == "gone"
+        cloud.before = failing(Status.UNAVAILABLE, when=lambda one: False)
+        syncer.cloud_is_back()
+        await trio.testing.wait_all_tasks_blocked()
+        assert cloud.numbers() == [0, 1, 2]
+        assert len(cloud.calls) == tried + 3
+        counted(tmp_path, 1, first=10)
+        syncer.cloud_is_back()  # it was not away: nothing is done before its time
+        await trio.testing.wait_all_tasks_blocked()
+        assert cloud.numbers() == [0, 1, 2]
+
+
 async def test_a_cloud_that_does_not_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
     counted(tmp_path, 2)
     cloud = FakeCloud()

@@ -59,6 +59,19 @@ async def test_while_the_cloud_is_away_files_grow_and_nothing_is_closed_for_it(
     assert cloud.numbers() + numbers(tmp_path) == list(range(len(Counting.given)))
 
 
+async def test_the_push_channel_that_is_back_ends_the_wait(autojump_clock: MockClock, tmp_path: Path) -> None:
+    cloud = FakeCloud()
+    cloud.before = failing(Status.UNAVAILABLE, message="offline")
+    async with machine(tmp_path, sensor(1), cloud=cloud) as memory:
+        await trio.sleep(600)
+        assert (await status(memory))["sync"]["problem"] == "offline"
+        cloud.before = failing(Status.UNAVAILABLE, when=lambda one: False)
+        cloud.contact.came()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await status(memory))["sync"]["problem"] == ""
+        assert len(cloud.numbers()) > 0
+
+
 async def test_sync_of_the_service_returns_when_the_cloud_has_it(autojump_clock: MockClock, tmp_path: Path) -> None:
     cloud = FakeCloud()
     async with machine(tmp_path, sensor(10), cloud=cloud, sync_interval_mins=60) as memory:
