@@ -1,11 +1,54 @@
-"""Hypothesis for all tests: no time limits on shared machines; repeatable where a change is judged."""
+"""Hypothesis for all tests: no time limits on shared machines; repeatable where a change is judged. Files in memory."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("judged", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("judged" if os.environ.get("CI") else "default")
+
+MEMORY: Final = Path("/dev/shm")
+ENOUGH: Final = 4 << 30  # bytes free there
+PREFIX: Final = "mt-"  # short: paths of Unix sockets have 107 bytes
+FOLDER: Final = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Temporary files of tests and of what they start are in memory, unless TMPDIR or --basetemp says otherwise.
+
+    Thousands of tests wait for the disk, which proves nothing: what a power cut leaves is seen in tests/hil.
+    """
+    if "TMPDIR" in os.environ or config.option.basetemp is not None or not _roomy():
+        return
+    for folder in MEMORY.glob(f"{PREFIX}*"):  # of runs that were killed, or failed and may have been looked at
+        if not Path("/proc", folder.name.removeprefix(PREFIX)).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    folder = MEMORY / f"{PREFIX}{os.getpid()}"
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    config.stash[FOLDER] = folder
+    config.option.basetemp = str(folder / "t")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "tmp")
+
+
+def _roomy() -> bool:
+    try:
+        found = os.statvfs(MEMORY)
+    except OSError:
+        return False
+    usable = os.access(MEMORY, os.W_OK) and not found.f_flag & os.ST_NOEXEC
+    return usable and found.f_bavail * found.f_frsize >= ENOUGH
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What a failed test left stays until the next run."""
+    folder = session.config.stash.get(FOLDER, None)
+    if folder is not None and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -389,7 +389,7 @@ async def test_the_adapter_is_unplugged_and_comes_back(
         await sdk(pin.set_pwm(0.5))
         await adapter.unplug()
         thermometer, reason = Sensor.from_robot(sdk.robot, "tmp102"), ""
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             while "adapter" not in reason:  # for a moment it is only said to be stopping
                 with pytest.raises(GRPCError) as caught:
                     await sdk(thermometer.get_readings())

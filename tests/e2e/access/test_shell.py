@@ -30,7 +30,7 @@ from viam.gen.service.shell.v1.shell_pb2 import (
 from tests.e2e.harness import Server
 
 MACHINE = str(Path(sys.executable).with_name("machine"))
-LIMIT = 20.0  # seconds
+LIMIT = 60.0  # seconds
 
 
 @pytest.fixture

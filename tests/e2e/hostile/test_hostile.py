@@ -97,7 +97,7 @@ async def test_row(row: Row):
     router[PATH + "Flood"] = Handler(flood, Cardinality.UNARY_STREAM, Request, Reply)
     core = ServerCore(router, limits=LIMITS)
     served = [0]
-    with trio.fail_after(15):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             serve = partial(trio.serve_tcp, partial(serve_http2, core=core), 0, host="127.0.0.1")
             port = (await nursery.start(serve))[0].socket.getsockname()[1]

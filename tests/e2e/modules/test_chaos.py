@@ -34,7 +34,7 @@ MODULES: dict[str, dict[str, Any]] = {
     "exiting": {"env": {"EXIT_WITHIN": "2 12"}},
 }
 STEADY = ("calm", "noisy")
-ANSWER_LIMIT = 2.0  # seconds, on a busy machine
+ANSWER_LIMIT = 30.0  # seconds; the slowest answer is printed
 
 
 def document(folder: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ async def reason_of(client: ApiClient, name: str) -> str:
     return str(caught.value)
 
 
-async def says(client: ApiClient, *words: str, name: str = "air") -> None:
+async def says(client: ApiClient, *words: str, name: str = "air") -> str:
     """Wait until the reason why a resource is not ready has these words, while another one answers."""
     said = ""
 
@@ -52,10 +52,8 @@ async def says(client: ApiClient, *words: str, name: str = "air") -> None:
         said = await reason_of(client, name)
         return all(word in said for word in words)
 
-    with trio.move_on_after(20):
-        await until(said_so, seconds=30)
-        return
-    raise AssertionError(said)
+    await until(said_so, seconds=60, message=f"nothing says {words}")
+    return said
 
 
 @pytest.mark.parametrize(
@@ -83,9 +81,15 @@ async def test_a_module_that_never_comes(tmp_path: Path, env: dict[str, str], wo
 
 async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> None:
     wanted = document(tmp_path, AIR, env={"LIE": "never"})
-    async with machine(tmp_path, wanted, running=False, VIAM_MODULE_STARTUP_TIMEOUT="2s") as (_, client):
-        await says(client, "was not ready within 2 s: it says that it is not ready yet")
-        assert (await module_state(client))["consecutive_failures"] >= 1
+    said = ""
+    for seconds in (2, 8, 32):  # what a busy computer takes to start Python is in it
+        limit = {"VIAM_MODULE_STARTUP_TIMEOUT": f"{seconds}s"}
+        async with machine(tmp_path, wanted, running=False, **limit) as (_, client):
+            said = await says(client, f"was not ready within {seconds} s")
+            if "it says that it is not ready yet" in said:
+                assert (await module_state(client))["consecutive_failures"] >= 1
+                return
+    raise AssertionError(said)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ async def test_a_call_that_blocks_the_module_ends_in_a_restart(tmp_path: Path) -
     async with machine(tmp_path, document(tmp_path, AIR, watchdog="2s")) as (server, client):
         await until_ready(client, "air")
         first = await pid_of(client)
-        with pytest.raises(MachineError) as caught, trio.fail_after(20):
+        with pytest.raises(MachineError) as caught, trio.fail_after(30):
             await client.call(SENSOR, "air", "do_command", command={"do": "hang", "seconds": 600})
         assert caught.value.kind is ErrorKind.UNAVAILABLE
         await until(lambda: _another(client, first))
@@ -153,7 +157,7 @@ async def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:
 
 
 async def test_a_pause_shorter_than_the_limit_is_no_failure(tmp_path: Path) -> None:
-    async with machine(tmp_path, document(tmp_path, AIR, watchdog="5s")) as (_, client):
+    async with machine(tmp_path, document(tmp_path, AIR, watchdog="20s")) as (_, client):
         await until_ready(client, "air")
         first = await pid_of(client)
         await client.call(SENSOR, "air", "do_command", command={"do": "hang", "seconds": 2.5})
@@ -169,7 +173,7 @@ async def test_a_resource_that_does_not_close(tmp_path: Path) -> None:
         network = {"network": {"bind_address": "localhost:0"}}  # as before: the port stays
         server.write({**document(tmp_path, watchdog="2s"), **network})  # the resource is gone, the module is not
         await until(lambda: _gone(client, "air"))
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             for _ in range(20):
                 assert await readings(client, "plain") == PLAIN
         await until(lambda: _not_there(pid), seconds=60)

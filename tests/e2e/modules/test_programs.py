@@ -197,7 +197,7 @@ async def test_a_saved_file_restarts_the_module_and_a_broken_one_keeps_its_reaso
             await readings(client, "air")
         assert await readings(client, "plain") == PLAIN
         (folder / "run.sh").write_text(good)
-        with trio.fail_after(15):
+        with trio.fail_after(30):
             await until_ready(client, "air", "mean")
         assert (await module_state(client))["consecutive_failures"] == 0
 

@@ -100,7 +100,7 @@ async def test_a_port_without_tls_answers_a_tls_probe_at_once() -> None:
     async with port() as server:
         said, took = await trio.to_thread.run_sync(probe, server.number)
         assert said == "WRONG_VERSION_NUMBER"
-        assert took < 5
+        assert took < 15, "it waited for more"
 
 
 async def test_a_port_with_tls_answers_the_probe(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_connections_per_address() -> None:
         assert await server.raw(b"") == b""
         assert server.core.statistics.refusals["connections"] == 1
         await first.aclose()
-        with trio.fail_after(5):  # its place is free once its task has ended, which nothing tells from outside
+        with trio.fail_after(30):  # its place is free once its task has ended, which nothing tells from outside
             while not await server.raw(b"GET / HTTP/1.0\r\nhost: localhost\r\n\r\n"):
                 await trio.lowlevel.checkpoint()
         await second.aclose()

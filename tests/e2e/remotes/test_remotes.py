@@ -19,7 +19,7 @@ from tests.e2e.server.process import Server, server
 
 MOTOR, SENSOR, ROBOT = "rdk:component:motor", "rdk:component:sensor", "viam.robot.v1.RobotService"
 KEY_ID, KEY = "11111111-2222-3333-4444-555555555555", "hush-hush-hush-hush"
-LIMIT = 30.0  # seconds; generous, the machine that runs the tests may be busy
+LIMIT = 60.0  # seconds; generous, the machine that runs the tests may be busy
 SAME = {"network": {"bind_address": "localhost:0"}}  # what tests begin with: the port is left alone
 DRIVERS = "tests.e2e.server.drivers:Recorder"
 
@@ -119,19 +119,20 @@ async def test_a_remote_that_is_stopped_delays_nobody(tmp_path: Path) -> None:
         await until(client, ready("pi:air", "own"))
         pi.process.send_signal(signal.SIGSTOP)
         try:
-            began = time.monotonic()
             outcome: list[MachineError] = []
+            meanwhile = 0
 
             async def call() -> None:
                 outcome.append(await refused(client, SENSOR, "pi:air", "get_readings"))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(call)
-                for _ in range(50):
-                    with trio.fail_after(1):
+                with trio.fail_after(LIMIT):
+                    while not outcome:
                         assert await client.call(SENSOR, "own", "get_readings") == {"a": 1, "b": 2, "c": 3}
+                        meanwhile += 1
+            assert meanwhile >= 10, "answers, in the 5 s that the remote is given"
             assert outcome[0].kind is ErrorKind.UNAVAILABLE
-            assert time.monotonic() - began < 10
             found = await states(client)
             assert "no answer within 5 s" in found["pi"][1]
         finally:

@@ -73,7 +73,7 @@ def test_a_lost_connection_stops_what_was_started(project: Project, tmp_path: Pa
 
 
 async def stopped(address: str) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         async with Channel(address) as channel:
             client = ApiClient(channel)
             while (await client.call("rdk:component:motor", "left", "is_powered"))["is_on"]:  # noqa: ASYNC110

@@ -110,7 +110,7 @@ async def test_shutdown_answers_and_ends_with_zero(tmp_path: Path) -> None:
     async with server(tmp_path, {}) as running:
         async with running.client() as client:
             await client.call(ROBOT, "", "shutdown")
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             assert await running.process.wait() == EXIT_OK
 
 
@@ -171,13 +171,13 @@ trio.run(main)
             )
             assert process.stdout is not None
             said = b""
-            with trio.fail_after(20):
+            with trio.fail_after(30):
                 while said != b"moving\n":
                     said += await process.stdout.receive_some()
                     assert b"moving\n".startswith(said)
             assert await client.call(MOTOR, "m", "is_moving")
             process.kill()
-            with trio.fail_after(10):
+            with trio.fail_after(30):
                 while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
             assert "client vanished" in running.log()
@@ -211,7 +211,7 @@ async def test_a_second_signal_ends_what_is_stuck_and_names_it(tmp_path: Path) -
         running.process.send_signal(signal.SIGTERM)
         await until_logged(running, "stopping")
         running.process.send_signal(signal.SIGTERM)
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             assert await running.process.wait() == EXIT_STUCK
         assert "did not stop in time" in running.log()
         assert f"{MOTOR}/m" in running.log().partition("did not stop in time")[2]
@@ -219,7 +219,7 @@ async def test_a_second_signal_ends_what_is_stuck_and_names_it(tmp_path: Path) -
 
 async def until(client: Any, *, revision: str) -> None:
     """Wait for a configuration to be in force and applied."""
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         while True:
             status = await client.call(ROBOT, "", "get_machine_status")
             settled = all(one["state"] not in ("CONFIGURING", "REMOVING") for one in status["resources"])
@@ -230,6 +230,6 @@ async def until(client: Any, *, revision: str) -> None:
 
 async def until_logged(running: Any, words: str, *, times: int = 1) -> None:
     """Wait for words in the log of the other process."""
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         while running.log().count(words) < times:  # noqa: ASYNC110 - the log of another process
             await trio.sleep(0.02)

@@ -83,7 +83,7 @@ async def test_a_killed_clients_motor_is_stopped_within_the_window(nursery: trio
             [sys.executable, "-c", CLIENT, process.address], stdout=subprocess.PIPE
         )
         assert client.stdout is not None
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             assert await client.stdout.receive_some() == b"moving\n"
             client.kill()
             await client.wait()

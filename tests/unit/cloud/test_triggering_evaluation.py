@@ -248,7 +248,7 @@ async def test_what_a_dead_process_left_is_evaluated_at_the_start(cloud: MemoryC
     with cloud.cloud.events.listening(deliveries.TOPIC) as made:
         async with trio.open_nursery() as nursery:
             await nursery.start(evaluate, cloud.cloud.store, cloud.cloud.events, cloud.cloud.links.page)
-            with trio.fail_after(10):
+            with trio.fail_after(30):
                 await made.next()
                 await upload(cloud, part, 2)  # and what comes later, when it comes
                 await made.next()

@@ -22,7 +22,7 @@ from cloud.web.log_view import LEVELS, PAGE, Wanted, line
 from tests.unit.cloud.pages import HOST, signed_in
 from tests.unit.web.client import LivePage
 
-LIMIT = 5.0
+LIMIT = 30.0
 ORIGIN = {"origin": f"http://{HOST}"}
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -25,7 +25,7 @@ from tests.unit.cloud.pages import HOST, browser, post, signed_in
 from tests.unit.cloud.test_web_fleet import key_at
 from tests.unit.web.client import Browser, LivePage
 
-LIMIT = 5.0
+LIMIT = 30.0
 ORIGIN = {"origin": f"http://{HOST}"}
 MOTOR, BOARD, SENSOR = "rdk:component:motor/left", "rdk:component:board/pi", "rdk:component:sensor/air"
 

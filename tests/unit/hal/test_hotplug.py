@@ -38,7 +38,7 @@ real = pytest.mark.skipif(not may_announce(), reason="needs root and a writable 
 
 @real
 async def test_events_of_the_kernel_arrive_in_order() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with LinuxHardware().hotplug() as events, LinuxHardware().hotplug() as others:
             for action in ("change", "remove", "add"):
                 announce(action)
@@ -54,7 +54,7 @@ async def test_events_of_the_kernel_arrive_in_order() -> None:
 
 @real
 async def test_a_waiting_listener_is_woken_and_can_be_cancelled() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with LinuxHardware().hotplug() as events:
             with trio.move_on_after(0.01) as limit:
                 async for _ in events:
@@ -77,7 +77,7 @@ async def test_a_waiting_listener_is_woken_and_can_be_cancelled() -> None:
 
 @real
 async def test_an_overflow_is_one_event_that_says_so() -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         async with LinuxHardware().hotplug() as events:
             for _ in range(30_000):
                 announce()

@@ -42,7 +42,7 @@ async def test_a_node_that_is_another_one_by_now_has_vanished(tmp_path: Path) ->
     known = identify(node)
     assert known is not None
     other.rename(node)
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         await vanished(node, known)
 
 
@@ -58,5 +58,5 @@ async def test_one_that_is_missing_with_its_directory_has_vanished(tmp_path: Pat
         node.unlink()
         node.parent.rmdir()
     assert identify(node) is None
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         await vanished(node, known)

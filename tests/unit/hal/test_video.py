@@ -362,7 +362,7 @@ async def test_the_newest_frame_is_kept_and_the_others_go_back(start: Start) -> 
     frames = [jpeg() + bytes(n) for n in range(3)]
     for frame in frames:
         device.deliver(frame)
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await video.arrived()
     assert video.frames == 3
     assert len(device.queued) == 3  # and one is kept
@@ -389,7 +389,7 @@ async def test_a_damaged_frame_is_skipped(start: Start) -> None:
     device, video = start()
     device.deliver(b"damaged", v4l2.BUFFER_ERROR)
     device.deliver(jpeg())
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         await video.arrived()
     assert (video.frames, video.broken) == (1, 1)
     device.deliver(b"no picture")
@@ -402,7 +402,7 @@ async def test_a_damaged_frame_is_skipped(start: Start) -> None:
 async def test_raw_frames_are_converted_beside_the_loop(start: Start) -> None:
     device, video = start(format="yuyv")
     device.deliver(yuyv(RED, BLUE, 320, 240))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         await video.arrived()
         image = picture((await video.still()).jpeg)
     assert near(image.getpixel((10, 10)), (255, 0, 0))

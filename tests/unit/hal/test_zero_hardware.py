@@ -112,7 +112,7 @@ async def test_edges_from_another_thread(hardware: ZeroHardware, factory: Any) -
 
 async def test_a_waiting_reader_is_woken_by_a_thread(hardware: ZeroHardware, factory: Any) -> None:
     async with hardware.digital_input(SEVENTEEN, InputSettings("down")) as source, source.edges() as edges:
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(trio.to_thread.run_sync, factory.pin(17).drive_high)
                 assert (await anext(aiter(edges))).high is True
@@ -155,7 +155,7 @@ async def test_waves_by_software_where_the_factory_makes_none(hardware: ZeroHard
     async with hardware.pwm(SEVENTEEN) as wave:
         pin.clear_states()
         wave.set_wave(0.5, 1000)
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             async with hardware.ticks(0.001) as beat:
                 async for _ in beat:
                     if len(pin.states) > 6:
@@ -178,7 +178,7 @@ async def test_the_rest_is_linux(hardware: ZeroHardware) -> None:
     assert hardware.family == "gpiozero"
     with pytest.raises(HalError, match="PWM chip"):
         await hardware.pwm(PwmChannel("pwmchip7", 0)).__aenter__()
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with hardware.ticks(0.001) as beat:
             assert await anext(aiter(beat)) >= 1
 
@@ -188,7 +188,7 @@ async def test_a_board_runs_on_it(factory: Any) -> None:
         "name": "board", "api": "rdk:component:board", "model": "rdk:builtin:linux",
         "attributes": {"digital_interrupts": [{"name": "door", "pin": "16", "bias": "down"}]},
     }]}  # fmt: skip
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with open_machine(document, hardware=ZeroHardware(factory)) as memory:
             await memory.graph.settled()
             client = memory.client()

@@ -255,7 +255,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel
             ended.set()
 
     module.one = hang  # type: ignore[method-assign]
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange, client, "One", request())
             await began.wait()

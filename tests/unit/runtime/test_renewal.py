@@ -36,7 +36,7 @@ class Told(LogCapture):
         super().__call__(logger, method_name, event_dict)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while not done():
                 await self.more.wait()
                 self.more = trio.Event()

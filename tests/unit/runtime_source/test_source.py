@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.asynccontextmanager
 async def following(path: Path) -> AsyncIterator[AsyncIterator[Reading]]:
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with FileSource(path).readings() as readings:
             yield readings
 

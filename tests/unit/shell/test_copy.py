@@ -50,7 +50,7 @@ async def copy_to(
     home: Path, destination: str, kind: int, pieces: Sequence[Piece], *, preserve: bool = False
 ) -> list[bool]:
     async with shell(home) as client:
-        with trio.fail_after(15):
+        with trio.fail_after(30):
             stream = client.stream(
                 SHELL,
                 "builtin",
@@ -66,7 +66,7 @@ async def copy_to(
 async def copy_from(home: Path, paths: Sequence[str], *, acks: int = 1000, **options: Any) -> list[Mapping[str, Any]]:
     async with shell(home) as client:
         stream = client.stream(SHELL, "builtin", "copy_files_from_machine", paths=paths, acks=[True] * acks, **options)
-        with trio.fail_after(15):
+        with trio.fail_after(30):
             return [one async for one in stream]
 
 

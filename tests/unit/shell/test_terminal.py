@@ -27,7 +27,7 @@ SHELL = "rdk:service:shell"
 async def shell(folder: Path, **attributes: Any) -> AsyncIterator[ApiClient]:
     entry = {"api": SHELL, "attributes": {"program": "/bin/bash", "directory": str(folder), **attributes}}
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             async with open_machine({"services": [entry]}) as memory:
                 await memory.machine.running.wait()
                 yield memory.client()

@@ -92,7 +92,7 @@ async def test_a_changed_camera_restarts_the_service_that_looks_through_it(tmp_p
         (tmp_path / "other.png").write_bytes(encoded(picture((640, 480), {(7, 100, 400, 300): RED})))
         wanted["components"][0]["attributes"]["color_path"] = str(tmp_path / "other.png")
         memory.write(wanted)
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             while True:
                 try:
                     (found,) = await client.call(VISION, "eye", "get_detections_from_camera", camera_name="")
@@ -116,7 +116,7 @@ async def test_a_model_that_comes_later_is_waited_for(tmp_path: Path) -> None:
             await memory.client().call(MODEL, "model", "metadata")
         (tmp_path / "later.onnx").rename(tmp_path / "model.onnx")
         memory.graph.retry(f"{MODEL}/model")
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             async for snapshot in memory.graph.changes():
                 if snapshot.nodes[f"{VISION}/labels"].state.value == "ready":
                     break
