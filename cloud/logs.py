@@ -66,9 +66,9 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
             entry.level.lower(),
             entry.logger,
             _cut(entry.message),
-            json.dumps(entry.caller or {}),
+            json.dumps(entry.caller) if entry.caller else "{}",
             _cut(entry.stack),
-            json.dumps(entry.fields),
+            json.dumps(entry.fields) if entry.fields else "[]",
         )
         for entry in entries
     ]

@@ -41,12 +41,21 @@ class Explanation:
 
 def holds(wanted: Eval, reading: Any) -> bool:
     """True if a reading satisfies an eval. What is missing, null, not finite or of another type never does."""
-    return all(_compare(wanted.operator, one, lookup(reading, one.path))[0] for one in comparisons(wanted))
+    return _holds(_asked((wanted,)), reading)
 
 
 def satisfies(evals: Sequence[Eval], reading: Any) -> bool:
     """True if a reading satisfies all of them; so does every reading if there are none."""
-    return all(holds(one, reading) for one in evals)
+    return _holds(_asked(evals), reading)
+
+
+def _asked(evals: Sequence[Eval]) -> list[tuple[str, Comparison]]:
+    """Every comparison with its operator."""
+    return [(wanted.operator, one) for wanted in evals for one in comparisons(wanted)]
+
+
+def _holds(asked: Sequence[tuple[str, Comparison]], reading: Any) -> bool:
+    return all(_compare(operator, one, lookup(reading, one.path))[0] for operator, one in asked)
 
 
 def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
@@ -82,7 +91,8 @@ def fires(trigger: Trigger, event: Happening) -> Firing | None:
         if not listens(wanted.conditional.data_capture_method, event):
             return None
         evals = wanted.conditional.evals
-        matching = [reading for reading in event.readings if satisfies(evals, reading.data)]
+        asked = _asked(evals)
+        matching = [reading for reading in event.readings if _holds(asked, reading.data)]
         if evals and not matching:
             return None
         return Firing(trigger.name, CONDITIONAL, event, evals, next(iter(matching), None), len(matching))
@@ -191,7 +201,7 @@ def _compare(operator: str, one: Comparison, left: Any) -> tuple[bool, str]:
         if same is None:
             return False, "{here} holds a number that is not finite"
         verdict = same is (operator == "eq")
-    return verdict, f"{{here}} is {'' if verdict else 'not '}{_WORDS[operator]} {{there}}"
+    return verdict, _REASONS[operator, verdict]
 
 
 def _search(left: Any, pattern: str) -> tuple[bool, str]:
@@ -227,6 +237,13 @@ def _pattern(text: str) -> Pattern:
 
 
 def _kind(value: Any) -> str:
+    return _KINDS.get(type(value)) or _kind_of(value)
+
+
+_KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "a string", dict: "an object"}
+
+
+def _kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, (int, float)):
@@ -279,4 +296,9 @@ _WORDS: Final = {
     "gte": "greater than or equal to",
     "eq": "equal to",
     "neq": "different from",
+}
+_REASONS: Final = {
+    (operator, verdict): f"{{here}} is {'' if verdict else 'not '}{words} {{there}}"
+    for operator, words in _WORDS.items()
+    for verdict in (True, False)
 }

@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
+
+import msgspec
 
 from cloud.data.files import Total
 from cloud.data.filters import Scope, Wanted, conditions, where
@@ -19,13 +22,23 @@ from cloud.times import moment_of, stored
 REMEMBERED: Final = timedelta(days=30)  # how long an upload that is repeated is known again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewReading:
     """A reading to be kept; `data` as the machine sent it."""
 
     requested: datetime
     received: datetime
     data: Mapping[str, Any]
+
+    @cached_property
+    def text(self) -> str:
+        """`data` as it is kept: JSON, the same for the same data."""
+        text = _encode(self.data).decode()
+        # What is not finite has no place in JSON: Python's own says it all the same, and reads it again.
+        return json.dumps(self.data, ensure_ascii=False, sort_keys=True) if "null" in text else text
+
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +69,7 @@ def keep(
     number = number_of(sql, source, tags)
     sql.many(
         "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
-        [
-            (number, stored(one.requested), stored(one.received), synced, json.dumps(one.data, ensure_ascii=False))
-            for one in readings
-        ],
+        [(number, stored(one.requested), stored(one.received), synced, one.text) for one in readings],
     )
     sql.notify("data", source.part_id)
     return subject, True

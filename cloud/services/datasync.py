@@ -51,23 +51,13 @@ class DataSyncService(Service):
         self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
     ) -> m.Uploaded:
         """Keep captured pieces: all of them readings, or all of them contents of files."""
-        await self._allowed(metadata)
-        if not sensor_contents:
-            raise MachineError("the upload holds nothing", kind=ErrorKind.INVALID, remedy="send sensor_contents")
-        binary = [one for one in sensor_contents if one.binary is not None]
-        if (binary and len(binary) != len(sensor_contents)) or metadata.type is m.DataType.FILE:
-            raise MachineError(
-                "readings and files cannot be in one upload",
-                kind=ErrorKind.INVALID,
-                remedy="send `struct` in all of sensor_contents or `binary` in all; files with FileUpload",
-            )
-        if bool(binary) != (metadata.type is m.DataType.BINARY_SENSOR) and metadata.type is not m.DataType.UNSPECIFIED:
-            raise MachineError(
-                f"the upload is of type {metadata.type.name}, its contents are not", kind=ErrorKind.INVALID
-            )
-        if not binary:
+        wrong = _wrong(metadata, sensor_contents)
+        if wrong is None and sensor_contents[0].binary is None:
             return await self._keep_readings(metadata, sensor_contents)
-        kept = [await self._keep_file(metadata, one.metadata, _single(one.binary or b"")) for one in binary]
+        await self._allowed(metadata)
+        if wrong is not None:
+            raise wrong
+        kept = [await self._keep_file(metadata, one.metadata, _single(one.binary or b"")) for one in sensor_contents]
         return m.Uploaded(kept[0], kept[0])
 
     async def file_upload(
@@ -122,6 +112,7 @@ class DataSyncService(Service):
         await self.read(lambda sql: self.require(sql, Role.MACHINE, Of.PART, metadata.part_id))
 
     async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
+        """Who calls is asked in the transaction that keeps them."""
         now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
         if metadata.dataset_ids:
             raise MachineError(
@@ -130,10 +121,11 @@ class DataSyncService(Service):
         kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
         known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
         where = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
-        what = [[stored(one.requested), stored(one.received), one.data] for one in kept]
+        what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
         key = _key(metadata.part_id, *where, parameters, tags, what) if known else None
 
         def work(sql: Sql) -> str:
+            self.require(sql, Role.MACHINE, Of.PART, metadata.part_id)
             source = _source(sql, metadata, parameters)
             subject, new = readings.keep(sql, key, source, tags, kept, now)
             if new:
@@ -223,6 +215,22 @@ class _Measured:
 
 async def _single(content: bytes) -> AsyncIterator[bytes]:
     yield content
+
+
+def _wrong(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> MachineError | None:
+    """Why an upload cannot be kept, by its shape."""
+    if not contents:
+        return MachineError("the upload holds nothing", kind=ErrorKind.INVALID, remedy="send sensor_contents")
+    binary = sum(one.binary is not None for one in contents)
+    if binary not in (0, len(contents)) or metadata.type is m.DataType.FILE:
+        return MachineError(
+            "readings and files cannot be in one upload",
+            kind=ErrorKind.INVALID,
+            remedy="send `struct` in all of sensor_contents or `binary` in all; files with FileUpload",
+        )
+    if bool(binary) != (metadata.type is m.DataType.BINARY_SENSOR) and metadata.type is not m.DataType.UNSPECIFIED:
+        return MachineError(f"the upload is of type {metadata.type.name}, its contents are not", kind=ErrorKind.INVALID)
+    return None
 
 
 def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any]) -> sources.Source:

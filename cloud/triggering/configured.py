@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,8 +26,25 @@ BATCH: Final = 500  # ids in one query
 _KEPT: Final = 1024  # documents of which it is remembered what triggers they have
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is remembered of the triggers of a document: as written, read, with their digests, and their events."""
+
+    entries: tuple[Any, ...]
+    examined: Examined
+    digests: tuple[str, ...]
+    types: frozenset[str]
+
+
+_NOTHING: Final = _Known((), Examined(()), (), frozenset())
+
+
 def entries(sql: Sql, part: str) -> tuple[Any, ...]:
     """The entries of `triggers` in force, as they were written; none for a part that is not there."""
+    return _known(sql, part).entries
+
+
+def _known(sql: Sql, part: str) -> _Known:
     row = sql.row(
         """
         SELECT document FROM parts
@@ -35,12 +53,34 @@ def entries(sql: Sql, part: str) -> tuple[Any, ...]:
         """,
         part,
     )
-    if row is None:
-        return ()
-    if '"fragments"' in row["document"]:
-        found = resolved(sql, part).get("triggers")
-        return tuple(found) if isinstance(found, list | tuple) else ()
-    return _entries(row["document"])
+    return _NOTHING if row is None else _of(sql, part, row["document"])
+
+
+def _of(sql: Sql, part: str, document: str) -> _Known:
+    if '"fragments"' not in document:
+        return _of_document(document)
+    found = resolved(sql, part).get("triggers")
+    return _of_entries(json.dumps(found)) if isinstance(found, list | tuple) and found else _NOTHING
+
+
+@lru_cache(_KEPT)
+def _of_document(text: str) -> _Known:
+    """Of a document without fragments."""
+    if '"triggers"' not in text:
+        return _NOTHING
+    found = json.loads(text).get("triggers")
+    return _made(found) if isinstance(found, list) and found else _NOTHING
+
+
+@lru_cache(_KEPT)
+def _of_entries(text: str) -> _Known:
+    return _made(json.loads(text))
+
+
+def _made(found: Sequence[Any]) -> _Known:
+    read = examine(found)
+    types = frozenset(map(_type, found))
+    return _Known(tuple(found), read, tuple(digest(one) for one in read.triggers), types)
 
 
 def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
@@ -59,19 +99,15 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
             '%"fragments"%',
         )
         for row in rows:
-            have = examined(sql, row["id"]) if '"fragments"' in row["document"] else _of(_entries(row["document"]))
+            have = _of(sql, row["id"], row["document"]).examined
             if have.triggers or have.problems:
                 found[row["id"]] = have
     return found
 
 
-def _of(entries: tuple[Any, ...]) -> Examined:
-    return _examined(json.dumps(entries)) if entries else Examined(())
-
-
 def listens(sql: Sql, part: str, types: frozenset[str]) -> bool:
     """Whether a part has a trigger for one of these types of events. Cheap: it is asked at every upload."""
-    return any(_type(one) in types for one in entries(sql, part))
+    return not types.isdisjoint(_known(sql, part).types)
 
 
 def _type(entry: Any) -> str:
@@ -80,17 +116,15 @@ def _type(entry: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-@lru_cache(_KEPT)
-def _entries(text: str) -> tuple[Any, ...]:
-    if '"triggers"' not in text:
-        return ()
-    found = json.loads(text).get("triggers")
-    return tuple(found) if isinstance(found, list) else ()
-
-
 def examined(sql: Sql, part: str) -> Examined:
     """The triggers in force for a part, and what is wrong with the others."""
-    return _of(entries(sql, part))
+    return _known(sql, part).examined
+
+
+def in_force(sql: Sql, part: str) -> tuple[tuple[Trigger, str], ...]:
+    """The triggers in force for a part, each with its digest."""
+    found = _known(sql, part)
+    return tuple(zip(found.examined.triggers, found.digests, strict=True))
 
 
 def target_of(sql: Sql, part: str, trigger: str, type: str, value: str) -> tuple[Trigger, Notification] | None:  # noqa: A002 - field of the document
@@ -121,8 +155,3 @@ def where(sql: Sql, part: str) -> Where:
 def digest(trigger: Trigger) -> str:
     """The same as long as the trigger is the same in every field."""
     return hashlib.sha256(msgspec.json.encode(trigger)).hexdigest()
-
-
-@lru_cache(_KEPT)
-def _examined(text: str) -> Examined:
-    return examine(json.loads(text))

@@ -21,7 +21,7 @@ from cloud.store.sql import Sql, Store
 from cloud.tenants import metadata
 from cloud.times import moment_of, stored
 from cloud.triggering import deliveries, queue
-from cloud.triggering.configured import digest, examined, where
+from cloud.triggering.configured import digest, in_force, where
 from cloud.triggering.deliveries import Delivery
 from cloud.triggering.queue import Queued
 from schema.errors import ErrorKind, MachineError
@@ -35,6 +35,7 @@ from triggers.webhook import unsigned
 NOBODY: Final = "machine-cloud@localhost"
 """In From of emails until they are sent: the mail server's settings name the sender."""
 BATCH: Final = 100  # events of one transaction
+PARTS: Final = 10  # whose events it has: they share the wait for the disk
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:]+@[^\s@<>,;:]+")
 
@@ -52,9 +53,20 @@ async def evaluate(
     with events.listening(queue.TOPIC) as news:
         task_status.started()
         while True:
-            while await store.write(partial(evaluate_some, page=page)):
+            while await store.write(partial(evaluate_many, page=page)):
                 pass
             await news.all()
+
+
+def evaluate_many(sql: Sql, page: Page) -> int:
+    """Evaluate the oldest events of a few parts, one after the other; how many. 0 if none waits."""
+    count = 0
+    for _ in range(PARTS):
+        done = evaluate_some(sql, page)
+        count += done
+        if not done or count >= BATCH:
+            break
+    return count
 
 
 def evaluate_some(sql: Sql, page: Page) -> int:
@@ -70,13 +82,12 @@ def evaluate_some(sql: Sql, page: Page) -> int:
             raise
         place = None  # it was deleted: nobody is told
     if place is not None:
-        known = [(one, digest(one)) for one in examined(sql, part).triggers]
+        known = in_force(sql, part)
         stopped = {(one.trigger, one.target): one.entry for one in deliveries.stops(sql, part)}
         for one in taken:
             for trigger, entry in known:
                 _met(sql, one, trigger, entry, place, stopped, page)
-    for one in taken:
-        queue.done(sql, one)
+    queue.done(sql, taken)
     return len(taken)
 
 

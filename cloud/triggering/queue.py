@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -70,9 +70,9 @@ def take(sql: Sql, limit: int) -> list[Queued]:
     ]
 
 
-def done(sql: Sql, one: Queued) -> None:
-    """Forget an event that was evaluated."""
-    sql.run("DELETE FROM trigger_events WHERE number = ?", one.number)
+def done(sql: Sql, taken: Iterable[Queued]) -> None:
+    """Forget events that were evaluated."""
+    sql.many("DELETE FROM trigger_events WHERE number = ?", [(one.number,) for one in taken])
 
 
 def waiting(sql: Sql) -> int:
