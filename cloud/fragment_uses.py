@@ -38,6 +38,16 @@ def parts_using(sql: Sql, subject: str) -> list[str]:
     return list(parts)
 
 
+def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:
+    """Ids and names of the fragments that the configuration in force of a part names itself."""
+    rows = sql.rows(
+        "SELECT fragments.id, fragments.name FROM fragment_uses JOIN fragments ON fragments.id = fragment_id "
+        "WHERE kind = 'part' AND subject = ? ORDER BY fragments.name, fragments.id",
+        part,
+    )
+    return [(row["id"], row["name"]) for row in rows]
+
+
 def tell(sql: Sql, subject: str) -> None:
     """Tell every part that uses a fragment, once the transaction has been committed."""
     for one in parts_using(sql, subject):

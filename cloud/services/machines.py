@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cloud import configurations, machines, sharing, tenants
 from cloud.access import Of, Role, holder, is_home, place_of, role_at
-from cloud.fragment_uses import parts_using
+from cloud.fragment_uses import named_by, parts_using
 from cloud.online import Presence, presence, silent_for
 from cloud.services import messages as m
 from cloud.services.base import Service
@@ -163,13 +163,23 @@ class Machines(Service):
                     seconds_since_online=silent_for(part.seen, now),
                     last_access=part.seen,
                     last_online=part.seen,
+                    viam_server_version=_version(
+                        part.reported.get("version") or part.reported.get("viam_server_running")
+                    ),
+                    viam_agent_version=_version(part.reported.get("agent_running")),
                     os=part.reported.get("os"),
                     platform=part.reported.get("platform"),
                     dns_name=address_of(part, {}),
+                    fragments=[m.FragmentSummary(*named) for named in named_by(sql, part.id)],
                 )
                 for part in machines.parts(sql, one.id)
             ],
         )
+
+
+def _version(told: object) -> m.Version | None:
+    """What a machine says, whole."""
+    return m.Version(str(told).removeprefix("v")) if told else None
 
 
 def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:

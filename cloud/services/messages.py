@@ -313,6 +313,21 @@ class LocationAuth:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a program of a machine: one of `major` and `minor`, of which the latter says more."""
+
+    minor: str
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentSummary:
+    """A fragment that a part's configuration names."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartSummary:
     """A part in the fleet view."""
 
@@ -323,10 +338,13 @@ class PartSummary:
     seconds_since_online: int = 0
     last_access: datetime | None = None
     last_online: datetime | None = None
+    viam_server_version: Version | None = None
+    viam_agent_version: Version | None = None
     os: str | None = None
     platform: str | None = None
     public_ip_address: str | None = None
     dns_name: str | None = None
+    fragments: list[FragmentSummary] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloud.memory import MemoryCloud
+from cloud.memory import ROBOT, MemoryCloud
 from cloud.names import checked_name, checked_namespace, slug
 from schema.errors import ErrorKind, MachineError
 
@@ -186,6 +186,16 @@ async def test_the_fleet_at_a_glance(cloud: MemoryCloud, machine: str) -> None:
     found = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
     assert [one["machine_name"] for one in found[0]["machine_summaries"]] == ["rover", "tractor"]
     assert found[0]["machine_summaries"][0]["part_summaries"][0]["online_state"] == "AWAITING_SETUP"
+    told = {"version": "v1.20.3", "os": "linux", "host": "pi"}
+    part = (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]
+    await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part, agent_info=told)
+    fragment = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="drive")
+    await cloud.app("update_robot_part", id=part, robot_config={"fragments": [{"id": fragment["id"]}]})
+    found = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
+    (summary,) = found[0]["machine_summaries"][0]["part_summaries"]
+    assert summary["viam_server_version"] == {"minor": "1.20.3"}
+    assert "viam_agent_version" not in summary
+    assert summary["fragments"] == [{"id": fragment["id"], "name": "drive"}]
     short = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization, limit=1)
     assert len(short[0]["machine_summaries"]) == 1
 
