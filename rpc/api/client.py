@@ -218,8 +218,14 @@ def _errors() -> Any:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The only exception of nested groups; the group itself if there are several."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+    """The only exception of nested groups; the group itself if there are several.
+
+    The end of a call counts once, though whoever sends and whoever receives tell of it both.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        others = error.split((GRPCError, StreamTerminatedError, OSError))[1]
+        if len(error.exceptions) > 1 and others is not None:
+            break
         error = error.exceptions[0]
     return error
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 import trio
-from grpclib.exceptions import StreamTerminatedError
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.arguments import parse_arguments
 from rpc.api.client import ApiClient
@@ -210,6 +211,38 @@ class Broken:
 async def test_lost_connection(error):
     with pytest.raises(MachineError, match="connection was lost") as caught:
         await ApiClient(Broken(error)).call(MOTOR, "left", "stop")
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+class Lost:
+    """A stream whose connection goes away while requests are sent and a reply is awaited: both sides are told."""
+
+    def request(self, *args, **kwargs):
+        return self
+
+    async def __aenter__(self):
+        self.gone = trio.Event()
+        self.sent = 0
+        return self
+
+    async def __aexit__(self, *args):
+        return None
+
+    async def send_message(self, message):
+        self.sent += 1
+        if self.sent > 1:
+            self.gone.set()
+            raise GRPCError(Status.UNAVAILABLE, "the connection was lost")
+
+    async def recv_message(self):
+        with trio.CancelScope(shield=True):
+            await self.gone.wait()
+        raise GRPCError(Status.UNAVAILABLE, "the connection was lost")
+
+
+async def test_lost_connection_while_requests_are_sent_is_one_error():
+    with pytest.raises(MachineError, match="connection was lost") as caught:
+        await ApiClient(Lost()).call(AUDIO, "speaker", "play_stream", audio_chunks=[b"x"] * 3)
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 

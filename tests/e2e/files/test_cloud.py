@@ -1,0 +1,318 @@
+"""machine-cloud with its files in a bucket, as processes: the official SDK, links, kills, replicas, moving, backup."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import trio
+from viam.app.data_client import DataClient
+from viam.app.viam_client import ViamClient
+from viam.rpc.dial import DialOptions
+
+from cloud.blobs.s3 import PART, S3Blobs
+from cloud.blobs.s3_place import Place
+from rpc.api.client import ApiClient
+from schema.errors import ErrorKind, MachineError
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_data import picture, times
+from tests.e2e.files.help import LIMIT
+from tests.e2e.files.proxy import Request, Way, proxy
+from tests.postgresql import Cluster
+from tests.s3 import S3Server
+
+SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
+KILLS = 3
+APP = "viam.app.v1.AppService"
+SYNC = "viam.app.datasync.v1.DataSyncService"
+DATA = "viam.app.data.v1.DataService"
+
+pytestmark = pytest.mark.usefixtures("_owner")
+
+
+class Bucket:
+    """A place in the server's bucket, and the options that lead there."""
+
+    def __init__(self, server: S3Server, endpoint: str = "") -> None:
+        self.server = server
+        self.files = server.fresh()
+        self.endpoint = endpoint or server.endpoint
+        self.options = ("--files", self.files, "--s3-endpoint", self.endpoint)
+
+    @property
+    def place(self) -> Place:
+        return self.server.place(self.files)
+
+    def there(self) -> tuple[int, int]:
+        """How many objects, and how many uploads that have not ended."""
+        objects, uploads = self.server.there(self.place)
+        return len(objects), len(uploads)
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> Bucket:
+    return Bucket(s3)
+
+
+async def new_part(client: ApiClient, place: str) -> str:
+    robot = await client.call(APP, "", "new_robot", name="rover", location=place)
+    return str((await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"])
+
+
+async def upload(client: ApiClient, part: str, *contents: bytes) -> str:
+    sent = await client.call(
+        SYNC, "", "file_upload", part_id=part, type="FILE", file_name="a.txt", contents=[{"data": o} for o in contents]
+    )
+    return str(sent["binary_data_id"])
+
+
+async def content(client: ApiClient, subject: str) -> bytes:
+    found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[subject], include_binary=True)
+    return bytes(found["data"][0]["binary"])
+
+
+async def sdk(process: CloudProcess, work: Callable[[DataClient], Awaitable[None]]) -> None:
+    async def main() -> None:
+        options = DialOptions.with_api_key(process.key[1], process.key[0])
+        options.insecure = True
+        async with asyncio.timeout(LIMIT):
+            client = await ViamClient.create_from_dial_options(options, app_url=f"http://{process.address}")
+            try:
+                await work(client.data_client)
+            finally:
+                client.close()
+
+    await trio.to_thread.run_sync(lambda: asyncio.run(main()))
+
+
+async def get(url: str, **headers: str) -> tuple[int, bytes]:
+    def fetch() -> tuple[int, bytes]:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=LIMIT) as answer:
+            return answer.status, answer.read()
+
+    return await trio.to_thread.run_sync(fetch)
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cloud.cli", *words], capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+async def test_the_official_sdk_uploads_and_reads_back(tmp_path: Path, bucket: Bucket, s3: S3Server) -> None:
+    large, links = os.urandom(PART + 1000), []
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"notes")
+    async with cloud(tmp_path, *bucket.options) as process:
+        async with process.client() as client:
+            part = await new_part(client, process.facts["location"])
+
+        async def work(data: DataClient) -> None:
+            eye = {"part_id": part, "component_type": "camera", "component_name": "eye", "method_name": "GetImages"}
+            image = await data.binary_data_capture_upload(
+                binary_data=picture("red"), file_extension="png", data_request_times=times(0), **eye
+            )
+            notes = await data.file_upload_from_path(part_id=part, filepath=str(path))
+            whole = await data.file_upload(part_id=part, data=large, file_name="large.bin")
+            for subject, wanted in ((image, picture("red")), (notes, b"notes"), (whole, large)):
+                (one,) = await data.binary_data_by_ids([subject])
+                assert one.binary == wanted
+                links.append((await data.create_binary_data_signed_url(subject))[0])
+            assert await data.delete_binary_data_by_ids([notes]) == 1
+
+        await sdk(process, work)
+        assert await get(links[0]) == (200, picture("red"))
+        assert await get(links[2]) == (200, large)
+        assert await get(links[2], Range=f"bytes={PART - 5}-{PART + 4}") == (206, large[PART - 5 : PART + 5])
+        assert await get(links[2], Range="bytes=-7") == (206, large[-7:])
+        assert await process.stop() == 0
+    assert bucket.there() == (2, 0)
+    assert not (tmp_path / "data" / "files").exists()
+    said = (tmp_path / "cloud.log").read_text()
+    assert s3.secret not in said
+    assert s3.key not in said
+
+
+async def test_without_the_bucket_it_does_not_start_and_says_why(tmp_path: Path, bucket: Bucket) -> None:
+    for options, words in (
+        (("--files", "s3://no-such-bucket", "--s3-endpoint", bucket.endpoint), "make the bucket"),
+        (("--files", bucket.files, "--s3-endpoint", "http://127.0.0.1:1"), "cannot be reached"),
+        (("--files", bucket.files, "--s3-endpoint", "127.0.0.1:1"), "--s3-endpoint"),
+        (("--files", "s3://", "--s3-endpoint", bucket.endpoint), "s3://my-bucket/cloud"),
+    ):
+        done = command("--data", str(tmp_path), "--listen", "localhost:0", *options)
+        assert done.returncode in (1, 2)
+        assert words in done.stderr
+
+
+async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Bucket) -> None:
+    chance = random.Random(SEED)
+    kept: dict[str, bytes] = {}
+    key, part = ("", ""), ""
+    acknowledged = trio.Event()
+
+    async def send(client: ApiClient, number: int) -> None:
+        try:
+            while True:
+                data = os.urandom(chance.choice((10, 1000)) if number else PART + 1)
+                half = len(data) // 2
+                kept[await upload(client, part, data[:half], data[half:])] = data
+                acknowledged.set()
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:
+                raise
+
+    for kill in range(KILLS):
+        async with cloud(tmp_path, *bucket.options) as process:
+            key = key if kill else process.key
+            async with process.client(key) as client:
+                part = part or await new_part(client, process.facts["location"])
+                acknowledged = trio.Event()
+                async with trio.open_nursery() as nursery:
+                    for number in range(3):
+                        nursery.start_soon(send, client, number)
+                    with trio.fail_after(LIMIT):
+                        await acknowledged.wait()
+                    await trio.sleep(chance.uniform(0.0, 0.3))
+                    process.process.kill()
+    async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
+        for subject, data in kept.items():
+            assert await content(client, subject) == data
+    objects, _ = bucket.there()
+    assert objects >= len(kept) >= KILLS
+    async with S3Blobs(bucket.place, longest=0.0).opened() as blobs:
+        await blobs.tidy(-60.0)
+    assert bucket.there() == (objects, 0)
+
+
+async def test_two_replicas_share_nothing_but_database_and_bucket(
+    tmp_path: Path, bucket: Bucket, postgresql: Cluster
+) -> None:
+    options = ("--database", postgresql.fresh(), *bucket.options)
+    async with cloud(tmp_path / "a", *options) as one, cloud(tmp_path / "b", *options) as two:
+        async with one.client() as here, two.client(one.key) as there:
+            part = await new_part(here, one.facts["location"])
+            subject = await upload(here, part, b"shared")
+            assert await content(there, subject) == b"shared"
+            one.process.kill()
+            assert await content(there, await upload(there, part, b"later")) == b"later"
+            assert await there.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=[subject])
+    assert bucket.there() == (1, 0)
+
+
+async def test_files_move_from_a_folder_into_a_bucket_and_back(tmp_path: Path, bucket: Bucket) -> None:
+    data = str(tmp_path / "data")
+    contents = [os.urandom(size) for size in (0, 1, 5000, PART + 1)]
+    async with cloud(tmp_path) as process:
+        key = process.key
+        async with process.client() as client:
+            part = await new_part(client, process.facts["location"])
+            subjects = [await upload(client, part, one) for one in contents]
+            first = await copied(data, bucket, bucket.files)
+            assert "4 copied" in first
+            assert "0 were there" in first
+            subjects.append(await upload(client, part, b"meanwhile"))
+    again = await copied(data, bucket, bucket.files)
+    assert "1 copied (9 bytes), 4 were there before" in again
+    (tmp_path / "data" / "files").rename(tmp_path / "gone")
+    async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
+        assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]
+    back = await copied(data, bucket, str(tmp_path / "back"), source=bucket.files)
+    assert "5 copied" in back
+    async with cloud(tmp_path, "--files", str(tmp_path / "back")) as process, process.client(key) as client:
+        assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]
+
+
+async def copied(data: str, bucket: Bucket, target: str, source: str = "") -> str:
+    words = ["--data", data, "--s3-endpoint", bucket.endpoint, *(("--files", source) if source else ())]
+    done = await trio.to_thread.run_sync(lambda: command(*words, "files", "copy", "--to", target))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def test_an_interrupted_copy_goes_on(tmp_path: Path, s3: S3Server) -> None:
+    """The store refuses everything after some files, then nothing any more."""
+    folder = tmp_path / "data" / "files"
+    for number in range(20):
+        key = f"{number:02x}".ljust(32, "0")
+        (folder / key[:2]).mkdir(parents=True)
+        (folder / key[:2] / key).write_bytes(os.urandom(1000 + number))
+    (folder / "00" / f"{'1' * 32}.part").write_bytes(b"never finished")
+    async with proxy(s3.port) as front:
+        bucket = Bucket(s3, front.endpoint)
+        puts = 0
+
+        def count(request: Request) -> None:
+            nonlocal puts
+            puts += request.kind == "PUT"
+            if puts > 9:  # the check at the start was one
+                front.always = {"PUT": Way.SLOW_DOWN}
+
+        front.before = count
+        words = (
+            "--data",
+            str(tmp_path / "data"),
+            "--s3-endpoint",
+            front.endpoint,
+            "files",
+            "copy",
+            "--to",
+            bucket.files,
+        )
+        done = await trio.to_thread.run_sync(lambda: command(*words))
+        assert done.returncode == 1
+        assert "SlowDown" in done.stderr
+        front.always = {}
+        front.before = lambda request: None
+        assert bucket.there() == (8, 0)
+        done = await trio.to_thread.run_sync(lambda: command(*words))
+        assert "12 copied" in done.stdout
+        assert "8 were there before" in done.stdout
+    client = s3.client()
+    for path in folder.glob("??/*"):
+        if not path.suffix:
+            name = f"{bucket.place.prefix}{path.relative_to(folder)}"
+            body = client.get_object(Bucket=bucket.place.bucket, Key=name)["Body"]
+            assert body.read() == path.read_bytes()
+            body.close()
+
+
+async def test_a_backup_has_the_database_and_says_where_the_files_are(tmp_path: Path, bucket: Bucket) -> None:
+    data, file = ("--data", str(tmp_path / "data")), str(tmp_path / "backup.tar")
+    async with cloud(tmp_path, *bucket.options) as process:
+        key, place = process.key, process.facts["location"]
+        async with process.client() as client:
+            part = await new_part(client, place)
+            subject = await upload(client, part, b"kept")
+        made = command(*data, *bucket.options, "backup", file)
+        assert made.returncode == 0, made.stderr
+        assert bucket.files in made.stdout
+        async with process.client() as client:
+            await client.call(APP, "", "new_robot", name="later", location=place)
+    into_folder = command(*data, "restore", file)
+    assert into_folder.returncode == 1
+    assert bucket.files in into_folder.stderr
+    done = command(*data, *bucket.options, "restore", file)
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "data").glob("*.restoring"))
+    async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
+        assert await content(client, subject) == b"kept"
+        assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["rover"]
+
+
+async def test_a_backup_with_files_is_not_restored_to_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    data, file = ("--data", str(tmp_path / "data")), str(tmp_path / "backup.tar")
+    async with cloud(tmp_path) as process, process.client() as client:
+        await upload(client, await new_part(client, process.facts["location"]), b"kept")
+    assert command(*data, "backup", file).returncode == 0
+    done = command(*data, *bucket.options, "restore", file)
+    assert done.returncode == 1
+    assert "files copy" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "data").iterdir() if "restor" in path.name) == []
