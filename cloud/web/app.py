@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from cloud.services.base import Cloud
 from cloud.triggering import http
-from cloud.web import pages, site
+from cloud.web import members_api, pages, site
 from cloud.web.push import Push
 from rpc.guard import Guard
 from rpc.pages.headers import Protect
@@ -34,6 +34,7 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             Route("/static/{file}", site.static),
             WebSocketRoute("/machine/v1/follow", push.serve),
             *http.routes(cloud),
+            *members_api.routes(cloud),
             *_pages(cloud),
         ],
         middleware=[Middleware(Protect)],

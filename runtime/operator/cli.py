@@ -11,11 +11,14 @@ import click
 
 from runtime.operator.access import add_commands
 from runtime.operator.cloud import cloud
+from runtime.operator.cloud_ca import ca as cloud_ca
 from runtime.operator.cloud_config import config
 from runtime.operator.cloud_data import data as cloud_data
 from runtime.operator.cloud_datasets import datasets
 from runtime.operator.cloud_fragments import fragments
 from runtime.operator.cloud_keys import keys
+from runtime.operator.cloud_locations import locations
+from runtime.operator.cloud_members import members
 from runtime.operator.cloud_modules import modules
 from runtime.operator.cloud_packages import packages
 from runtime.operator.cloud_triggers import triggers
@@ -296,7 +299,10 @@ main.add_command(data)
 main.add_command(module)
 main.add_command(cloud)
 cloud.add_command(config)
+cloud.add_command(cloud_ca)
 cloud.add_command(keys)
+cloud.add_command(members)
+cloud.add_command(locations)
 cloud.add_command(cloud_data)
 cloud.add_command(datasets)
 cloud.add_command(modules)

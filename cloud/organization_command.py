@@ -1,0 +1,57 @@
+"""`machine-cloud organization`: one more organization in the same cloud, with an owner's key of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+import trio
+
+from cloud.first import FirstKey, create_owner
+from cloud.options import EXIT_FAILED, Options
+from cloud.store.events import Events
+from cloud.store.sql import Store
+from cloud.times import now
+from schema.errors import MachineError
+
+
+@click.command("organization")
+@click.argument("name")
+@click.pass_obj
+def organization_command(options: Options, name: str) -> None:
+    """Make a further organization called NAME, also while the cloud runs, and print the key of its owner, once.
+
+    It shares nothing with the others but what they share with it: `machine cloud locations share`.
+    """
+    if not options.postgres and not options.database.exists():
+        click.echo(f"machine-cloud: there is no cloud in {options.data}: start one first", err=True)
+        sys.exit(EXIT_FAILED)
+    try:
+        made = trio.run(_make, options, name)
+    except MachineError as error:
+        click.echo(f"machine-cloud: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    click.echo(
+        f"A new organization was made. Keep this key, it is shown only once:\n"
+        f"  organization  {made.organization}\n"
+        f"  location      {made.location}\n"
+        f"  key id        {made.id}\n"
+        f"  key           {made.key}"
+    )
+
+
+async def _make(options: Options, name: str) -> FirstKey:
+    async def write(store: Store) -> FirstKey:
+        return await store.write(lambda sql: create_owner(sql, name, now()))
+
+    if options.postgres:
+        from cloud.store.postgres import PostgresStore
+
+        async with PostgresStore(options.postgres, Events()).opened() as replicated:
+            return await write(replicated)
+    from cloud.store.sqlite import SqliteStore
+
+    async with SqliteStore(options.database, Events()).opened() as own:
+        os.chmod(options.database, 0o600)
+        return await write(own)

@@ -1,0 +1,146 @@
+"""`machine cloud locations`: who has access to them, and their secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from runtime.operator.cloud import APP, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpc.api.client import ApiClient
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
+
+
+@click.group()
+def locations() -> None:
+    """Locations: shared with other organizations, and their secrets. LOCATION is a name or an id."""
+
+
+@locations.command("list")
+@_JSON
+@_QUIET
+def list_command(as_json: bool, quiet: bool) -> None:
+    """Locations, those that others share included."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.operator.tables import one_line, table
+
+        found = await _all(client)
+        if as_json or quiet:
+            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            return
+        rows = [
+            [
+                one["name"],
+                str(one["robot_count"]),
+                one["primary_org_identity"]["name"],
+                ", ".join(each["organization_id"] for each in one["organizations"] if not each["primary"]),
+                one["id"],
+            ]
+            for one in found
+        ]
+        click.echo("\n".join(table(["NAME", "MACHINES", "BELONGS TO", "SHARED WITH", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@locations.command()
+@click.argument("location")
+@click.argument("organization")
+def share(location: str, organization: str) -> None:
+    """Give the keys of ORGANIZATION (an id) their roles in LOCATION too, as long as it is shared."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "share_location", location_id=place["id"], organization_id=organization)
+        click.echo(f"{place['name']} is shared with {organization}")
+
+    ask(work)
+
+
+@locations.command()
+@click.argument("location")
+@click.argument("organization")
+def unshare(location: str, organization: str) -> None:
+    """Take ORGANIZATION (an id) its access to LOCATION at once."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
+        click.echo(f"{place['name']} is not shared with {organization} any more")
+
+    ask(work)
+
+
+@locations.group()
+def secrets() -> None:
+    """Secrets with which any part in a location may sign in, beside the part's own."""
+
+
+@secrets.command("list")
+@click.argument("location")
+@_JSON
+@_QUIET
+def list_secrets(location: str, as_json: bool, quiet: bool) -> None:
+    """The secrets of LOCATION, the newest first; --json tells them, the table does not."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.operator.tables import one_line, table
+
+        place = await _find(client, location)
+        found = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
+        if as_json or quiet:
+            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            return
+        rows = [[f"{one['created_on']:%Y-%m-%d %H:%M:%S}", one["id"]] for one in found]
+        click.echo("\n".join(table(["MADE (UTC)", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@secrets.command("create")
+@click.argument("location")
+def create_secret(location: str) -> None:
+    """Print a new secret of LOCATION; the older ones stay valid."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        click.echo((await client.call(APP, "", "create_location_secret", location_id=place["id"]))["secret"])
+
+    ask(work)
+
+
+@secrets.command("delete")
+@click.argument("location")
+@click.argument("secret_id")
+def delete_secret(location: str, secret_id: str) -> None:
+    """Void SECRET_ID of LOCATION at once."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "delete_location_secret", location_id=place["id"], secret_id=secret_id)
+        click.echo("deleted")
+
+    ask(work)
+
+
+async def _all(client: ApiClient) -> list[Mapping[str, Any]]:
+    return [
+        place
+        for organization in await client.call(APP, "", "list_organizations")
+        for place in await client.call(APP, "", "list_locations", organization_id=organization["id"])
+    ]
+
+
+async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
+    found = [one for one in await _all(client) if wanted in (one["id"], one["name"])]
+    if len(found) != 1:
+        what = "several locations are" if found else "no location is"
+        raise click.ClickException(f"{what} called {wanted!r}: `machine cloud locations list` has their ids")
+    return found[0]
