@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.looking import faults
 
 pytestmark = needs_chromium
 PAGE = """
@@ -63,3 +64,28 @@ async def test_unnamed_controls_and_wide_pages_are_found(tmp_path: Path) -> None
         await page.goto(address(f"{meta}<body style='margin:0'><input><p style='width:500px;margin:0'>x"))
         assert [one.split()[0] for one in await page.unnamed()] == ["textbox"]
         assert 100 < await page.overflow() < 120  # a scroll bar more or less
+
+
+BAD = """
+<!doctype html><meta name=viewport content='width=device-width'><style>
+  button:focus-visible { outline: none } .pale { color: #999 } @keyframes turn { to { rotate: 1turn } }
+  .moving { animation: turn 1s infinite } @media (prefers-color-scheme: dark) { .dim { color: #333; background: #000 } }
+</style><body><h1>One</h1><h1>Two</h1><h4>Four</h4><p class=pale>pale</p><p class=dim>dim</p><p class=moving>moving</p>
+<button tabindex=2 style='padding:0;width:12px'>x</button><input aria-describedby=nothing>
+<i id=a></i><i id=a></i><nav></nav><nav></nav><a href=/ target=_blank>out</a><table><tr><th>x</table>
+<div style='width:700px'>wide</div>
+"""
+
+
+async def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
+    async with browser(tmp_path) as page:
+        await page.goto(address(BAD))
+        found = "\n".join(await faults(page))
+        for fault in (
+            "unnamed: textbox", "does not say its language", "has no title", "0 main landmarks", "2 headings",
+            "heading Four skips", "id a is there twice", "tabindex 2", "aria-describedby names nothing", "navigations",
+            "th x has no scope", "opens a window", "BUTTON x shows no focus", "contrast, light: pale",
+            "contrast, dark: dim", "1 animations", "pixels too wide", "on a phone: BUTTON x is 12",
+        ):  # fmt: skip
+            assert fault in found, (fault, found)
+        assert "contrast, light: dim" not in found

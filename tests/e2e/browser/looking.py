@@ -1,0 +1,177 @@
+"""What everybody needs of a page: names for screen readers, landmarks, contrast, a visible focus, room on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from tests.e2e.browser.page import Page
+
+PHONE: Final = 360  # CSS pixels, of the narrowest phones in use
+DESK: Final = 1280
+
+_STRUCTURE: Final = """
+(() => {
+  const said = [], all = (selector) => [...document.querySelectorAll(selector)];
+  const shown = (one) => one.checkVisibility({ visibilityProperty: true });
+  if (!document.documentElement.lang) said.push("the page does not say its language");
+  if (!document.title.trim()) said.push("the page has no title");
+  if (all("main").length !== 1) said.push(`${all("main").length} main landmarks`);
+  const titles = all("h1").filter(shown);
+  if (titles.length !== 1) said.push(`${titles.length} headings of the first level`);
+  let level = 1;
+  for (const one of all("h1, h2, h3, h4").filter(shown)) {
+    const own = Number(one.tagName[1]);
+    if (own > level + 1) said.push(`heading ${one.innerText} skips a level`);
+    level = own;
+  }
+  const ids = all("[id]").map((one) => one.id);
+  for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) said.push(`id ${id} is there twice`);
+  for (const one of all("[tabindex]")) if (one.tabIndex > 0) said.push(`tabindex ${one.tabIndex} breaks the order`);
+  for (const one of all("[aria-labelledby], [aria-describedby], [aria-controls]")) {
+    for (const name of ["aria-labelledby", "aria-describedby", "aria-controls"]) {
+      for (const id of (one.getAttribute(name) || "").split(" ").filter(Boolean)) {
+        if (!document.getElementById(id)) said.push(`${name} names ${id}, which is not there`);
+      }
+    }
+  }
+  const names = all("nav").filter(shown).map((one) => one.getAttribute("aria-label") || "");
+  if (names.length > 1 && (new Set(names).size < names.length || names.includes(""))) said.push(`navigations ${names}`);
+  for (const one of all("th")) if (!one.scope && !one.closest("thead")) said.push(`th ${one.innerText} has no scope`);
+  for (const one of all("a[target=_blank]")) said.push(`link ${one.innerText} opens a window`);
+  return said;
+})()
+"""
+
+_FOCUS: Final = """
+(() => {
+  const said = [], before = document.activeElement;
+  const can = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]";
+  for (const one of document.querySelectorAll(can)) {
+    if (one.disabled || one.tabIndex < 0 || !one.checkVisibility({ visibilityProperty: true })) continue;
+    one.focus({ focusVisible: true, preventScroll: true });
+    const what = `${one.tagName} ${(one.innerText || one.name || one.id).slice(0, 30)}`;
+    if (document.activeElement !== one) { said.push(`${what} takes no focus`); continue; }
+    const seen = [one, ...one.children, one.closest(".editor")].filter(Boolean).map((each) => getComputedStyle(each));
+    const marked = (style) => style.outlineStyle !== "none" || style.strokeWidth === "2px";
+    if (!seen.some(marked)) said.push(`${what} shows no focus`);
+  }
+  if (document.activeElement) document.activeElement.blur();
+  if (before && before !== document.body) before.focus({ preventScroll: true });
+  return said;
+})()
+"""
+
+_TARGETS: Final = """
+[...document.querySelectorAll("button, input:not([type=hidden], [type=checkbox]), select, textarea, summary")]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+  .map((one) => [one, one.getBoundingClientRect()])
+  .filter(([, box]) => box.width < 24 || box.height < 20)
+  .map(([one, box]) => `${one.tagName} ${one.name || one.innerText} is ${box.width} x ${box.height}`)
+"""
+
+# WCAG 2.2, 1.4.3: text against what lies behind it, 4.5 : 1, large text 3 : 1. Pictures and SVG are left out.
+_CONTRAST: Final = """
+(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), known = new Map();
+  function rgba(color) {
+    if (!known.has(color)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = color;
+      canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      known.set(color, [r, g, b, a / 255]);
+    }
+    return known.get(color);
+  }
+  const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a)];
+  function behind(one) {
+    const layers = [];
+    for (let each = one; each; each = each.parentElement) layers.unshift(rgba(getComputedStyle(each).backgroundColor));
+    return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  }
+  const light = (color) => color.map((value) => value / 255)
+    .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  const said = new Set(), walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const one = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
+    if (!text || one.closest("svg, script, template, option, :disabled, [data-layer]")) continue;
+    if (!one.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    const style = getComputedStyle(one), back = behind(one), front = over(rgba(style.color), back);
+    const [high, low] = [light(front), light(back)].sort((a, b) => b - a), ratio = (high + 0.05) / (low + 0.05);
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const where = `${text.slice(0, 40)} (${one.className || one.tagName})`;
+    if (ratio < (large ? 3 : 4.5)) said.add(`${where}: ${ratio.toFixed(2)}`);
+  }
+  return [...said];
+})()
+"""
+
+_LINKS: Final = "[...document.links].filter((one) => !one.hasAttribute('download')).map((one) => one.href)"
+
+
+async def faults(page: Page) -> list[str]:
+    """What is wrong with the page that is open, for people who cannot see it, see little, use keys, or hold a phone."""
+    found = [f"unnamed: {one}" for one in await page.unnamed()]
+    found += await page.evaluate(_STRUCTURE)
+    found += await page.evaluate(_FOCUS)
+    for scheme in ("light", "dark"):
+        await _emulate(page, scheme)
+        found += [f"contrast, {scheme}: {one}" for one in await page.evaluate(_CONTRAST)]
+    if moving := await page.evaluate("document.getAnimations().length"):
+        found.append(f"{moving} animations although motion is not wanted")
+    await _emulate(page, "light")
+    await page.size(PHONE, 740, phone=True)
+    if wider := await page.overflow():
+        found.append(f"on a phone, the page is {wider} pixels too wide: {await _wide(page)}")
+    found += [f"on a phone: {one}" for one in await page.evaluate(_TARGETS)]
+    await page.size(DESK, 900)
+    return found
+
+
+async def _emulate(page: Page, scheme: str) -> None:
+    features = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")]
+    await page.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features])
+
+
+async def _wide(page: Page) -> Any:
+    """What reaches beyond the window."""
+    beyond = f"one.getBoundingClientRect().right > {PHONE} + 1"
+    name = "`${one.tagName}.${one.className} ${(one.innerText || '').slice(0, 40)}`"
+    every = "[...document.querySelectorAll('body *')]"
+    return await page.evaluate(f"{every}.filter((one) => {beyond}).slice(0, 4).map((one) => {name})")
+
+
+async def walk(
+    page: Page, start: str, pattern: Callable[[str], str | None], *, skip: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Look at every page that links lead to from `start`, one of each pattern: what is wrong with each.
+
+    `pattern` gives what is equal for pages of one kind, or None for what is no page. Patterns in `skip` are left out.
+    """
+    home, ahead = urlsplit(start).netloc, [start]
+    found: dict[str, list[str]] = {}
+    while ahead:
+        url = ahead.pop(0)
+        kind = pattern(url)
+        if kind is None or kind in found or kind in skip:
+            continue
+        await page.goto(url)
+        await page.until("document.readyState === 'complete'")
+        found[kind] = await faults(page)
+        links: list[str] = await page.evaluate(_LINKS)
+        ahead += [urljoin(url, one).partition("#")[0] for one in links if urlsplit(one).netloc == home]
+    return found
+
+
+def without_ids(url: str) -> str:
+    """The path of a page without what names one of many, and the names of its query."""
+    parts = urlsplit(url)
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=/deliveries/)[^/]+|(?<=/modules/)[^/]+", "*", parts.path)
+    names = sorted({one.partition("=")[0] for one in parts.query.split("&") if one})
+    if "view=readings" in parts.query:
+        names.append("readings")
+    return path + (f"?{','.join(names)}" if names else "")

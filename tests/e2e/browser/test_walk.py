@@ -1,0 +1,207 @@
+"""Every page of the cloud, with nothing behind it and with something of everything: what links lead to, and what forms
+show. Some 20 s: two clouds, a machine, and some forty pages, each in two sizes and two colour schemes."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import trio
+from PIL import Image
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.looking import faults, walk, without_ids
+from tests.e2e.browser.page import Page
+from tests.e2e.browser.signing import sign_in
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.server.process import server
+
+pytestmark = needs_chromium
+APP = "viam.app.v1.AppService"
+SYNC = "viam.app.datasync.v1.DataSyncService"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LONG = "a-name-that-somebody-has-chosen-who-likes-long-names"
+DOCUMENT: dict[str, Any] = {
+    "components": [
+        {"name": "pi", "api": "rdk:component:board", "model": "fake"},
+        {"name": "air", "api": "rdk:component:sensor", "model": "fake"},
+        {"name": "left", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": "fast"}},
+        {"name": LONG, "api": "rdk:component:motor", "model": "nothing"},
+    ],
+    "triggers": [
+        {
+            "name": LONG,
+            "event": {"type": "part_offline"},
+            "notifications": [{"type": "webhook", "value": f"http://{LONG}.test/{LONG}/{LONG}"}],
+        },
+        {"name": "wrong", "event": {"type": "part_onlin"}},
+    ],
+}
+
+
+def kind(url: str) -> str | None:
+    """Which of many equal pages this is; None for what is no page."""
+    found = without_ids(url)
+    path = found.partition("?")[0]
+    return (
+        None if path.startswith(("/files/", "/packages/", "/data/export", "/static/")) or "/download" in path else found
+    )
+
+
+def told(found: dict[str, list[str]]) -> str:
+    return "\n".join(f"{name}: {fault}" for name, faults in found.items() for fault in faults)
+
+
+async def looked(page: Page, name: str, found: dict[str, list[str]]) -> None:
+    """Note what is wrong with a page that a form has opened."""
+    await page.until("document.readyState === 'complete'")
+    found[name] = await faults(page)
+
+
+async def test_pages_with_nothing_behind_them(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
+        page.expect("401|404")
+        home = f"http://{running.address}/"
+        found: dict[str, list[str]] = {}
+        await page.goto(home)
+        await looked(page, "log in", found)
+        await page.goto(home)
+        await page.fill("[name=id]", "x")
+        await page.fill("[name=key]", "x")
+        await page.click("form button")
+        await page.until_text("wrong")
+        await looked(page, "log in again", found)
+        await sign_in(page, running)
+        await by_keyboard(page)
+        found |= await walk(page, home, kind)
+        await page.goto(f"{home}no/such/page")
+        await looked(page, "an error", found)
+        assert {"/", "/fragments", "/data", "/data?view,readings", "/triggers", "/modules", "/keys", "/audit"} <= set(
+            found
+        )
+        assert not told(found), told(found)
+
+
+async def test_pages_with_something_of_everything(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
+        part = await filled(running)
+        (tmp_path / "machine").mkdir()
+        credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
+        async with server(tmp_path / "machine", {"cloud": credentials}, "-disable-mdns"):
+            await sign_in(page, running, path=f"/machines/{part['id']}")
+            await page.until("document.querySelector('.graph a') && document.querySelector('.sensor')")
+            found = {"a live machine": await faults(page)}
+            page.expect("409|400")
+            await by_forms(page, running, part["id"], found)
+            found |= await walk(page, f"http://{running.address}/", kind)
+        assert not told(found), told(found)
+        assert {"/machines/*", "/machines/*/config", "/machines/*/history", "/machines/*/logs"} <= set(found)
+        assert {"/machines/*/triggers", "/machines/*/triggers/deliveries/*", "/modules/*", "/fragments/*"} <= set(found)
+
+
+async def by_keyboard(page: Page) -> None:
+    """The first key leads past the navigation; a machine is made without a mouse."""
+    await page.until("document.readyState === 'complete'")
+    await page.press("Tab")
+    assert await page.evaluate("document.activeElement.className") == "skip"
+    await page.press("Enter")
+    for _ in range(20):
+        await page.press("Tab")
+        assert await page.evaluate("!!document.activeElement.closest('main')")
+        if await page.evaluate("document.activeElement.matches('details[open] [name=name]')"):
+            break
+    await page.type("by hand")
+    await page.press("Enter")
+    await page.until_text("by hand was created")
+    await page.goto(str(await page.evaluate("document.querySelector('.crumbs a:last-child').href")))
+    await page.click("details:last-of-type summary")  # and gone again: this walk is of a cloud with nothing in it
+    await page.fill("[action$=delete] [name=name]", "by hand")
+    await page.press("Enter")
+    await page.until_path("/")
+
+
+async def filled(running: CloudProcess) -> dict[str, Any]:
+    """Something of everything; the part that a machine can be."""
+    async with running.client() as client:
+
+        async def call(method: str, service: str = APP, /, **arguments: Any) -> Any:
+            return await client.call(service, "", method, **arguments)
+
+        place, organization = running.facts["location"], running.facts["organization"]
+        for name in ("rover", LONG):
+            robot = await call("new_robot", name=name, location=place)
+        part: dict[str, Any] = (await call("get_robot_parts", robot_id=robot))[0]
+        await call("new_robot_part", robot_id=robot, part_name="second")
+        await call("update_robot_part", id=part["id"], name="", robot_config_json=json.dumps(DOCUMENT))
+        await call("create_fragment", name=LONG, organization_id=organization, config={"components": []})
+        await call("update_organization", organization_id=organization, public_namespace="acme")
+        await call("create_module", organization_id=organization, name=LONG)
+        picture = io.BytesIO()
+        Image.new("RGB", (320, 240), "teal").save(picture, "PNG")
+        times = {"time_requested": START}
+        await call(
+            "data_capture_upload",
+            SYNC,
+            metadata={"part_id": part["id"], "component_name": LONG, "type": "BINARY_SENSOR", "tags": [LONG]},
+            sensor_contents=[{"metadata": times, "binary": picture.getvalue()}],
+        )
+        readings = [
+            {"metadata": {"time_requested": START + timedelta(seconds=at)}, "struct": {"readings": {LONG: float(at)}}}
+            for at in range(30)
+        ]
+        metadata = {"part_id": part["id"], "component_name": LONG, "method_name": "Readings", "type": "TABULAR_SENSOR"}
+        await call("data_capture_upload", SYNC, metadata=metadata, sensor_contents=readings)
+        grant = {
+            "authorization_id": "organization_operator",
+            "resource_type": "organization",
+            "resource_id": organization,
+        }
+        await call("create_key", authorizations=[grant], name=LONG)
+        return part
+
+
+async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str, list[str]]) -> None:
+    """Pages that only forms lead to."""
+    here = f"http://{running.address}/machines/{part}"
+    await page.goto(f"{here}/triggers")
+    await page.click("#trigger-1 summary")
+    await page.click("#trigger-1 [value=test]")
+    await page.until_text("failed", "#delivery-log")
+    await looked(page, "a test of a trigger", found)
+    await page.goto(f"{here}/config")
+    text = await page.value("#document")
+    await page.fill("#document", text.replace("fast", "faster"))
+    await page.until_text("faster", "#findings")
+    await looked(page, "an editor with mistakes", found)
+    await page.click("button[value=review]")
+    await page.until_text("Nothing is saved yet")
+    await looked(page, "a review", found)
+    await page.click("button[value=save]")
+    await page.until_text("Revision 3")
+    await page.goto(f"{here}/config")
+    changed = {**DOCUMENT, "components": DOCUMENT["components"][:2]}
+    async with running.client() as client:
+        await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=json.dumps(changed))
+    await page.fill("#document", text.replace("fast", "fastest"))
+    await page.click("button[value=review]")
+    await page.until_text("Somebody else has saved")
+    await looked(page, "what somebody else has saved", found)
+    await page.goto(f"http://{running.address}/data")
+    await page.click(".tile input[type=checkbox]")
+    await page.click("button.danger")
+    await page.until_text("Delete 1 file?")
+    await looked(page, "deleting data", found)
+    await page.goto(here)
+    await page.click("[action$=setup] button")
+    await page.until_text("Save this on the computer")
+    await looked(page, "how a computer joins", found)
+    await page.goto(f"http://{running.address}/keys")
+    await page.click("#new")
+    await page.fill("form[action='/keys'] [name=name]", LONG)
+    await page.click("form[action='/keys'] button")
+    await page.until("document.querySelector('[data-copy]') || document.querySelector('pre')")
+    await looked(page, "a new key", found)
+    await trio.lowlevel.checkpoint()
