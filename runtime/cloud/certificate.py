@@ -113,8 +113,7 @@ class CloudCertificate:
             nursery.start_soon(_moves, self._moved.ring)
             delay, trouble = FIRST_DELAY, ""
             while True:
-                first = self.tls.context is None
-                names = own_names()
+                first, names = self.tls.context is None, own_names()
                 asked = (names, self._configured)
                 try:
                     with trio.fail_after(CALL_LIMIT):
@@ -124,21 +123,26 @@ class CloudCertificate:
                     if reason != trouble:
                         trouble = reason
                         _log.warning("no certificate from the cloud", reason=reason, goes_on_with=self._in_use())
-                    final = isinstance(error, MachineError) and error.kind in _FINAL
-                    pause, delay = (HOUR, FIRST_DELAY) if final else (delay, min(2 * delay, MAX_DELAY))
+                    if not (isinstance(error, MachineError) and error.kind in _FINAL):
+                        came = await self._address.contact.pause(delay * random.uniform(0.5, 1.0))
+                        delay = FIRST_DELAY if came else min(2 * delay, MAX_DELAY)
+                        continue
                 else:
-                    pause, delay, trouble = HOUR, FIRST_DELAY, ""
-                    if another and self.tls.facts is not None:
-                        facts = self.tls.facts
-                        _log.info(
-                            "a certificate of the cloud", names=list(facts.names), not_after=facts.not_after.isoformat()
-                        )
+                    trouble = ""
+                    if another:
+                        self._tell()
                     if another and first:
                         changed()
-                with trio.move_on_after(pause * random.uniform(0.8, 1.0)):
+                delay = FIRST_DELAY
+                with trio.move_on_after(HOUR * random.uniform(0.8, 1.0)):
                     while (own_names(), self._configured) == asked:
                         await self._moved.rung()
                         await trio.sleep(QUIET)
+
+    def _tell(self) -> None:
+        facts = self.tls.facts
+        assert facts is not None
+        _log.info("a certificate of the cloud", names=list(facts.names), not_after=facts.not_after.isoformat())
 
     def _in_use(self) -> str:
         return f"the one until {self.tls.facts.not_after:%Y-%m-%d}" if self.tls.facts is not None else "none"

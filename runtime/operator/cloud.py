@@ -13,7 +13,7 @@ import click
 
 from runtime.operator import cloud_login
 from runtime.operator.cloud_login import Login
-from runtime.operator.connection import Connection, run
+from runtime.operator.connection import run
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 APP: Final = "viam.app.v1.AppService"
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
 @click.group("cloud")
@@ -29,14 +30,14 @@ def cloud() -> None:
     """Machines, configurations, logs and keys of a machine-cloud.
 
     Sign in once: `machine cloud login https://cloud.example --key-id ID`. MACHINE_CLOUD, MACHINE_CLOUD_KEY_ID and
-    MACHINE_CLOUD_KEY are used instead where they are set.
+    MACHINE_CLOUD_KEY are used instead where they are set, with MACHINE_CLOUD_CA for certificates to trust.
     """
 
 
 def ask(work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False) -> None:
     """Do something with the cloud that the user has signed in to."""
     found = login or cloud_login.load(os.environ)
-    run(Connection(found.address, api_key_id=found.key_id, api_key=found.key, json=as_json), work)
+    run(found.connection(json=as_json), work)
 
 
 async def find(client: ApiClient, wanted: str) -> Part:
@@ -72,9 +73,12 @@ async def current(client: ApiClient, part: Part) -> dict[str, Any]:
 @click.argument("address")
 @click.option("--key-id", required=True, metavar="ID", help="Id of the API key.")
 @click.option("--key", envvar=cloud_login.KEY, prompt=True, hide_input=True, help="The key; asked for if not given.")
-def login(address: str, key_id: str, key: str) -> None:
-    """Sign in to the cloud at ADDRESS, such as http://localhost:8090."""
-    given = Login(address, key_id, key)
+@click.option("--ca", type=_CA, help="Certificates (PEM) to trust there too, such as `machine-cloud ca` prints.")
+def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
+    """Sign in to the cloud at ADDRESS, such as https://cloud.example or http://localhost:8090."""
+    if ca is not None and not address.startswith("https://"):
+        raise click.UsageError(f"--ca is for a cloud that speaks TLS: write https://{address.rpartition('://')[2]}")
+    given = Login(address, key_id, key, str(ca.absolute()) if ca is not None else "")
 
     async def work(client: ApiClient) -> None:
         names = [one["name"] for one in await client.call(APP, "", "list_organizations")]
@@ -128,17 +132,29 @@ def new(name: str, location: str, output: Path | None) -> None:
         place = await _location(client, location)
         robot = await client.call(APP, "", "new_robot", name=name, location=place)
         part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
-        address = cloud_login.load(os.environ).address
+        address = signed_in.address
         url = address if "://" in address else f"http://{address}"
-        text = json.dumps({"cloud": {"id": part["id"], "secret": part["secret"], "app_address": url}}, indent=2)
+        credentials = {"id": part["id"], "secret": part["secret"], "app_address": url}
+        if trusted:
+            credentials["ca_file"] = authorities.name if authorities is not None else signed_in.ca
+        text = json.dumps({"cloud": credentials}, indent=2)
         if output is None:
             click.echo(text)
             return
+        if authorities is not None:
+            _write_new(authorities, trusted)
         _write_new(output, text + "\n")
         click.echo(f"{name} is made; start it with: machine-server -config {output}")
 
-    if output is not None and output.exists():
-        raise click.UsageError(f"{output} exists: name a new file")
+    signed_in = cloud_login.load(os.environ)
+    try:
+        trusted = Path(signed_in.ca).read_text() if signed_in.ca else ""
+    except OSError as error:
+        raise click.UsageError(f"{signed_in.ca} cannot be read ({error.strerror}): sign in again") from None
+    authorities = output.with_suffix(".ca.pem") if output is not None and trusted else None
+    for path in (output, authorities):
+        if path is not None and path.exists():
+            raise click.UsageError(f"{path} exists: name a new file")
     ask(work)
 
 

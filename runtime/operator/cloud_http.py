@@ -15,7 +15,7 @@ from rpc.client import Channel, Target
 from rpc.credentials import ApiKey
 from rpc.status import to_machine_error
 from runtime.operator import cloud_login
-from runtime.operator.connection import Connection, Unreachable, tls_context, unreachable
+from runtime.operator.connection import Unreachable, tls_context, unreachable
 from schema.errors import ErrorKind, MachineError
 
 ANSWER_LIMIT: Final = 60.0  # seconds
@@ -30,12 +30,16 @@ _KINDS: Final = {
 
 
 async def asked(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """The answer of the cloud that the user has signed in to.
+    """The answer, JSON, of the cloud that the user has signed in to.
 
     Raises Unreachable, or MachineError with what the cloud says against it.
     """
-    login = cloud_login.load(os.environ)
-    connection = Connection(login.address, api_key_id=login.key_id, api_key=login.key)
+    return _read(*await answered(method, path, body))
+
+
+async def answered(method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+    """Status and body of an answer, whatever it is. Raises Unreachable, or MachineError if the key is refused."""
+    connection = cloud_login.load(os.environ).connection()
     tls = tls_context(connection)
     target = Target.parse(connection.address)
     credentials = ApiKey(connection.api_key_id, connection.api_key)
@@ -51,7 +55,7 @@ async def asked(method: str, path: str, body: Mapping[str, Any] | None = None) -
             tls = tls_context(connection)  # HTTP/2 was agreed on with the other
             async with httpcore.AsyncConnectionPool(tls, uds=target.path or None) as pool:
                 answer = await pool.request(method, url, headers=list(headers.items()), content=content)
-            return _read(answer.status, answer.content)
+            return answer.status, answer.content
         except GRPCError as error:
             raise to_machine_error(error) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:

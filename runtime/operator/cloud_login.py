@@ -7,13 +7,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from runtime.operator.connection import Connection
 
 ADDRESS: Final = "MACHINE_CLOUD"
 KEY_ID: Final = "MACHINE_CLOUD_KEY_ID"
 KEY: Final = "MACHINE_CLOUD_KEY"
+CA: Final = "MACHINE_CLOUD_CA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,14 @@ class Login:
     address: str
     key_id: str
     key: str = field(repr=False)
+    ca: str = ""  # path of certificates (PEM) to trust there besides the system's
+
+    def connection(self, *, json: bool = False) -> Connection:
+        """How this cloud is reached."""
+        from runtime.operator.connection import Connection
+
+        ca = Path(self.ca) if self.ca and self.address.startswith("https://") else None
+        return Connection(self.address, ca=ca, api_key_id=self.key_id, api_key=self.key, json=json)
 
 
 def file_of(environment: Mapping[str, str]) -> Path:
@@ -47,14 +59,15 @@ def load(environment: Mapping[str, str]) -> Login:
     """What the environment says, or else the file; UsageError with what to do if neither says enough."""
     given = [environment.get(name, "") for name in (ADDRESS, KEY_ID, KEY)]
     if all(given):
-        return Login(*given)
+        address, key_id, key = given
+        return Login(address, key_id, key, environment.get(CA, ""))
     if any(given):
         absent = ", ".join(name for name, value in zip((ADDRESS, KEY_ID, KEY), given, strict=True) if not value)
         raise click.UsageError(f"{absent} is not set: set all of {ADDRESS}, {KEY_ID} and {KEY}, or none")
     path = file_of(environment)
     try:
         found = json.loads(path.read_text())
-        return Login(found["address"], found["key_id"], found["key"])
+        return Login(found["address"], found["key_id"], found["key"], found.get("ca", ""))
     except FileNotFoundError:
         raise click.UsageError("not signed in: run `machine cloud login ADDRESS --key-id ID`") from None
     except (OSError, ValueError, KeyError, TypeError):

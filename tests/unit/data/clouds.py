@@ -69,6 +69,7 @@ class FakeCloud:
 
     url = "http://cloud.test"
     part = "part-1"
+    certificate = None
 
     def __init__(self) -> None:
         self.calls: list[Upload] = []  # every call
