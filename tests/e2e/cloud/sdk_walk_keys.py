@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from grpclib import Status
 from viam.app.app_client import APIKeyAuthorization, AppClient
-from viam.app.viam_client import ViamClient
 from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.packages.v1.packages_grpc import PackageServiceStub
 from viam.gen.app.v1 import app_pb2 as pb
-from viam.rpc.dial import DialOptions
 from viam.utils import dict_to_struct
 
+from tests.e2e.cloud.sdk_client import signed_in
 from tests.e2e.cloud.sdk_seen import Seen
 from tests.e2e.cloud.sdk_table import CALLS
 from tests.e2e.cloud.sdk_walk_app import Place
@@ -24,12 +23,6 @@ APP: Final = "viam.app.v1.AppService"
 MODULE: Final = packages_pb2.PACKAGE_TYPE_MODULE
 MODEL: Final = packages_pb2.PACKAGE_TYPE_ML_MODEL
 PRIVATE: Final = pb.VISIBILITY_PRIVATE
-
-
-async def signed_in(address: str, key_id: str, key: str) -> ViamClient:
-    options = DialOptions.with_api_key(key, key_id)
-    options.insecure = True
-    return await ViamClient.create_from_dial_options(options, app_url=f"http://{address}")
 
 
 async def roles_of(app: AppClient, at: Place, key: str) -> list[tuple[str, str]]:

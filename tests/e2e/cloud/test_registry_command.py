@@ -21,8 +21,8 @@ from viam.proto.app.packages import PackageType
 from runtime.module.pack import pack
 from runtime.operator.module_new import write
 from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.sdk_client import with_sdk
 from tests.e2e.cloud.test_command import Terminal
-from tests.e2e.cloud.test_sdk import with_sdk
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 import trio
+from grpclib import GRPCError, Status
 from viam.app.app_client import AppClient
 from viam.app.data_client import DataClient
 
@@ -20,6 +21,7 @@ from tests.e2e.cloud import sdk_walk_data as walk_data
 from tests.e2e.cloud import sdk_walk_keys as walk_keys
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sdk_calls import FILE, answered, calls, is_served, refused
+from tests.e2e.cloud.sdk_client import signed_in
 from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_seen import Seen, methods_of
 from tests.e2e.cloud.sdk_table import CALLS
@@ -72,7 +74,7 @@ async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen
     app_seen, data_seen = Seen(), Seen()
     at = walk.Place(running.facts["organization"], running.facts["location"], second, running.key[0], folder)
     refusing = {call for call in rows(1) if call not in served()}
-    client = await walk_keys.signed_in(running.address, *running.key)
+    client = await signed_in(running.address, *running.key)
     try:
         app, data = client.app_client, client.data_client
         await walk.organization(app, app_seen, at)
@@ -99,6 +101,12 @@ async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen
     return app_seen, data_seen
 
 
+async def mistaken(running: CloudProcess) -> None:
+    """Sign in with a wrong key."""
+    async with asyncio.timeout(LIMIT):
+        await signed_in(running.address, running.key[0], "wrong")
+
+
 async def test_every_method_of_the_python_sdk(tmp_path: Path) -> None:
     noted = tmp_path / "calls"
     environ = {FILE: str(noted)}
@@ -109,6 +117,9 @@ async def test_every_method_of_the_python_sdk(tmp_path: Path) -> None:
             async with asyncio.timeout(LIMIT):
                 return await walked(running, second, tmp_path)
 
+        with pytest.raises(GRPCError) as caught:
+            await trio.to_thread.run_sync(lambda: asyncio.run(mistaken(running)))
+        assert caught.value.status is Status.UNAUTHENTICATED
         app_seen, data_seen = await trio.to_thread.run_sync(lambda: asyncio.run(main()))
         await running.stop()
     assert methods_of(AppClient) - app_seen.methods == set()
