@@ -1,0 +1,89 @@
+"""How `python -m tests` divides the tests, and what it makes of the results."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests import __main__ as running
+from tests.__main__ import APART, HERE, LONG, TOGETHER, Run, carry_out, counts_of, main, merge, rooms, runs, said
+
+GOOD = "def test_a(): pass\ndef test_b(): pass\n"
+BAD = "import pytest\ndef test_c(): assert 1 == 2\ndef test_d(): pytest.skip('no hammer here')\n"
+
+
+def test_every_test_is_in_exactly_one_run() -> None:
+    files = {path.relative_to(HERE) for path in HERE.rglob("test_*.py")}
+    files = {path for path in files if path.parts[0] not in APART and "fixtures" not in path.parts}
+    folders = [Path(folder) for run in runs(rooms()) for folder in run.folders]
+    assert {file: sum(folder in file.parents for folder in folders) for file in files} == dict.fromkeys(files, 1)
+
+
+def test_long_rooms_come_first_and_the_others_together() -> None:
+    found = [*(f"unit/{number:02}" for number in range(25)), *reversed(LONG)]
+    every = runs(found)
+    assert [run.folders for run in every[: len(LONG)]] == [(room,) for room in LONG]
+    rest = every[len(LONG) :]
+    assert sorted(folder for run in rest for folder in run.folders) == found[:25]
+    assert all(len(run.folders) <= TOGETHER for run in rest)
+    assert len({run.name for run in every}) == len(every)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in (("good", GOOD), ("bad", BAD)):
+        folder = tmp_path / "tests" / "unit" / name
+        folder.mkdir(parents=True)
+        (folder / f"test_{name}.py").write_text(text)
+    monkeypatch.setattr(running, "ROOT", tmp_path)
+    monkeypatch.setattr(running, "OUTPUT", tmp_path / "build")
+    (tmp_path / "build").mkdir()
+    return tmp_path
+
+
+async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "rooms", lambda: ["unit/bad", "unit/good"])
+    monkeypatch.setattr(running, "LONG", ("unit/bad", "unit/good"))
+    assert await main(["-q"]) == 1
+    printed = capsys.readouterr().out
+    assert "1 failed, 2 passed, 1 skipped in" in printed
+    assert "no hammer here" in printed
+    assert "assert 1 == 2" in printed
+    assert printed.count("failed: unit/bad") == 1
+    cases = {case.get("name") for case in ElementTree.parse(place / "build/junit.xml").iter("testcase")}
+    assert cases == {"test_a", "test_b", "test_c", "test_d"}
+
+    monkeypatch.setattr(running, "rooms", lambda: ["unit/bad"])
+    assert await main(["-q", "-k", "nonesuch"]) == 1, "no test at all"
+    assert "failed:" not in capsys.readouterr().out, "a room in which nothing is left is no failure"
+
+
+async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "tests/unit/bad/test_bad.py").write_text("import os\nos._exit(7)\n")
+    run = Run("dead", ("unit/bad",))
+    await carry_out(run, [], trio.Semaphore(1))
+    assert (run.status, run.good, run.counts) == (7, False, Counter())
+    assert "status 7" in capsys.readouterr().out
+
+
+def test_a_report_that_is_not_there_counts_nothing(tmp_path: Path) -> None:
+    assert counts_of(tmp_path / "none.xml") == Counter()
+    (tmp_path / "half.xml").write_text("<testsuites><testsuite")
+    merge([tmp_path / "half.xml", tmp_path / "none.xml"], tmp_path / "all.xml")
+    assert list(ElementTree.parse(tmp_path / "all.xml").iter("testcase")) == []
+
+
+def test_what_went_well_is_said_in_a_line(place: Path) -> None:
+    run = Run("good", ("unit/good",), status=0, seconds=3)
+    run.log.write_text("...\nSKIPPED [1] x.py:1: no hammer\n=== 2 passed in 1.0s ===\n")
+    assert said(run).splitlines() == [
+        "==> unit/good (3 s, status 0)",
+        "SKIPPED [1] x.py:1: no hammer",
+        "=== 2 passed in 1.0s ===",
+    ]
