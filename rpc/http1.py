@@ -39,14 +39,18 @@ class Http1Connection:
         self.app = app
         self.limits = limits
         self.closing = trio.Event()
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.max_head + 4)
+        self._h11 = self._new_h11()
         self._out = Outbox(wire, self._gone)
         self._idle: trio.CancelScope | None = None
         self._callback: Callable[[], None] | None = None
         self._last = False  # nothing more will be served on this connection
         self._started = False  # a response
+        self._waited = False  # for more of the present request
         self._asked = False  # the client waits for 100 Continue
         self._body_deadline = 0.0
+
+    def _new_h11(self) -> h11.Connection:
+        return h11.Connection(h11.SERVER, max_incomplete_event_size=self.limits.max_head + 4)
 
     def drain(self) -> None:
         """Close once the present request is answered, or now if there is none."""
@@ -190,11 +194,17 @@ class Http1Connection:
     async def _ready_for_another(self) -> bool:
         if self._last or self.closing.is_set() or self._h11.our_state is not h11.DONE:
             return False
+        self._waited = False
         if self._h11.their_state is h11.SEND_BODY and not await self._drained():
             return False
-        if self._h11.their_state is not h11.DONE or self._h11.trailing_data[0]:
+        if self._h11.their_state is not h11.DONE:
             return False
-        self._h11.start_next_cycle()
+        early = self._h11.trailing_data[0]
+        if early and not self._waited:
+            return False
+        # of a client that had its answer while we still waited for the rest of what it sent
+        self.wire.push_back(early)
+        self._h11 = self._new_h11()
         return True
 
     async def _drained(self) -> bool:
@@ -245,6 +255,7 @@ class Http1Connection:
                     self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
             with trio.move_on_at(self._body_deadline) as patience:
                 try:
+                    self._waited = True
                     data = await self.wire.receive_some()
                     if not data:
                         raise trio.BrokenResourceError("the peer has gone in the middle of its request")
@@ -265,6 +276,9 @@ class Http1Connection:
             data = await self.wire.receive_some()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             data = b""
+        if data and self._h11.our_state is h11.DONE:  # the whole answer is on its way: this is no pipelining
+            self.wire.push_back(data)
+            return
         self._last = True
         if not data:
             self._gone()

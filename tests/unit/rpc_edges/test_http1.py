@@ -46,6 +46,41 @@ async def test_chunked_request() -> None:
         assert response.body == b"abc"
 
 
+async def test_a_client_that_is_quicker_than_the_end_of_the_page_is_answered() -> None:
+    """It has the whole answer, and asks again, while the application still tidies up."""
+    left, asked = trio.Event(), trio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+        if not left.is_set():
+            await asked.wait()
+            await trio.testing.wait_all_tasks_blocked()  # the second request has come
+            left.set()
+
+    async with serving(app) as server:
+        client = server.connect()
+        first = await client.request("GET", "/")
+        async with trio.open_nursery() as nursery:
+
+            async def second() -> None:
+                assert (await client.request("GET", "/")).body == first.body == b"ok"
+
+            nursery.start_soon(second)
+            await trio.testing.wait_all_tasks_blocked()
+            asked.set()
+
+
+async def test_a_client_that_had_its_answer_before_its_body_was_read_is_answered() -> None:
+    async with serving(APP) as server:
+        client = server.connect()
+        await client.stream.send_all(b"POST /ignore HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n")
+        await trio.testing.wait_all_tasks_blocked()  # the answer has come
+        received = await client.raw(b"body." + GET.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        assert received.count(b"HTTP/1.1 200") == 2
+        assert received.endswith(b"nothing")
+
+
 async def test_head_has_no_body() -> None:
     async with serving(APP) as server:
         received = await server.connect().raw(b"HEAD / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")

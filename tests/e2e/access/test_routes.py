@@ -1,0 +1,237 @@
+"""Every door of a real machine-server with keys and of a real machine-cloud is locked, and to a wrong token too.
+
+The routes are read from the Starlette applications themselves, the methods from the published services, so that a new
+one is tried without anybody thinking of it. What is open is named here, each with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpcore
+import pytest
+import trio
+from grpclib.const import Cardinality, Status
+from grpclib.exceptions import GRPCError
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+
+from cloud.memory import open_cloud
+from cloud.web.app import application
+from rpc.api.methods import methods_of
+from rpc.api.table import SERVICES
+from rpc.client import Channel
+from rpc.tokens import Signer
+from runtime.memory import open_machine
+from runtime.web.pages import app
+from tests.e2e.cloud.process import cloud
+from tests.e2e.server.process import server
+
+LIMIT = 120.0  # seconds for a walk of some hundred requests, which usually takes a few
+KEY = {"type": "api-key", "config": {"id-of-key": "the key itself"}}
+
+OPEN_MACHINE = {
+    "/": "a line of text, that this is machine-server: supervisors and people ask for it",
+    "/healthz": "asked by supervisors; says ok and nothing else without a token",
+    "/restart_status": "asked by machine-agent, which has no key: whether a restart is allowed now",
+    "/login": "the form by which one signs in",
+}
+LINKED = ("/files/", "/packages/")
+"""Below these a signed link opens, which the page itself checks; asked by a method that it has not, it says so."""
+
+OPEN_CLOUD = {
+    "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
+    "/healthz": "asked by load balancers; says ok and nothing else",
+    "/login": "the form by which one signs in",
+    "/static/{file}": "scripts and styles; they are the same for everybody, and the page of an invitation needs them",
+    "/invites/{secret}": "the secret in the path is what one shows; a wrong one is answered by 404",
+}
+AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
+ALL, SOME = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"), ("GET", "POST")
+WEB = (("content-type", "application/grpc-web+proto"), ("x-grpc-web", "1"))
+UPGRADE = (
+    ("connection", "Upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+)
+
+
+def wrong_token() -> str:
+    """Of the right form, signed by somebody else."""
+    return Signer().issue(
+        subject="id-of-key",
+        audience=("localhost",),
+        issuer="localhost",
+        credential="api-key",
+        metadata={"key": Signer().fingerprint("api-key", "id-of-key", "x")},
+    )
+
+
+def shown() -> dict[str, tuple[tuple[str, str], ...]]:
+    """What somebody who may not enter shows."""
+    return {
+        "nothing": (),
+        "a token of somebody else's": (("authorization", f"Bearer {wrong_token()}"),),
+        "a token in a cookie": (("cookie", f"machine_token={wrong_token()}"),),
+        "no token at all": (("authorization", "Bearer x.y.z"),),
+        "a key instead of a token": (("authorization", "Bearer the key itself"),),
+        "a password": (("authorization", "Basic aWQtb2Yta2V5OnRoZSBrZXkgaXRzZWxm"),),
+    }
+
+
+def doors(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str, bool]]:
+    """Pattern, path and whether it is a WebSocket, of every route."""
+    for route in routes:
+        assert not isinstance(route, Mount), "say here how what is mounted is walked"
+        assert isinstance(route, Route | WebSocketRoute), route
+        path = re.sub(r"\{[^}]*\}", "x", route.path)
+        yield route.path, path, isinstance(route, WebSocketRoute)
+
+
+async def machine_routes() -> Sequence[BaseRoute]:
+    async with open_machine({}) as memory:
+        return list(app(memory.machine).routes)
+
+
+async def cloud_routes() -> Sequence[BaseRoute]:
+    async with open_cloud() as memory:
+        routes: Sequence[BaseRoute] = application(memory.cloud, loopback=True)._app.routes
+        return list(routes)
+
+
+@asynccontextmanager
+async def running(kind: str, folder: Path) -> AsyncIterator[str]:
+    """The address of one of both."""
+    if kind == "machine":
+        components = [{"name": "pi", "api": "rdk:component:board", "model": "fake"}]
+        document = {"auth": {"handlers": [KEY]}, "components": components}
+        async with server(folder, document, "-disable-mdns", "-webprofile") as process:
+            yield process.address
+    else:
+        async with cloud(folder) as process:
+            yield process.address
+
+
+class Client:
+    """Requests by HTTP/1.1."""
+
+    def __init__(self, address: str, pool: httpcore.AsyncConnectionPool) -> None:
+        self.address = address
+        self.pool = pool
+
+    async def ask(
+        self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), body: bytes | None = None
+    ) -> httpcore.Response:
+        given = [(name.encode(), value.encode()) for name, value in headers]
+        return await self.pool.request(method, f"http://{self.address}{path}", headers=given, content=body)
+
+
+@asynccontextmanager
+async def client(address: str) -> AsyncIterator[Client]:
+    async with httpcore.AsyncConnectionPool(network_backend=httpcore.TrioBackend()) as pool:
+        yield Client(address, pool)
+
+
+ROUTES: Mapping[str, Any] = {"machine": (machine_routes, OPEN_MACHINE), "cloud": (cloud_routes, OPEN_CLOUD)}
+
+
+@pytest.mark.parametrize("kind", ROUTES)
+async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
+    make, open_to_all = ROUTES[kind]
+    routes = await make()
+    found: list[str] = []
+    walked = 0
+    with trio.fail_after(LIMIT):
+        async with running(kind, tmp_path) as address, client(address) as http:
+            for pattern, path, websocket in [
+                *doors(routes),
+                ("/nowhere", "/nowhere", False),
+                ("/login", "/login", False),
+            ]:
+                for what, headers in shown().items():
+                    if websocket:
+                        answers = {"GET": await http.ask("GET", path, [*headers, *UPGRADE])}
+                    else:
+                        answers = {
+                            method: await http.ask(method, path, headers, b"" if method == "POST" else None)
+                            for method in (ALL if not headers else SOME)
+                        }
+                        if what != "nothing":
+                            page = [*headers, ("accept", "text/html")]
+                            answers["GET as a browser"] = await http.ask("GET", path, page)
+                    for method, answer in answers.items():
+                        walked += 1
+                        places = dict(answer.headers)
+                        login = answer.status == 303 and places[b"location"].startswith(b"/login?next=")
+                        locked = answer.status == 401 or (answer.status == 405 and path.startswith(LINKED))
+                        if pattern not in open_to_all and not login and not locked:
+                            found.append(f"{method} {path} with {what}: {answer.status}")
+                        if pattern in open_to_all and not websocket:
+                            assert answer.status < 500, f"{method} {path}: {answer.status}"
+    assert found == [], "\n".join(found)
+    assert walked > 100
+    assert {*open_to_all} <= {pattern for pattern, _, _ in doors(routes)} | {"/login"}, "named here, but not there"
+
+
+@pytest.mark.parametrize("kind", ["machine", "cloud"])
+async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
+    """Names of resources, keys, addresses, versions: none without a token."""
+    async with running(kind, tmp_path) as address, client(address) as http:
+        for path in ("/", "/healthz", "/login", "/restart_status"):
+            text = (await http.ask("GET", path)).content.decode()
+            for secret in ("pi", "board", "id-of-key", "the key itself", "revision"):
+                assert not re.search(
+                    rf"\b{re.escape(secret)}\b", re.sub(r"<style>.*?</style>", "", text, flags=re.S)
+                ), path
+
+
+def methods() -> list[Any]:
+    """Every published method of every published service, and reflection's."""
+    return [method for entry in SERVICES.values() for method in methods_of(entry).values()]
+
+
+@pytest.mark.parametrize("kind", ["machine", "cloud"])
+async def test_every_call_is_locked(tmp_path: Path, kind: str) -> None:
+    """By gRPC and by gRPC-Web; what is not served at all may say so, everybody knows the published names."""
+    calls = [method.path for method in methods() if method.path != AUTHENTICATE]
+    calls.append("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+    calls.append("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+    statuses: dict[str, set[int]] = {}
+    with trio.fail_after(LIMIT):
+        async with running(kind, tmp_path) as address, client(address) as http, Channel(address) as channel:
+            for path in calls:
+                for headers in ((), (("authorization", f"Bearer {wrong_token()}"),)):
+                    statuses.setdefault(path, set()).add(await by_grpc(channel, path, headers))
+                    statuses[path].add(await by_web(http, path, headers))
+            assert await by_grpc(channel, AUTHENTICATE, ()) == Status.INVALID_ARGUMENT.value  # it says what is missing
+    served = [path for path, found in statuses.items() if Status.UNIMPLEMENTED.value not in found]
+    assert {path: statuses[path] for path in served} == {path: {Status.UNAUTHENTICATED.value} for path in served}
+    others = {tuple(found) for path, found in statuses.items() if path not in served}
+    assert others <= {(Status.UNIMPLEMENTED.value,)}
+    assert len(served) > 100
+
+
+async def by_grpc(channel: Channel, path: str, headers: Sequence[tuple[str, str]]) -> int:
+    request, reply = type("Empty", (), {"SerializeToString": lambda self: b""}), type("Any", (), {})
+    try:
+        async with channel.request(path, Cardinality.UNARY_UNARY, request, reply, metadata=dict(headers)) as call:
+            await call.send_message(request(), end=True)
+            await call.recv_initial_metadata()
+            await call.recv_trailing_metadata()
+    except GRPCError as error:
+        return int(error.status.value)
+    return 0
+
+
+async def by_web(http: Client, path: str, headers: Sequence[tuple[str, str]]) -> int:
+    answer = await http.ask("POST", path, [*WEB, *headers], b"\0\0\0\0\0")
+    fields = {name.lower(): value for name, value in answer.headers}
+    if b"grpc-status" in fields:
+        return int(fields[b"grpc-status"])
+    trailer = re.search(rb"grpc-status: ?(\d+)", answer.content)
+    assert trailer is not None, (path, answer.status, answer.content)
+    return int(trailer[1])
