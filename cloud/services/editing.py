@@ -85,7 +85,6 @@ RULES: Final = {
     "revision": operator(Of.PART, "part"),
     "revisions": operator(Of.PART, "part"),
     "organizations": SELF,
-    "owns_organization": SELF,
     "fragment_editing": operator(Of.FRAGMENT, "fragment"),
     "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
 }
@@ -166,10 +165,6 @@ class Editor(Service):
             return [(tenants.organization(sql, one.subject), one.role == "owner") for one in grants]
 
         return await self.read(work)
-
-    async def owns_organization(self) -> bool:
-        """Whether the caller is an owner of any organization."""
-        return any(owned for _, owned in await self.organizations())
 
     async def fragment_editing(self, fragment: str) -> FragmentEditing:
         """A fragment in its newest revision."""

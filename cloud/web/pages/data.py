@@ -16,6 +16,7 @@ from cloud.services.datasets import DatasetService
 from cloud.web.data_view import FILES, Asked, lines, plots, tile
 from cloud.web.downloads import Downloads
 from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from cloud.web.thumbnails import Thumbnails
 from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 24  # files of a page
@@ -24,7 +25,7 @@ LINES: Final = 200  # readings of a page
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """The page, what its forms do, and downloads."""
-    pages, downloads = Pages(cloud), Downloads(cloud)
+    pages, downloads, thumbnails = Pages(cloud), Downloads(cloud), Thumbnails(cloud)
     return [
         Route("/data", pages.index, methods=["GET"]),
         Route("/machines/{id}/data", pages.of_part, methods=["GET"]),
@@ -32,6 +33,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/data/retention", pages.retention, methods=["POST"]),
         Route("/data/export", downloads.export, methods=["GET"]),
         Route("/files/{id}", downloads.file, methods=["GET"]),
+        Route("/files/{id}/thumbnail", thumbnails.thumbnail, methods=["GET"]),
     ]
 
 

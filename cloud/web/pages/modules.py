@@ -60,20 +60,28 @@ class _Pages:
 
     async def _index(self, request: Request, error: str = "") -> Response:
         author = author_of(request)
-        app, asks = AppService(self._cloud, author), Editor(self._cloud, author)
+        app = AppService(self._cloud, author)
         organizations = await app.list_organizations()
+        owned = await self._owned(request)
         found = await app.list_registry_items()
         mine = {one.id for one in organizations}
         return render(
             request,
             "modules.html",
             400 if error else 200,
-            found=[(one, [item for item in found if item.organization_id == one.id]) for one in organizations],
+            found=[
+                (one, [item for item in found if item.organization_id == one.id], one.id in owned)
+                for one in organizations
+            ],
             public=[item for item in found if item.organization_id not in mine],
             newest=newest,
-            owner=await asks.owns_organization(),
             error=error,
         )
+
+    async def _owned(self, request: Request) -> set[str]:
+        """The organizations whose registry the caller may change."""
+        found = await Editor(self._cloud, author_of(request)).organizations()
+        return {one.id for one, owned in found if owned}
 
     async def create(self, request: Request) -> Response:
         """A new module, or the organization's namespace."""
@@ -99,8 +107,7 @@ class _Pages:
         author = author_of(request)
         item = await AppService(self._cloud, author).get_registry_item(request.path_params["item"])
         rows = await self._rows(request, item)
-        mine = {one.id for one in await AppService(self._cloud, author).list_organizations()}
-        owner = item.organization_id in mine and await Editor(self._cloud, author).owns_organization()
+        owner = item.organization_id in await self._owned(request)
         return render(
             request,
             "module.html",

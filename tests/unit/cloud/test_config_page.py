@@ -212,7 +212,7 @@ async def test_another_organization_sees_nothing(cloud: MemoryCloud, rover: Rove
 async def test_nothing_of_the_pages_is_for_strangers(cloud: MemoryCloud, rover: Rover) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     fragment = (await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization))["id"]
-    free = {"organizations", "owns_organization"}
+    free = {"organizations"}
     for name in RULES.keys() - free:
         rule = RULES[name]
         assert rule.of is not None

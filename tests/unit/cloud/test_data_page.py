@@ -52,7 +52,7 @@ async def test_pictures_with_boxes_and_files_with_names(up: Uploads, page: Brows
     await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, label="cat & dog", **BOX)
     document = await up.file(b"x" * 1234, "notes.txt")
     text = (await get(page, "/data")).text
-    assert f'<img src="/files/{subject}"' in text
+    assert f'<img src="/files/{subject}/thumbnail"' in text
     assert '<rect x="10.00" y="20.00" width="40.00" height="40.00"><title>cat &amp; dog</title>' in text
     assert f'href="/files/{document}">notes.txt' in text
     assert "1.23 kB" in text

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloud.first import create_owner
+from cloud.keys import Grant, create_key
 from cloud.memory import MemoryCloud
 from cloud.web.ranges import span
 from tests.unit.cloud.pages import browser, post, signed_in
@@ -50,6 +51,18 @@ async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
     assert (reply.status, "no action" in html.unescape(reply.text)) == (400, True)
     assert (await post(person, "/modules/acme:smooth", action="delete")).headers["location"] == "/modules"
     assert (await person.get("/modules/acme:smooth")).status == 404
+
+
+async def test_who_owns_one_organization_changes_nothing_of_another(cloud: MemoryCloud, module: str) -> None:
+    now, store = cloud.cloud.clock, cloud.cloud.store
+    second = await store.write(lambda sql: create_owner(sql, "Second", now()))
+    grants = [Grant("operator", "organization", cloud.first.organization)]
+    grants += [Grant("owner", "organization", second.organization)]
+    key = await store.write(lambda sql: create_key(sql, second.organization, "both", grants, now()))
+    person = await signed_in(cloud, key)
+    page = (await person.get("/modules")).text
+    assert re.findall(r'name="organization" value="([^"]+)"', page) == [second.organization] * 2
+    assert "Delete" not in (await person.get(f"/modules/{module}")).text
 
 
 async def test_an_operator_looks_and_an_owner_changes(cloud: MemoryCloud, module: str, machine: str) -> None:

@@ -1,4 +1,4 @@
-"""Contrast of the colours of all pages, in both schemes, computed over the style sheets (WCAG 2.2, 1.4.3 and 1.4.11)."""
+"""Contrast of the colours of all pages in both schemes, computed over the style sheets (WCAG 2.2, 1.4.3, 1.4.11)."""
 
 from __future__ import annotations
 
