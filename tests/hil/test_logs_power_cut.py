@@ -28,6 +28,7 @@ async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     await guest.run(f"rm -rf {FOLDER}; mkdir -p {FOLDER}; sync")
+    found = None
     for _ in range(CUTS):
         victim = await guest.start(["python3", "-m", "tests.e2e.logs.victim", FOLDER], cwd=SOURCE)
         await victim.wait_output("durable")
@@ -37,6 +38,6 @@ async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
         said = victim.stdout
         await guest.boot()
         checked = await guest.run(["python3", "-m", "tests.e2e.logs.victim", FOLDER, "check"], cwd=SOURCE)
-        found = json.loads(checked.stdout)
+        before, found = found, json.loads(checked.stdout)
         print(found, said[-200:])
-        judge(found, said, power=True)
+        judge(found, said, before, power=True)

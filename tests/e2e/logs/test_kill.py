@@ -23,7 +23,7 @@ async def test_nothing_that_was_said_to_be_kept_is_lost(tmp_path: Path) -> None:
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     chance = random.Random(seed)
-    progress = []
+    progress, found = [], None
     for _ in range(KILLS):
         process = await trio.lowlevel.open_process(
             [sys.executable, "-m", victim.__name__, str(tmp_path)], stdout=subprocess.PIPE
@@ -40,8 +40,8 @@ async def test_nothing_that_was_said_to_be_kept_is_lost(tmp_path: Path) -> None:
             async for data in process.stdout:
                 said += data
             assert await process.wait() == -signal.SIGKILL
-        found = await check(tmp_path)
-        judge(found, said.decode(), power=False)
+        before, found = found, await check(tmp_path)
+        judge(found, said.decode(), before, power=False)
         progress.append((found["last"], found["cached"][0] if found["cached"] else 0))
     print(progress)
     assert progress[-1][0] > progress[0][0]
