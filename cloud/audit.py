@@ -31,9 +31,9 @@ LEFT_OUT: Final = "…"  # stands for a document, for bytes, and for what was cu
 
 VERBS: Final = frozenset(
     {
-        "add", "change", "configure", "create", "delete", "mark", "merge", "move", "new", "remove", "rename", "replay",
-        "resend", "revert", "rotate", "send", "set", "share", "start", "stop", "unshare", "update",
-        "upload",
+        "add", "change", "configure", "create", "delete", "deprecate", "mark", "merge", "move", "new", "remove",
+        "rename", "replay", "resend", "revert", "rotate", "send", "set", "share", "start", "stop", "undeprecate",
+        "unshare", "update", "upload",
     }
 )  # fmt: skip
 """First words of the methods that change something."""

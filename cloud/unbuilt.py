@@ -7,7 +7,6 @@ from typing import Final
 
 _APP: Final = "viam.app.v1.AppService"
 _NO_SECOND: Final = "a key belongs to one organization and could not own a second; start another machine-cloud instead"
-_NO_DEPRECATION: Final = "nothing is deprecated here; say it in the description, or delete the item or the version"
 _NO_TRANSFER: Final = (
     "an item stays with its organization; make one of the same name in the other and upload its versions"
 )
@@ -19,12 +18,6 @@ _NO_BRAND: Final = "organizations have no logo, support address or pages of appl
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_SECOND: ("CreateOrganization",),
     _NO_TRANSFER: ("TransferRegistryItem",),
-    _NO_DEPRECATION: (
-        "DeprecateRegistryItem",
-        "UndeprecateRegistryItem",
-        "DeprecateRegistryItemVersion",
-        "UndeprecateRegistryItemVersion",
-    ),
     _NO_OAUTH: (
         "EnableAuthService",
         "DisableAuthService",

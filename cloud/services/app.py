@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cloud.access import Of
-from cloud.services import finding, fragments, people, places, registry
+from cloud.services import deprecation, finding, fragments, people, places, registry
 from cloud.services.base import SELF, guarded, home_owner, operator, owner
 from cloud.services.configurations import Configurations
 from cloud.services.keys import Keys
@@ -69,6 +69,7 @@ RULES: Final = {
     **finding.RULES,
     **fragments.RULES,
     **registry.RULES,
+    **deprecation.RULES,
     **people.RULES,
     **places.RULES,
 }
@@ -84,6 +85,7 @@ class AppService(
     finding.Finding,
     fragments.Fragments,
     registry.Registry,
+    deprecation.Deprecations,
     people.People,
     places.Places,
 ):

@@ -9,6 +9,7 @@ from typing import Any, Final
 from cloud.access import Of, Role
 from cloud.blobs import discard
 from cloud.registry import access, files, items
+from cloud.registry.deprecation import of_item
 from cloud.registry.items import MODULE, TYPES, VISIBILITIES, Item
 from cloud.services import registry_messages as m
 from cloud.services.base import SELF, Rule, Service, owner
@@ -104,11 +105,13 @@ class Registry(Service):
     ) -> list[m.RegistryItem]:
         """Those of an organization and the public ones; without one, those of the caller's and the public ones.
 
-        A page holds up to 200; `page_token` is the item_id of the last one of the page before. Where a module's source
+        What is advised against is left out, but with `show_owned_deprecated` only what is of others. A page holds up to
+        200; `page_token` is the item_id of the last one of the page before. Where a module's source
         comes from is not known here: those filters change nothing.
         """
 
         def work(sql: Sql) -> list[m.RegistryItem]:
+            mine = access.organizations_of(sql, self.author)
             found = [
                 one
                 for one in self._visible(sql, organization_id)
@@ -116,6 +119,7 @@ class Registry(Service):
                 and (not visibilities or one.visibility in {visibility_of(one) for one in visibilities})
                 and (not public_namespaces or one.namespace in public_namespaces)
                 and _matches(one, search_term or "")
+                and (of_item(one) is None or (show_owned_deprecated and one.organization_id in mine))
             ]
             shown: list[m.RegistryItem] = []
             for one in sorted(found, key=lambda one: one.wire_id):

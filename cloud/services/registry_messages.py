@@ -57,6 +57,14 @@ class Uploads:
 
 
 @dataclass(frozen=True, slots=True)
+class DeprecatedStatus:
+    """Since when something is advised against, and why."""
+
+    deprecated_at: datetime
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """A version of a module: ModuleVersion, VersionHistory."""
 
@@ -66,6 +74,7 @@ class Version:
     entrypoint: str = ""
     first_run: str | None = None
     markdown_description: str | None = None
+    deprecated_status: DeprecatedStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class Module:
     public_namespace: str
     first_run: str | None = None
     markdown_description: str | None = None
+    deprecated_status: DeprecatedStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ class RegistryItem:
     module_metadata: ModuleMetadata | None = None
     ml_model_metadata: MLModelMetadata | None = None
     ml_training_metadata: MLTrainingMetadata | None = None
+    deprecated_status: DeprecatedStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cloud.registry import versions
+from cloud.registry import deprecation, versions
+from cloud.registry.deprecation import Deprecation
 from cloud.registry.files import File
 from cloud.registry.items import MODULE, TYPES, VISIBILITIES, Item
 from cloud.services import registry_messages as m
@@ -40,6 +41,7 @@ def registry_item(found: Item, files: Sequence[File]) -> m.RegistryItem:
         module_metadata=module,
         ml_model_metadata=model,
         ml_training_metadata=training,
+        deprecated_status=_status(deprecation.of_item(found)),
     )
 
 
@@ -59,6 +61,7 @@ def module_of(found: Item, files: Sequence[File]) -> m.Module:
         public_namespace=found.namespace,
         first_run=data.get("first_run"),
         markdown_description=data.get("markdown"),
+        deprecated_status=_status(deprecation.of_item(found)),
     )
 
 
@@ -76,9 +79,14 @@ def history(files: Sequence[File]) -> list[m.Version]:
                 data.get("entrypoint", ""),
                 data.get("first_run"),
                 data.get("markdown"),
+                _status(deprecation.of_version(of)),
             )
         )
     return shown
+
+
+def _status(said: Deprecation | None) -> m.DeprecatedStatus | None:
+    return None if said is None else m.DeprecatedStatus(said.at, said.message)
 
 
 def package_type(kind: str) -> m.PackageType:

@@ -118,6 +118,12 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
     seen("get_module", got, ("1.0.0", "linux/amd64", ["acme:smooth:mean"], "run.sh"))
     seen("list_modules", [one.module_id for one in await app.list_modules(owner)], [subject])
     seen("get_registry_item", (await app.get_registry_item(subject)).type, MODULE)
+    await app.deprecate_registry_item_version(subject, "1.0.0", "it shakes")
+    (shaking,) = (await app.get_module(subject)).versions
+    seen("deprecate_registry_item_version", shaking.deprecated_status.message, "it shakes")
+    await app.undeprecate_registry_item_version(subject, "1.0.0")
+    (calm,) = (await app.get_module(subject)).versions
+    seen("undeprecate_registry_item_version", calm.HasField("deprecated_status"), False)
     everything: Any = ([], [], [], [])
     both = [one.item_id for one in await app.list_registry_items(owner, *everything)]
     assert both == ["acme:cats", subject]
@@ -127,6 +133,13 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
     assert [one.item_id for one in await app.list_registry_items(owner, *everything, page_token=both[0])] == both[1:]
     renamed = pb.RenameRegistryItemRequest(item_id="acme:cats", new_name="felines")
     assert (await app._app_client.RenameRegistryItem(renamed, metadata=app._metadata)).item.name == "felines"
+    await app.deprecate_registry_item(subject, "use smoother")
+    left = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    advice = (await app.get_registry_item(subject)).deprecated_status.message
+    seen("deprecate_registry_item", (left, advice), (["acme:felines"], "use smoother"))
+    await app.undeprecate_registry_item(subject)
+    again = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    seen("undeprecate_registry_item", again, ["acme:felines", subject])
     await app.delete_registry_item("acme:felines")
     await app.delete_registry_item(subject)
     seen("delete_registry_item", await app.list_registry_items(owner, *everything), [])
@@ -168,10 +181,6 @@ def unbuilt_arguments(app: AppClient, at: Place) -> dict[str, tuple[Any, ...]]:
         "create_organization": ("Second",),
         "create_oauth_app_user": user,
         "get_rover_rental_robots": (here,),
-        "deprecate_registry_item": ("acme:x", "old"),
-        "undeprecate_registry_item": ("acme:x",),
-        "deprecate_registry_item_version": ("acme:x", "1.0.0", "old"),
-        "undeprecate_registry_item_version": ("acme:x", "1.0.0"),
         "upload_device_push_token": ("x", "y", "z"),
         "delete_device_push_token": ("x", "y"),
         "get_device_push_tokens": ("x",),

@@ -152,8 +152,5 @@ async def test_the_official_sdk(terminal: Terminal, tmp_path: Path) -> None:
         with pytest.raises(GRPCError) as caught:
             await app.get_registry_item("acme:net")
         assert caught.value.status is Status.NOT_FOUND
-        with pytest.raises(GRPCError) as caught:
-            await app.deprecate_registry_item(module, "old")
-        assert caught.value.status is Status.UNIMPLEMENTED
 
     await with_sdk(running, work)

@@ -1,0 +1,68 @@
+"""What an organization advises against: items of its registry, and versions. Machines that use them keep them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.registry import files, items
+from cloud.registry.files import File
+from cloud.registry.items import TOPIC, Item
+from cloud.store.sql import Sql
+from cloud.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_TEXT: Final = 2000  # characters of a message
+_ITEM: Final = "item_deprecated"  # in the metadata of an item
+_FILE: Final = "deprecated"  # in those of the files of a version, which also have what the item's were at the upload
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """Since when something is advised against, and what to do instead."""
+
+    at: datetime
+    message: str
+
+
+def deprecate(sql: Sql, found: Item, message: str, now: datetime, version: str = "") -> None:
+    """Advise against an item, or against one of its versions; NOT_FOUND, INVALID for a message that is too long."""
+    if len(message) > MAX_TEXT:
+        text = f"the message is longer than {MAX_TEXT} characters"
+        raise MachineError(text, kind=ErrorKind.INVALID, remedy="shorten it")
+    _note(sql, found, version, {"at": stored(now), "message": message}, now)
+
+
+def undeprecate(sql: Sql, found: Item, now: datetime, version: str = "") -> None:
+    """Take that back; NOT_FOUND for a version that is not there."""
+    _note(sql, found, version, None, now)
+
+
+def of_item(found: Item) -> Deprecation | None:
+    """Whether an item is advised against."""
+    return _read(found.metadata.get(_ITEM))
+
+
+def of_version(uploads: Iterable[File]) -> Deprecation | None:
+    """Whether a version is, whose files these are."""
+    return next((said for one in uploads if (said := _read(one.metadata.get(_FILE))) is not None), None)
+
+
+def _note(sql: Sql, found: Item, version: str, said: Mapping[str, Any] | None, now: datetime) -> None:
+    if not version:
+        items.update(sql, found, now, metadata={_ITEM: said})
+        return
+    uploads = [one for one in files.files(sql, found.id) if one.version == version]
+    if not uploads:
+        raise MachineError(f"{found.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
+    for one in uploads:
+        text = json.dumps({**one.metadata, _FILE: said})
+        sql.run("UPDATE registry_files SET metadata = ? WHERE id = ?", text, one.id)
+    sql.notify(TOPIC, found.id)
+
+
+def _read(said: Mapping[str, Any] | None) -> Deprecation | None:
+    return None if said is None else Deprecation(moment_of(said["at"]), said["message"])

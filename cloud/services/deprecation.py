@@ -1,0 +1,37 @@
+"""Advising against items of the registry and versions of them, on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from cloud.access import Of
+from cloud.registry import deprecation, items
+from cloud.services.base import Rule, Service, owner
+
+RULES: Final[Mapping[str, Rule]] = {
+    "deprecate_registry_item": owner(Of.ITEM, "item_id"),
+    "undeprecate_registry_item": owner(Of.ITEM, "item_id"),
+    "deprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+    "undeprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+}
+
+
+class Deprecations(Service):
+    """Machines keep what they use, and get it anew: the advice is for people."""
+
+    async def deprecate_registry_item(self, item_id: str, message: str = "") -> None:
+        """Advise against an item: lists leave it out, and it tells the message."""
+        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now()))
+
+    async def undeprecate_registry_item(self, item_id: str) -> None:
+        """Take the advice back."""
+        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now()))
+
+    async def deprecate_registry_item_version(self, item_id: str, version: str, message: str = "") -> None:
+        """Advise against a version, which tells the message; NOT_FOUND."""
+        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now(), version))
+
+    async def undeprecate_registry_item_version(self, item_id: str, version: str) -> None:
+        """Take the advice back; NOT_FOUND."""
+        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now(), version))
