@@ -172,6 +172,7 @@ class Load:
             first = time.perf_counter() + random.uniform(0, every)
             self.crowd.at(first, lambda one=one, first=first: poll(one, KINDS["config"](one.part), first))  # type: ignore[misc]
         self.crowd.run(lambda: False, end)
+        self._finish(self.machines)
         return {**places(took), "calls": len(took)}
 
     def do_flat(self, what: str, callers: int, seconds: float) -> dict[str, Any]:

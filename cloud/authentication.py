@@ -71,7 +71,7 @@ class CloudAuthenticator(Authenticator):
 
         While the database is away those count that were known last.
         """
-        with self._events.listening("key") as self._news:
+        with self._events.listening("key", also="secret") as self._news:
             self.configure(await self._store.read(credentials.every))
             task_status.started()
             changed: dict[str, None] = {}  # what is to be read

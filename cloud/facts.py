@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloud.access import Of, Role, best, place_of
+from cloud.access import Of, place_of
 from cloud.configurations import resolution
-from cloud.keys import grants_of
+from cloud.keys import keys_with_roles
 from cloud.machines import part
 from cloud.registry.resolution import with_sources
 from cloud.store.sql import Sql
@@ -21,13 +21,7 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
     """
     found = part(sql, subject)
     place = place_of(sql, Of.PART, subject)
-    owners = [one for kind, one in place.within if kind == "organization"]
-    marks = ", ".join("?" * len(owners))
-    keys = {
-        row["id"]: row["digest"]
-        for row in sql.rows(f"SELECT id, digest FROM keys WHERE organization_id IN ({marks}) ORDER BY id", *owners)
-        if best(grants_of(sql, row["id"]), place) >= Role.OPERATOR
-    }
+    keys = keys_with_roles(sql, place.within)
     version, merged = resolution(sql, found)
     platform, tags = str(found.reported.get("platform", "")), found.reported.get("platform_tags") or ()
     return {

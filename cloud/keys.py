@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -105,6 +105,22 @@ def grants_of(sql: Sql, subject: str) -> tuple[Grant, ...]:
     """The roles of a key."""
     rows = sql.rows("SELECT role, kind, subject FROM grants WHERE key_id = ? ORDER BY kind, subject", subject)
     return tuple(Grant(row["role"], row["kind"], row["subject"]) for row in rows)
+
+
+def keys_with_roles(sql: Sql, within: Collection[tuple[str, str]]) -> dict[str, str]:
+    """The keys that have a role at any of these (kind, id), of the organizations among them: digests by id."""
+    owners = [one for kind, one in within if kind == "organization"]
+    subjects = [one for _, one in within]
+    rows = sql.rows(
+        f"""
+        SELECT keys.id AS id, digest, kind, subject FROM grants JOIN keys ON keys.id = grants.key_id
+        WHERE subject IN ({", ".join("?" * len(subjects))}) AND organization_id IN ({", ".join("?" * len(owners))})
+        ORDER BY keys.id
+        """,
+        *subjects,
+        *owners,
+    )
+    return {row["id"]: row["digest"] for row in rows if (row["kind"], row["subject"]) in within}
 
 
 def add_grant(sql: Sql, subject: str, grant: Grant) -> None:

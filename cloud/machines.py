@@ -239,7 +239,7 @@ def _delete_part(sql: Sql, subject: str) -> None:
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
     sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
     sql.run("DELETE FROM parts WHERE id = ?", subject)
-    sql.notify("key", subject)
+    sql.notify("secret", subject)
     sql.notify("part", subject)
 
 
@@ -249,7 +249,7 @@ def _delete_part(sql: Sql, subject: str) -> None:
 def create_secret(sql: Sql, owner: str, now: datetime) -> None:
     """One more secret with which the part may sign in."""
     inserted(sql, "part_secrets", {"id": new_id(), "part_id": owner, "secret": new_secret(), "created": stored(now)})
-    sql.notify("key", owner)
+    sql.notify("secret", owner)
 
 
 def secrets_of(sql: Sql, owner: str) -> list[tuple[str, str, datetime]]:
@@ -266,7 +266,7 @@ def delete_secret(sql: Sql, owner: str, subject: str) -> None:
         )
     if not sql.run("DELETE FROM part_secrets WHERE id = ? AND part_id = ?", subject, owner):
         raise missing("secret", subject)
-    sql.notify("key", owner)
+    sql.notify("secret", owner)
 
 
 def _taken(kind: str, name: str) -> MachineError:

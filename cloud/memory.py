@@ -62,5 +62,7 @@ async def open_cloud(clock: Clock = now, postgres: str = "") -> AsyncIterator[Me
         authenticator = CloudAuthenticator(await open_signer(store), store, events)
         await nursery.start(authenticator.run)
         links = Links(await store.write(open_secret), lambda: URL)
-        yield MemoryCloud(Cloud(store, events, authenticator, blobs, links, clock), first)
+        cloud = Cloud(store, events, authenticator, blobs, links, clock)
+        nursery.start_soon(cloud.seen.run, store)
+        yield MemoryCloud(cloud, first)
         nursery.cancel_scope.cancel()

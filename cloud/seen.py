@@ -17,7 +17,7 @@ from cloud.online import SILENCE
 from cloud.store.sql import Store
 from schema.errors import ErrorKind, MachineError
 
-FRESH: Final = timedelta(seconds=15)  # a machine that called within this time is not written at once
+FRESH: Final = timedelta(seconds=25)  # a machine that called within this time is not written at once
 FLUSH: Final = 5.0  # seconds between two writes; what is shown of who called is at most so much older than it is
 TOGETHER: Final = 200  # parts in one transaction: it is short, and in nobody's way
 FAREWELL: Final = 2.0  # seconds for the last write of a process that ends
@@ -31,6 +31,7 @@ class Seen:
     def __init__(self) -> None:
         self._called: dict[str, datetime] = {}
         self._waiting: dict[str, datetime] = {}
+        self._soon = trio.Event()
 
     def called(self, part: str, now: datetime) -> bool:
         """A part calls; True if its call has to write that, with `machines.note_seen`."""
@@ -41,8 +42,15 @@ class Seen:
             return False
         return True
 
+    def heard(self, part: str, now: datetime) -> None:
+        """As `called`, for what is no call: whoever is new is written soon, together with others."""
+        if self.called(part, now):
+            self._waiting[part] = now
+            self._soon.set()
+
     def take(self) -> Mapping[str, datetime]:
         """What is to be written now; and parts that are silent are forgotten."""
+        self._soon = trio.Event()
         taken, self._waiting = self._waiting, {}
         newest = max(self._called.values(), default=None)
         if newest is not None:
@@ -53,7 +61,8 @@ class Seen:
         """Write until cancelled, and then once more."""
         try:
             while True:
-                await trio.sleep(FLUSH)
+                with trio.move_on_after(FLUSH):
+                    await self._soon.wait()
                 await self._write(store)
         finally:
             with trio.move_on_after(FAREWELL, shield=True):

@@ -183,4 +183,4 @@ def _tell_parts(sql: Sql, subject: str) -> None:
         subject,
     )
     for row in rows:
-        sql.notify("key", row["part_id"])
+        sql.notify("secret", row["part_id"])

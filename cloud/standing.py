@@ -34,7 +34,7 @@ async def until_refused(cloud: Cloud, author: Author, check: Callable[[Sql], Non
 
     While the database is away nobody is refused.
     """
-    with cloud.events.listening("key", author.name) as news:
+    with cloud.events.listening("key", author.name, also="secret") as news:
         while True:
             try:
                 await patiently(lambda: cloud.store.read(check))

@@ -51,15 +51,17 @@ class Events:
         self._listeners: dict[str, set[Listener]] = {}
 
     @contextmanager
-    def listening(self, topic: str, subject: str = EVERY) -> Iterator[Listener]:
-        """Hear of `subject` from now on, until the context is left."""
+    def listening(self, topic: str, subject: str = EVERY, *, also: str = "") -> Iterator[Listener]:
+        """Hear of `subject` from now on, until the context is left; `also` is a second topic."""
         listener = Listener(subject)
-        listeners = self._listeners.setdefault(topic, set())
-        listeners.add(listener)
+        heard = [self._listeners.setdefault(one, set()) for one in (topic, also) if one]
+        for listeners in heard:
+            listeners.add(listener)
         try:
             yield listener
         finally:
-            listeners.discard(listener)
+            for listeners in heard:
+                listeners.discard(listener)
 
     def tell(self, topic: str, subject: str) -> None:
         """Tell everybody who listens; returns at once."""

@@ -79,7 +79,7 @@ class _KeyChanged(Exception):
 
 
 async def _key_changed(cloud: Cloud, author: Author) -> None:
-    with cloud.events.listening("key", author.name) as news:
+    with cloud.events.listening("key", author.name, also="secret") as news:
         await patiently(lambda: cloud.store.read(lambda sql: require_in_force(sql, author)))
         await news.next()
     raise _KeyChanged

@@ -59,9 +59,14 @@ class Push:
         def allowed(sql: Sql) -> None:
             require(sql, author, Role.MACHINE, Of.PART, subject, home=True)
 
+        def reported(sql: Sql) -> Mapping[str, Any]:
+            allowed(sql)
+            return part(sql, subject).reported
+
         try:
-            await self._cloud.store.read(allowed)
-            if computer := _computer(socket.query_params):
+            known = await self._cloud.store.read(reported)
+            computer = _computer(socket.query_params)
+            if any(known.get(key) != value for key, value in computer.items()):
                 # before it is told anything: which packages it gets depends on it
                 await self._cloud.store.write(lambda sql: _note(sql, subject, computer, self._cloud.clock()))
         except MachineError as error:
@@ -129,9 +134,8 @@ class Push:
 
     async def _stay(self, subject: str) -> None:
         """While the connection lives, the machine is there."""
-        store, clock = self._cloud.store, self._cloud.clock
         while True:
-            await patiently(lambda: store.write(lambda sql: note_seen(sql, subject, clock())))
+            self._cloud.seen.heard(subject, self._cloud.clock())
             await trio.sleep(PRESENCE)
 
     async def _hear(self, socket: WebSocket, subject: str) -> None:
@@ -176,9 +180,7 @@ def _computer(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _note(sql: Sql, subject: str, computer: Mapping[str, Any], now: datetime) -> None:
-    known = part(sql, subject).reported
-    if any(known.get(key) != value for key, value in computer.items()):
-        note_seen(sql, subject, now, {**known, **computer})
+    note_seen(sql, subject, now, {**part(sql, subject).reported, **computer})
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:
