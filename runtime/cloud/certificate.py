@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,6 +42,20 @@ def path_of(home: Path, part: str) -> Path:
     return cached.path_of(home, part).with_name(f"cached_cloud_certificate_{part}.pem")
 
 
+def own_names() -> list[str]:
+    """How this computer is called, and its addresses that others may reach."""
+    from rpc.interfaces import outward
+
+    return [socket.gethostname(), *outward()]
+
+
+async def moves(ring: Callable[[], None]) -> None:
+    """Call `ring` whenever its addresses may have changed, until cancelled."""
+    from rpc.interfaces import tell_changes
+
+    await tell_changes(ring)
+
+
 class CloudCertificate:
     """The newest certificate that the cloud gave the part at `address`, from `path` until it gives another.
 
@@ -49,11 +63,20 @@ class CloudCertificate:
     the machine here without knowing of the cloud go on working.
     """
 
-    def __init__(self, address: CloudAddress, path: Path) -> None:
+    def __init__(
+        self,
+        address: CloudAddress,
+        path: Path,
+        *,
+        names: Callable[[], list[str]] = own_names,
+        moves: Callable[[Callable[[], None]], Awaitable[None]] = moves,
+    ) -> None:
         self.tls = HeldTls(plain_locally=True)
         self.roots = ""  # PEM: what other machines of the organization are trusted by; "" if the cloud did not send it
         self._address = address
         self._path = path
+        self._names = names
+        self._moves = moves
         self._configured: Hashable = None
         self._moved = _Bell()
 
@@ -110,10 +133,10 @@ class CloudCertificate:
         """
         task_status.started()
         async with worker.opened(), trio.open_nursery() as nursery:
-            nursery.start_soon(_moves, self._moved.ring)
+            nursery.start_soon(self._moves, self._moved.ring)
             delay, trouble = FIRST_DELAY, ""
             while True:
-                first, names = self.tls.context is None, own_names()
+                first, names = self.tls.context is None, self._names()
                 asked = (names, self._configured)
                 try:
                     with trio.fail_after(CALL_LIMIT):
@@ -135,7 +158,7 @@ class CloudCertificate:
                         changed()
                 delay = FIRST_DELAY
                 with trio.move_on_after(HOUR * random.uniform(0.8, 1.0)):
-                    while (own_names(), self._configured) == asked:
+                    while (self._names(), self._configured) == asked:
                         await self._moved.rung()
                         await trio.sleep(QUIET)
 
@@ -160,19 +183,6 @@ class _Bell:
     async def rung(self) -> None:
         await self._event.wait()
         self._event = trio.Event()
-
-
-def own_names() -> list[str]:
-    """How this computer is called, and its addresses that others may reach."""
-    from rpc.interfaces import outward
-
-    return [socket.gethostname(), *outward()]
-
-
-async def _moves(ring: Callable[[], None]) -> None:
-    from rpc.interfaces import tell_changes
-
-    await tell_changes(ring)
 
 
 def _root(data: bytes) -> str:

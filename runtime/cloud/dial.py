@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 import trio
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PUSH: Final = "/machine/v1/follow"
 HTTP1: Final = "http/1.1"  # for WebSockets and downloads
 HERE: Final = Path()
+Headers: TypeAlias = Sequence[tuple[str, str]]
+Stream: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # words of OpenSSL
 NO_TLS: Final = "WRONG_VERSION_NUMBER"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
@@ -107,40 +109,78 @@ async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]
     """The push channel while the context is open; Refused if it cannot be had."""
     try:
         async with trio.open_nursery() as nursery:
-            socket = await _dialled(address, nursery)
+            headers, stream = await _opened(address)
             try:
-                yield socket
+                socket = await _shaken(address, headers, stream, nursery)
+                try:
+                    yield socket
+                finally:
+                    with trio.move_on_after(CLOSE_LIMIT, shield=True):
+                        await socket.aclose()
             finally:
-                with trio.move_on_after(CLOSE_LIMIT, shield=True):
-                    await socket.aclose()
                 with trio.CancelScope(shield=True):  # the library leaves it open if the peer went without a word
-                    await trio.aclose_forcefully(socket._stream)
+                    await trio.aclose_forcefully(stream)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise plain(group) from None
+        raise _rejected(group) or plain(group) from None
 
 
-async def _dialled(address: CloudAddress, nursery: trio.Nursery) -> WebSocketConnection:
-    from trio_websocket import ConnectionRejected, HandshakeError, connect_websocket_url
+def _rejected(group: BaseExceptionGroup[BaseException]) -> Refused | None:
+    """What the cloud answered instead of a push channel; the library says it in a task of its own."""
+    from trio_websocket import ConnectionRejected
 
+    found: BaseException | None = group.subgroup(ConnectionRejected)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    if not isinstance(found, ConnectionRejected):
+        return None
+    return Refused(f"refused with HTTP status {found.status_code}: {_words(found.body)}")
+
+
+async def _opened(address: CloudAddress) -> tuple[Headers, Stream]:
+    """What a request carries, and a stream on which nothing was said yet."""
     try:
         with trio.fail_after(DIAL_LIMIT):
             headers = await token_headers(address)
-            return await connect_websocket_url(
+            parts, tls = urlsplit(address.url), address.tls(HTTP1)
+            host = parts.hostname or ""
+            stream = await trio.open_tcp_stream(host, parts.port or (443 if tls else 80))
+        return headers, trio.SSLStream(stream, tls, server_hostname=host, https_compatible=True) if tls else stream
+    except trio.TooSlowError:
+        raise _late() from None
+    except (GRPCError, StreamTerminatedError, OSError) as error:
+        raise _refused(address, getattr(error, "message", "") or str(error) or repr(error)) from None
+    except TlsError as error:
+        raise Refused(error.message, remedy=error.remedy) from None
+
+
+async def _shaken(
+    address: CloudAddress, headers: Headers, stream: Stream, nursery: trio.Nursery
+) -> WebSocketConnection:
+    """The WebSocket on a stream, after its handshakes."""
+    from trio_websocket import HandshakeError, wrap_client_stream
+
+    parts = urlsplit(address.push_url)
+    try:
+        with trio.fail_after(DIAL_LIMIT):
+            if isinstance(stream, trio.SSLStream):
+                await stream.do_handshake()
+            return await wrap_client_stream(
                 nursery,
-                address.push_url,
-                address.tls(HTTP1),
+                stream,
+                parts.netloc,
+                f"{parts.path}?{parts.query}",
                 extra_headers=[(name.encode(), value.encode()) for name, value in headers],
                 max_message_size=MAX_MESSAGE,
             )
     except trio.TooSlowError:
-        raise Refused(f"no answer within {DIAL_LIMIT:g} s") from None
-    except ConnectionRejected as error:
-        raise Refused(f"refused with HTTP status {error.status_code}: {_words(error.body)}") from None
-    except (GRPCError, StreamTerminatedError, HandshakeError, OSError, trio.BrokenResourceError) as error:
-        raise _refused(address, getattr(error, "message", "") or str(error) or repr(error)) from None
-    except TlsError as error:
-        raise Refused(error.message, remedy=error.remedy) from None
+        raise _late() from None
+    except (HandshakeError, OSError, trio.BrokenResourceError) as error:
+        raise _refused(address, str(error.__cause__ or error) or repr(error)) from None
+
+
+def _late() -> Refused:
+    return Refused(f"no answer within {DIAL_LIMIT:g} s")
 
 
 def _refused(address: CloudAddress, reason: str) -> Refused:
