@@ -242,3 +242,45 @@ CALLS: Final[Mapping[str, tuple[Row, ...]]] = {
     ),
 }
 """Rows of each service, by its full name."""
+
+DAILY: Final = frozenset(
+    {
+        "ListOrganizations",
+        "GetOrganization",
+        "ListLocations",
+        "GetLocation",
+        "CreateLocation",
+        "ListRobots",
+        "GetRobot",
+        "DeleteRobot",
+        "NewRobot",
+        "UpdateRobot",
+        "GetRobotParts",
+        "GetRobotPart",
+        "UpdateRobotPart",
+        "SetConfigProperty",
+        "NewRobotPart",
+        "DeleteRobotPart",
+        "MarkPartAsMain",
+        "MarkPartForRestart",
+        "GetRobotPartHistory",
+        "GetRobotPartLogs",
+        "TailRobotPartLogs",
+        "CreateKey",
+        "ListKeys",
+        "GetRobotAPIKeys",
+        "DeleteKey",
+        "RotateKey",
+        "ListFragments",
+        "GetFragment",
+        "CreateFragment",
+        "UpdateFragment",
+        "DeleteFragment",
+        "GetFragmentHistory",
+        "GetRegistryItem",
+        "CreateRegistryItem",
+        "ListMachineSummaries",
+        "CheckPermissions",
+    }
+)
+"""Calls of AppService without which nobody gets through a day: none of them may be refused."""

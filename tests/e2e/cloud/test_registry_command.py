@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tarfile
 import urllib.request
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
-from grpclib import GRPCError, Status
-from viam.app.app_client import AppClient
-from viam.proto.app import Model, ModuleFileInfo, Visibility
-from viam.proto.app.packages import PackageType
 
 from runtime.module.pack import pack
 from runtime.operator.module_new import write
-from tests.e2e.cloud.process import CloudProcess, cloud
-from tests.e2e.cloud.sdk_client import with_sdk
+from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_command import Terminal
 
 
@@ -112,45 +105,3 @@ async def test_packages_and_their_links(terminal: Terminal, tmp_path: Path) -> N
     assert "larger than 1 MiB" in said
     await terminal("packages", "delete", f"{organization}/net", "2026-01", "--yes")
     assert (await get(url))[0] == 404
-
-
-async def test_the_official_sdk(terminal: Terminal, tmp_path: Path) -> None:
-    running: CloudProcess = terminal.running
-    organization = running.facts["organization"]
-    await terminal("modules", "namespace", "acme")
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        member = tarfile.TarInfo("meta.json")
-        member.size = 2
-        tar.addfile(member, io.BytesIO(b"{}"))
-
-    async def work(app: AppClient) -> None:
-        module, url = await app.create_module(organization, "smooth")
-        assert module == "acme:smooth"
-        assert url.endswith("/modules/acme:smooth")
-        models = [Model(api="rdk:component:sensor", model="acme:smooth:mean")]
-        update = partial(app.update_module, module, models=models, entrypoint="run.sh", url="https://example.com")
-        await update(description="smooths")
-        info = ModuleFileInfo(module_id=module, version="1.0.0", platform="linux/amd64")
-        await app.upload_module_file(info, content.getvalue())
-        with pytest.raises(GRPCError) as caught:
-            await app.upload_module_file(info, content.getvalue())
-        assert caught.value.status is Status.ALREADY_EXISTS
-        found = await app.get_module(module)
-        assert (found.name, found.entrypoint, found.versions[0].version) == ("smooth", "run.sh", "1.0.0")
-        assert found.versions[0].files[0].platform == "linux/amd64"
-        assert [one.module_id for one in await app.list_modules(organization)] == [module]
-        await app.create_registry_item(organization, "net", PackageType.PACKAGE_TYPE_ML_MODEL)
-        await app.update_registry_item(
-            "acme:net", PackageType.PACKAGE_TYPE_ML_MODEL, "finds cats", Visibility.VISIBILITY_PUBLIC
-        )
-        item = await app.get_registry_item("acme:net")
-        assert (item.description, item.visibility) == ("finds cats", Visibility.VISIBILITY_PUBLIC)
-        listed = await app.list_registry_items(organization, [], [], [], [])
-        assert {one.item_id for one in listed} == {"acme:smooth", "acme:net"}
-        await app.delete_registry_item("acme:net")
-        with pytest.raises(GRPCError) as caught:
-            await app.get_registry_item("acme:net")
-        assert caught.value.status is Status.NOT_FOUND
-
-    await with_sdk(running, work)

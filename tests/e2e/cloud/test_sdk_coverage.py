@@ -24,7 +24,7 @@ from tests.e2e.cloud.sdk_calls import FILE, answered, calls, is_served, refused
 from tests.e2e.cloud.sdk_client import signed_in
 from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_seen import Seen, methods_of
-from tests.e2e.cloud.sdk_table import CALLS
+from tests.e2e.cloud.sdk_table import CALLS, DAILY
 
 LIMIT: Final = 120  # seconds for the whole walk, which takes a few
 UNIMPLEMENTED: Final = 12
@@ -53,6 +53,10 @@ def test_the_table_has_every_call_that_is_published() -> None:
         if service in table.SERVICES:
             published = {one.path.rpartition("/")[2] for one in rpcs_of(table.SERVICES[service]).values()}
             assert published == {row[0] for row in listed}
+
+
+def test_what_is_needed_daily_is_served() -> None:
+    assert {f"viam.app.v1.AppService/{call}" for call in DAILY} <= served()
 
 
 @pytest.mark.parametrize("client", [AppClient, DataClient])
