@@ -20,6 +20,7 @@ from cloud.store.sql import Sql
 from cloud.wire import robot_config
 from schema.errors import ErrorKind, MachineError
 from schema.machine import decode
+from schema.numbers import whole_numbers
 
 RESTART_INTERVAL: Final = timedelta(seconds=5)  # the published default
 
@@ -96,9 +97,9 @@ class RobotService(PartCertificates):
                 logger=one.logger_name,
                 message=one.message,
                 host=one.host,
-                caller=one.caller,
+                caller=whole_numbers(one.caller),
                 stack=one.stack,
-                fields=tuple(one.fields),
+                fields=tuple(whole_numbers(one.fields)),
             )
             for one in logs
         ]

@@ -10,12 +10,12 @@ from runtime.resource import Attributes, Resource
 from schema.attributes import decode
 from schema.errors import ConfigError, ConfigErrors
 from schema.names import DEFAULT_NAMESPACE
+from schema.numbers import whole_numbers
 from schema.report import Report
 from schema.resources import RESOURCE_TYPES, ResourceEntry, decode_resource
 
 _SECTIONS: Final = {kind: section for section, kind in RESOURCE_TYPES.items()}
 _TAKEN: Final = ("name", "model", "attributes", "depends_on")
-_WHOLE_BELOW: Final = 2.0**53  # doubles hold every whole number up to here
 
 
 def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
@@ -39,14 +39,3 @@ def read_attributes(entry: ResourceEntry, offers: Offers) -> tuple[type[Resource
     cls = offers.find(entry.api, entry.model)
     attributes, warnings = decode(cls.Config, entry.attributes, path="attributes")
     return cls, attributes, warnings
-
-
-def whole_numbers(value: Any) -> Any:
-    """`value` with 5 for 5.0: the protocol carries every number as a double."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _WHOLE_BELOW else value
-    if isinstance(value, Mapping):
-        return {key: whole_numbers(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [whole_numbers(each) for each in value]
-    return value

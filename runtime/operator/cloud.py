@@ -14,6 +14,7 @@ import click
 from runtime.operator import cloud_login
 from runtime.operator.cloud_login import Login
 from runtime.operator.connection import run
+from schema.numbers import whole_numbers
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -195,18 +196,20 @@ def restart(machine: str) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option("--errors", is_flag=True, help="Errors only.")
 @click.option("--filter", "text", default="", help="Only messages with this text.")
-def logs(machine: str, count: int, follow: bool, errors: bool, text: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print an object for each message, one a line.")
+def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_json: bool) -> None:
     """What MACHINE has logged, also while it was offline, of the last 30 days."""
+    written = _object if as_json else _line
 
     async def work(client: ApiClient) -> None:
         part = await find(client, machine)
         wanted = {"id": part.id, "errors_only": errors, "filter": text or None}
         for entry in reversed(await _newest(client, wanted, count)):
-            click.echo(_line(entry))
+            click.echo(written(entry))
         if follow:
             async for batch in client.stream(APP, "", "tail_robot_part_logs", **wanted):
                 for entry in batch:
-                    click.echo(_line(entry))
+                    click.echo(written(entry))
 
     ask(work)
 
@@ -222,10 +225,27 @@ async def _newest(client: ApiClient, wanted: Mapping[str, Any], count: int) -> l
     return found
 
 
+def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """One message; its numbers as they were logged."""
+    fields = {str(one.get("Key", "")): whole_numbers(one.get("Value")) for one in entry["fields"]}
+    moment = entry["time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {
+        "time": moment,
+        "level": entry["level"],
+        "logger": entry["logger_name"],
+        "message": entry["message"],
+        "fields": fields,
+        **({"stack": entry["stack"]} if entry["stack"] else {}),
+    }
+
+
+def _object(entry: Mapping[str, Any]) -> str:
+    return json.dumps(_told(entry), ensure_ascii=False)
+
+
 def _line(entry: Mapping[str, Any]) -> str:
     from runtime.operator.tables import clean, one_line
 
-    fields = {one.get("Key", ""): one.get("Value") for one in entry["fields"]}
-    moment = entry["time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    words = [moment, entry["level"].upper(), entry["logger_name"], entry["message"]]
-    return clean("  ".join(words)) + (f"  {one_line(fields)}" if fields else "")
+    told = _told(entry)
+    words = [told["time"], told["level"].upper(), told["logger"], told["message"]]
+    return clean("  ".join(words)) + (f"  {one_line(told['fields'])}" if told["fields"] else "")

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from runtime.components.sensor import Sensor
 from runtime.module import data_folder
-from runtime.module.entries import read_entry, whole_numbers
+from runtime.module.entries import read_entry
 from runtime.module.offers import Offers
 from runtime.module.start import Start, parse_start
 from runtime.resource import Resource, model
 from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.numbers import whole_numbers
 from tests.unit.module.drivers import Mean, Thermometer
 
 
