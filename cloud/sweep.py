@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 from cloud.blobs import Blobs, discard
@@ -19,13 +22,16 @@ OWNERS: Final[tuple[Callable[[Sql, str, str], set[str]], ...]] = (captured.blobs
 async def sweep(store: Store, blobs: Blobs, age: float = AGE) -> int:
     """Remove what nobody names, and what was given up half-way; how many that were. May be cancelled at any time."""
     removed = await blobs.tidy(age)
-    for number in range(256):
-        prefix, following = f"{number:02x}", f"{number + 1:02x}" if number < 255 else "g"
-        old = await blobs.old(prefix, age)
-        if not old:
-            continue
-        named = await store.read(
-            lambda sql, first=prefix, last=following: set().union(*(own(sql, first, last) for own in OWNERS))  # type: ignore[misc]
-        )
-        removed += await discard(blobs, sorted(old - named))
+    before = time.time() - age
+    async with aclosing(blobs.listed()) as pages:
+        async for page in pages:
+            old = {one.key for one in page if one.time < before}
+            if old:
+                removed += await discard(blobs, sorted(old - await store.read(partial(_named, old))))
     return removed
+
+
+def _named(keys: set[str], sql: Sql) -> set[str]:
+    """Those that a row names, and perhaps others between them."""
+    first, following = min(keys), max(keys) + "0"
+    return set().union(*(own(sql, first, following) for own in OWNERS))

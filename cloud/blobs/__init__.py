@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -32,6 +33,15 @@ class Blob:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is there. `time` is seconds of the epoch; it was put by then, or before."""
+
+    key: str
+    size: int
+    time: float
+
+
 class Blobs(Protocol):
     """A place for large things. Any number of tasks may use it.
 
@@ -53,12 +63,8 @@ class Blobs(Protocol):
         """Forget a blob; one that is not there is no error."""
         ...
 
-    async def sizes(self, prefix: str = "") -> dict[str, int]:
-        """The blobs whose keys begin with `prefix`, none or two hexadecimal digits, and how many bytes they have."""
-        ...
-
-    async def old(self, prefix: str, age: float) -> set[str]:
-        """The keys that begin with `prefix`, two hexadecimal digits, of blobs kept more than `age` seconds ago."""
+    def listed(self) -> AsyncGenerator[list[Kept], None]:
+        """All blobs, some at a time, those with neighbouring keys together. Close it with contextlib.aclosing."""
         ...
 
     async def tidy(self, age: float) -> int:
@@ -82,6 +88,15 @@ def key_of(name: str) -> str | None:
     """The key of the blob that a store calls `name`; None for what is no blob."""
     folder, _, key = name.partition("/")
     return key if key.isascii() and key.isalnum() and len(folder) == 2 and key.startswith(folder) else None
+
+
+async def sizes(blobs: Blobs) -> dict[str, int]:
+    """All keys, and how many bytes each has."""
+    found: dict[str, int] = {}
+    async with aclosing(blobs.listed()) as pages:
+        async for page in pages:
+            found.update((one.key, one.size) for one in page)
+    return found
 
 
 async def discard(blobs: Blobs, keys: Iterable[str]) -> int:

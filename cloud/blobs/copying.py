@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
 
-from cloud.blobs import Blobs
+from cloud.blobs import Blobs, sizes
 from schema.errors import ErrorKind, MachineError
-
-PREFIXES: Final = tuple(f"{number:02x}" for number in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +28,20 @@ async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] 
     It may be interrupted and begun again: what is there with the right size is not copied again. Files that are deleted
     meanwhile are left out. Raises MachineError if a file did not arrive as it is.
     """
-    done = Copied()
-    for prefix in PREFIXES:
-        wanted, there = await source.sizes(prefix), await target.sizes(prefix)
-        done += Copied(there=sum(there.get(key) == size for key, size in wanted.items()))
-        copied: dict[str, int] = {}
-        for key in sorted(key for key, size in wanted.items() if there.get(key) != size):
-            made = await _one(source, target, key, wanted[key])
-            if made is None:
-                continue
+    wanted, there = await sizes(source), await sizes(target)
+    missing = sorted(key for key, size in wanted.items() if there.get(key) != size)
+    done = Copied(there=len(wanted) - len(missing))
+    copied: dict[str, int] = {}
+    for key in missing:
+        made = await _one(source, target, key, wanted[key])
+        if made is not None:
             copied[key] = made
             done += Copied(1, made)
             progress(done)
-        if copied:
-            there = await target.sizes(prefix)
-            for key, size in copied.items():
-                if there.get(key) != size:
-                    raise _differs(key, size, there.get(key, 0))
+    there = await sizes(target) if copied else {}
+    for key, size in copied.items():
+        if there.get(key) != size:
+            raise _differs(key, size, there.get(key, 0))
     return done
 
 

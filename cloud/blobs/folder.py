@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from cloud.blobs import PIECE, Blob, key_of, name_of, new_key
+from cloud.blobs import PIECE, Blob, Kept, key_of, name_of, new_key
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
 
@@ -64,23 +64,24 @@ class FolderBlobs:
         """As Blobs."""
         await self._worker.run(lambda: self._path(key).unlink(missing_ok=True))
 
-    async def sizes(self, prefix: str = "") -> dict[str, int]:
+    async def listed(self) -> AsyncGenerator[list[Kept], None]:
         """As Blobs."""
-        return await self._worker.run(lambda: {path.name: size for path, size, _ in self._found(prefix) if _is(path)})
-
-    async def old(self, prefix: str, age: float) -> set[str]:
-        """As Blobs."""
-        before = time.time() - age
-        return await self._worker.run(
-            lambda: {path.name for path, _, kept in self._found(prefix) if _is(path) and kept < before}
-        )
+        for folder in await self._worker.run(lambda: sorted(self._folder.glob("??"))):
+            page = await self._worker.run(
+                lambda folder=folder: [  # type: ignore[misc]
+                    Kept(path.name, size, kept) for path, size, kept in _files(folder) if _is(path)
+                ]
+            )
+            if page:
+                yield page
 
     async def tidy(self, age: float) -> int:
         """As Blobs. What is still written is young: its time is that of the last piece."""
         before = time.time() - age
 
         def remove() -> int:
-            left = [path for path, _, kept in self._found("") if path.suffix and kept < before]
+            folders = self._folder.glob("??")
+            left = [path for one in folders for path, _, kept in _files(one) if path.suffix and kept < before]
             for path in left:
                 path.unlink(missing_ok=True)
             return len(left)
@@ -93,14 +94,15 @@ class FolderBlobs:
     def _prepare(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def _found(self, prefix: str) -> Iterator[tuple[Path, int, float]]:
-        """Each file with its size and when it was written last."""
-        for path in self._folder.glob(f"{prefix or '??'}/*"):
-            try:
-                found = path.stat()
-            except FileNotFoundError:
-                continue  # finished or deleted meanwhile
-            yield path, found.st_size, found.st_mtime
+
+def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
+    """Each file with its size and when it was written last."""
+    for path in folder.glob("*"):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            continue  # finished or deleted meanwhile
+        yield path, found.st_size, found.st_mtime
 
 
 def _is(path: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from cloud.blobs import PIECE, Blob, key_of, name_of, new_key
+from cloud.blobs import PIECE, Blob, Kept, key_of, name_of, new_key
 from cloud.blobs import s3_answers as answers
 from cloud.blobs.s3_client import Body, Refused, S3Client
 from cloud.blobs.s3_place import Place, credentials_of
@@ -107,43 +107,41 @@ class S3Blobs:
         """As Blobs."""
         await _delete(self._client, name_of(key))
 
-    async def sizes(self, prefix: str = "") -> dict[str, int]:
+    async def listed(self) -> AsyncGenerator[list[Kept], None]:
         """As Blobs."""
-        return {key: one.size for key, one in await self._listed(prefix)}
-
-    async def old(self, prefix: str, age: float) -> set[str]:
-        """As Blobs."""
-        return {key for key, one in await self._listed(prefix) if one.modified < self._before(age, one.in_parts)}
+        token: str | None = None
+        while token != "":
+            page, token = await self._page(token)
+            yield page
 
     async def tidy(self, age: float) -> int:
         """As Blobs: uploads in parts that a killed process has left."""
+        before = datetime.now(UTC) - timedelta(seconds=age + self._longest)
         removed = 0
         markers: tuple[str, str] | None = ("", "")
         while markers is not None:
             found, markers = await self._begun(markers)
             for one in found:
                 name = one.name.removeprefix(self.place.prefix)
-                if key_of(name) is not None and one.begun < self._before(age, in_parts=True):
+                if key_of(name) is not None and one.begun < before:
                     await _abort(self._client, name, one.id)
                     removed += 1
         return removed
 
     # ----
 
-    def _before(self, age: float, in_parts: bool) -> datetime:
-        return datetime.now(UTC) - timedelta(seconds=age + (self._longest if in_parts else 0.0))
-
-    async def _listed(self, prefix: str) -> list[tuple[str, answers.Listed]]:
-        listed: list[tuple[str, answers.Listed]] = []
-        token: str | None = None
-        while token != "":
-            query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", f"{self.place.prefix}{prefix}")]
-            query += [("continuation-token", token)] if token else []
-            answer = await self._client.call("GET", None, query)
-            found, token = _understood(answers.objects, answer.body, self.place)
-            keys = [key_of(one.name.removeprefix(self.place.prefix)) for one in found]
-            listed += [(key, one) for key, one in zip(keys, found, strict=True) if key is not None]
-        return listed
+    async def _page(self, token: str | None) -> tuple[list[Kept], str]:
+        query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", self.place.prefix)]
+        query += [("continuation-token", token)] if token else []
+        answer = await self._client.call("GET", None, query)
+        found, following = _understood(answers.objects, answer.body, self.place)
+        page = []
+        for one in found:
+            key = key_of(one.name.removeprefix(self.place.prefix))
+            if key is not None:
+                time = one.modified.timestamp() + (self._longest if one.in_parts else 0.0)
+                page.append(Kept(key, one.size, time))
+        return page, following
 
     async def _begun(self, markers: tuple[str, str]) -> tuple[list[answers.Begun], tuple[str, str] | None]:
         query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.place.prefix)]
@@ -168,7 +166,7 @@ class S3Blobs:
         steps: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
             ("written", partial(client.call, "PUT", name, (), Body(content))),
             ("read", read),
-            ("listed", partial(self.old, "00", 0.0)),
+            ("listed", partial(self._page, None)),
             ("asked for uploads that were left", partial(self._begun, ("", ""))),
             ("deleted from", partial(_delete, client, name)),
         )

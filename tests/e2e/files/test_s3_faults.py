@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 import trio
 
-from cloud.blobs import discard
+from cloud.blobs import discard, sizes
 from cloud.blobs import s3_client as client
-from cloud.blobs.s3 import FIRST_WINDOW, S3Blobs
+from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_place import Place
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import LIMIT, content_of, pieces, put
@@ -59,7 +59,7 @@ async def test_a_small_file_arrives_all_the_same(weather: Weather, way: Way) -> 
     made = await put(weather.blobs, weather.data[:1000])
     assert weather.proxy.asked == ["PUT"] * 3
     assert await content_of(weather.blobs, made.key) == weather.data[:1000]
-    assert len(await weather.blobs.sizes()) == 1
+    assert len(await sizes(weather.blobs)) == 1
 
 
 @pytest.mark.parametrize("kind", [BEGIN, PIECES, END])
@@ -80,7 +80,7 @@ async def test_an_error_with_status_200_is_one(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.ERROR_200)]
     made = await put(weather.blobs, weather.data)
     assert weather.proxy.asked.count(END) == 2
-    assert await weather.blobs.sizes() == {made.key: BIG}
+    assert await sizes(weather.blobs) == {made.key: BIG}
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
@@ -138,7 +138,7 @@ async def test_content_of_another_range_is_refused(weather: Weather) -> None:
 async def test_a_list_and_a_deletion_are_repeated(weather: Weather) -> None:
     made = await put(weather.blobs, b"x")
     weather.proxy.faults = [("GET list-type", Way.SLOW_DOWN), ("GET list-type", Way.HALF), ("DELETE", Way.LOST)]
-    assert await weather.blobs.sizes() == {made.key: 1}
+    assert await sizes(weather.blobs) == {made.key: 1}
     assert await discard(weather.blobs, [made.key]) == 1
     assert weather.proxy.faults == []
     assert weather.nothing_is_there()
@@ -152,7 +152,7 @@ async def test_a_store_that_is_away_is_unavailable(weather: Weather) -> None:
             pass
     assert caught.value.kind is ErrorKind.PRECONDITION
     weather.proxy.always = dict.fromkeys(("GET", "DELETE", "GET list-type"), Way.CUT)
-    for call in (content_of(weather.blobs, made.key), weather.blobs.delete(made.key), weather.blobs.sizes()):
+    for call in (content_of(weather.blobs, made.key), weather.blobs.delete(made.key), sizes(weather.blobs)):
         with pytest.raises(MachineError) as caught:
             await call
         assert caught.value.kind is ErrorKind.UNAVAILABLE
@@ -197,7 +197,7 @@ async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) 
         for _ in range(client.PARALLEL * 3):
             nursery.start_soon(put, weather.blobs, b"x")
     assert 1 < weather.proxy.most <= client.PARALLEL
-    assert len(await weather.blobs.sizes()) == client.PARALLEL * 3
+    assert len(await sizes(weather.blobs)) == client.PARALLEL * 3
 
 
 async def test_bad_weather(weather: Weather) -> None:
@@ -236,9 +236,9 @@ async def test_bad_weather(weather: Weather) -> None:
     weather.proxy.before = lambda request: None
     weather.proxy.faults.clear()
     assert kinds_seen <= {ErrorKind.UNAVAILABLE}
-    for key in kept.keys() & await weather.blobs.sizes():
+    for key in kept.keys() & await sizes(weather.blobs):
         assert await content_of(weather.blobs, key) == kept[key]
-    assert kept.keys() - await weather.blobs.sizes() <= doubtful
+    assert kept.keys() - await sizes(weather.blobs) <= doubtful
 
 
 async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> None:
@@ -253,10 +253,9 @@ async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> Non
 
 async def test_what_came_in_parts_counts_as_old_later(weather: Weather) -> None:
     small, large = await put(weather.blobs, b"x"), await put(weather.blobs, weather.data)
-    assert await weather.blobs.old(small.key[:2], -60.0) >= {small.key}
-    assert large.key not in await weather.blobs.old(large.key[:2], -60.0)
-    async with S3Blobs(weather.place, longest=0.0).opened() as later:
-        assert large.key in await later.old(large.key[:2], -60.0)
+    async with aclosing(weather.blobs.listed()) as pages:
+        times = {one.key: one.time async for page in pages for one in page}
+    assert abs(times[large.key] - times[small.key] - LONGEST) < 60
 
 
 async def test_a_reader_that_takes_its_time_holds_no_connection(weather: Weather) -> None:

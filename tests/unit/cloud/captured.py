@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from cloud.blobs import sizes
 from cloud.memory import MemoryCloud
 
 SYNC = "viam.app.datasync.v1.DataSyncService"
@@ -92,4 +93,4 @@ class Uploads:
 
 async def blobs(cloud: MemoryCloud) -> set[str]:
     """The keys of what is kept in files."""
-    return set(await cloud.cloud.blobs.sizes())
+    return set(await sizes(cloud.cloud.blobs))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cloud.author import PART
+from cloud.blobs import sizes
 from cloud.first import create_owner
 from cloud.memory import APP, ROBOT, MemoryCloud
 from cloud.registry.resolution import with_sources
@@ -56,7 +57,7 @@ async def refused(kind: ErrorKind, call: Any) -> str:
 
 
 async def blobs(cloud: MemoryCloud) -> int:
-    return len(await cloud.cloud.blobs.sizes())
+    return len(await sizes(cloud.cloud.blobs))
 
 
 async def test_a_module_with_its_versions(cloud: MemoryCloud, module: str) -> None:
