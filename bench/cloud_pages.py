@@ -242,8 +242,8 @@ def paths(part: str, delivery: str) -> list[str]:
     here = f"/machines/{part}"
     return [
         "/", "/?sort=problems", "/?q=rover-00042", "/fragments", "/data", "/data?view=readings", "/triggers",
-        "/modules", "/keys", "/audit", here, f"{here}/config", f"{here}/history", f"{here}/logs",
-        f"{here}/logs?text=99", f"{here}/triggers", f"{here}/triggers/deliveries/{delivery}",
+        "/modules", "/locations", "/keys", "/audit", here, f"{here}/config", f"{here}/history",
+        f"{here}/logs", f"{here}/logs?text=99", f"{here}/triggers", f"{here}/triggers/deliveries/{delivery}",
     ]  # fmt: skip
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
 import pytest
+import trio
 
 from cloud.memory import MemoryCloud
-from tests.unit.cloud.pages import post, signed_in
+from cloud.web.closing import GONE
+from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.cloud.test_web_fleet import key_at
 from tests.unit.cloud.triggering_help import (
     Receiver,
@@ -23,8 +26,11 @@ from tests.unit.cloud.triggering_help import (
     upload,
     webhook,
 )
-from tests.unit.web.client import HTML
+from tests.unit.web.client import HTML, Browser
 from triggers.retry import of_status
+
+LIMIT = 10.0
+ORIGIN = {"origin": f"http://{HOST}"}
 
 
 def shown(text: str) -> str:
@@ -196,3 +202,94 @@ async def test_what_is_not_there(cloud: MemoryCloud, part: str) -> None:
     assert (await made.get("/machines/nothing/triggers", HTML)).status == 404
     assert (await made.get(f"/machines/{part}/triggers/deliveries/nothing", HTML)).status == 404
     assert (await post(made, f"/machines/{part}/triggers", trigger="nothing", action="explain")).status == 404
+
+
+# ---- live
+
+
+async def live_of(made: Browser, path: str) -> str:
+    """The address of a page's live connection."""
+    found = re.search(r'data-live="([^"]+)"', (await made.get(path, HTML)).text)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+async def test_deliveries_and_pauses_come_as_they_happen(cloud: MemoryCloud, part: str) -> None:
+    await configure(
+        cloud, part, tabular("any", webhook(seconds_between_notifications=60)), trigger("gone", "part_offline")
+    )
+    made = await signed_in(cloud)
+    path = f"/machines/{part}/triggers"
+    with trio.fail_after(LIMIT):
+        async with made.live(await live_of(made, path), ORIGIN) as page:
+            first = await page.patch()
+            assert set(first) == {"changed", "targets-1", "targets-2", "delivery-log"}
+            assert "hidden" in first["changed"]
+            await upload(cloud, part, 1.0)
+            await evaluated(cloud, part)
+            told = await page.patch()
+            assert set(told) == {"targets-1", "delivery-log"}
+            assert "pausing until" in told["targets-1"]
+            assert "waiting" in shown(told["delivery-log"])
+            await sent(cloud, Receiver(of_status(503)))
+            assert "waiting until" in shown((await page.patch())["delivery-log"])
+            await configure(cloud, part, trigger("gone", "part_offline"))
+            told = await page.patch()
+            assert "hidden" not in told["changed"]
+            assert not [
+                name for name in told if name.startswith("targets")
+            ]  # the page shows others under these numbers
+        async with made.live(await live_of(made, path), ORIGIN) as page:
+            assert set(await page.patch()) == {"changed", "targets-1", "delivery-log"}
+
+
+async def test_one_delivery_and_the_list_of_all_are_live(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("any"))
+    await upload(cloud, part, 1.0)
+    await evaluated(cloud, part)
+    (one,) = await log(cloud, part)
+    made = await signed_in(cloud)
+    detail = f"/machines/{part}/triggers/deliveries/{one.id}"
+    with trio.fail_after(LIMIT):
+        async with made.live(await live_of(made, detail), ORIGIN) as page, made.live("/live/triggers", ORIGIN) as every:
+            assert "Send it again" not in (await page.patch())["again"]
+            assert "waiting" in shown((await every.patch())["overview"])
+            await sent(cloud, Receiver(of_status(503)))
+            told = await page.patch()
+            assert set(told) == {"state", "facts", "again", "tries"}
+            assert "Try it now" in told["again"]
+            assert (await post(made, detail)).status == 303
+            await sent(cloud, Receiver())
+            while "delivered" not in told.get("state", ""):
+                told = await page.patch()
+            assert "Send it again" in told["again"]
+            assert "delivered" in shown((await every.patch())["overview"])
+
+
+async def test_nobody_listens_to_a_part_that_is_not_his(cloud: MemoryCloud, part: str) -> None:
+    other = await cloud.app("new_robot", name="other", location=cloud.first.location)
+    made = await signed_in(cloud, await key_at(cloud, "robot", other))
+    for path in (f"/live/triggers/{part}", f"/live/triggers/{part}/x"):
+        with trio.fail_after(LIMIT):
+            async with made.live(path, ORIGIN) as page:
+                message = await page.message()
+                assert (message["type"], message["code"]) == ("websocket.close", GONE)
+    with trio.fail_after(LIMIT):
+        async with made.live("/live/triggers", ORIGIN) as page:
+            assert "No machine has triggers" in (await page.patch())["overview"]
+
+
+async def test_the_list_of_all_has_fragments_triggers_and_the_newest_delivery(cloud: MemoryCloud, part: str) -> None:
+    fragment = await cloud.app(
+        "create_fragment",
+        name="shared",
+        organization_id=cloud.first.organization,
+        config={"triggers": [trigger("of a fragment", "part_offline")]},
+    )
+    await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [fragment["id"]]}))
+    made = await signed_in(cloud)
+    assert "rover Test" in shown((await made.get("/triggers", HTML)).text)
+    for _ in range(2):
+        assert (await post(made, f"/machines/{part}/triggers", trigger="of a fragment", action="test")).status == 303
+    newest = max(await log(cloud, part), key=lambda one: one.number)
+    assert newest.id in (await made.get("/triggers", HTML)).text

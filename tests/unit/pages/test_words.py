@@ -86,3 +86,24 @@ def test_names() -> None:
     assert words.kind("internal/rpc") == "internal"
     assert words.href('a"b/c?d') == "/resources/a%22b/c%3Fd"
     assert words.dom_id("a") != words.dom_id("b")
+
+
+@pytest.mark.parametrize(
+    ("reason", "place"),
+    [
+        ("components.3.attributes.max_rpm: 'fast' is a string", "components.3.attributes.max_rpm"),
+        (
+            "waiting for rdk:component:motor/left: components.3.attributes.max_rpm: 'fast' is",
+            "components.3.attributes.max_rpm",
+        ),
+        ("services.0.attributes.a-b.c_d: x", "services.0.attributes.a-b.c_d"),
+        ("waiting for 'rdk:component:base/rover'", ""),
+        ("no answer: components are missing", ""),
+        ("the file components.json: gone", ""),
+        ("see components.3", ""),
+        ("", ""),
+    ],
+)
+def test_a_reason_names_the_place_of_the_mistake(reason: str, place: str) -> None:
+    found = words.place_in(reason)
+    assert (found[1], "".join(found)) == (place, reason)
