@@ -92,15 +92,14 @@ async def test_what_is_no_store_at_all(s3: S3Server) -> None:
 @pytest.mark.usefixtures("_owner")
 async def test_nothing_of_the_check_stays_and_others_things_are_left_alone(s3: S3Server) -> None:
     place = s3.place()
-    client = s3.client()
     for name in ("notes.txt", "ab/notes.txt", "ab/cd"):
-        client.put_object(Bucket=place.bucket, Key=place.prefix + name, Body=b"theirs")
-    begun = client.create_multipart_upload(Bucket=place.bucket, Key=f"{place.prefix}theirs")
+        s3.ask("PUT", f"/{place.prefix}{name}", b"theirs")
+    s3.ask("POST", f"/{place.prefix}theirs?uploads=")
     async with S3Blobs(place).opened() as blobs:
         assert await sizes(blobs) == {}
         assert await blobs.tidy(-60.0) == 0
-    assert len(s3.there(place)[0]) == 3
-    client.abort_multipart_upload(Bucket=place.bucket, Key=begun["Key"], UploadId=begun["UploadId"])
+    objects, uploads = s3.there(place)
+    assert (len(objects), len(uploads)) == (3, 1)
 
 
 async def test_credentials_that_expire_are_read_anew_from_their_file(s3: S3Server, tmp_path: Path) -> None:
