@@ -33,8 +33,8 @@ the sentence that stands here. A key whose role is too low is answered with PERM
 a key cannot see at all is NOT_FOUND.
 
 Each method of `AppClient` and `DataClient` of the official SDKs is tested against this cloud: in Python, and in
-TypeScript in Node and in a page of Chromium. `fetch` cannot send a stream, so `fileUpload` of the TypeScript SDK needs
-its gRPC transport; without it, `binaryDataCaptureUpload` takes what fits into one message. Of what only the Python SDK
+TypeScript in Node, by gRPC and by gRPC-Web, and in a page of Chromium. `fetch` cannot send a stream, so `fileUpload` of
+the TypeScript SDK needs a gRPC transport; without it, `binaryDataCaptureUpload` takes what fits into one message. Of what only the Python SDK
 has, `delete_tabular_data_by_filter` calls nobody; use `delete_tabular_data`.
 """
 

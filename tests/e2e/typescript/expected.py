@@ -101,7 +101,7 @@ DATA: Final[dict[str, Any]] = {
     "binaryDataByFilter": [True, 0, 1, "image/png"],
     "binaryDataByIds": [[4], [1, 2, 3]],
     "createBinaryDataSignedURL": True,
-    "fileUpload": [2, "The fetch API does not support streaming request bodies"],
+    "fileUpload": [64 * 1024 + 1, "long.bin"],
     "addTagsToBinaryDataByIds": [True],
     "addTagsToBinaryDataByFilter": ["first", "good", "second", "seen"],
     "removeTagsFromBinaryDataByIds": 1,
@@ -122,5 +122,5 @@ DATA: Final[dict[str, Any]] = {
     "deleteBinaryDataByFilter": 1,
 }
 
-STREAMED: Final = {"fileUpload"}
-"""Methods whose requests are a stream, which fetch cannot send: the SDK refuses them itself."""
+WEB: Final = {"fileUpload": [2, "The fetch API does not support streaming request bodies"]}
+"""What differs where the SDK calls by `fetch`, which cannot send a stream: the SDK refuses that itself."""

@@ -26,12 +26,12 @@ from tests.e2e.cloud.sdk_calls import FILE, answered, calls, is_served, refused
 from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_table import CALLS
 from tests.e2e.typescript import expected
-from tests.e2e.typescript.expected import STREAMED
 
 UNIMPLEMENTED = 12
 OVER = (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.UNAVAILABLE)  # the walk ends with deleting all
 HERE = Path(__file__).parent
 SDK = HERE / "node_modules" / "@viamrobotics" / "sdk" / "dist" / "main.es.js"
+TRANSPORT = HERE / "node_modules" / "@connectrpc" / "connect-node"
 PAGE = """<!doctype html><title>walk</title><script type="module">
 import * as sdk from '/sdk.js';
 import {{ walk }} from '/walk.mjs';
@@ -53,7 +53,7 @@ document.body.append(result);
 
 @pytest.fixture(autouse=True)
 def _sdk() -> None:
-    if not SDK.exists():
+    if not (SDK.exists() and TRANSPORT.exists()):
         pytest.skip("the TypeScript SDK is not installed: run tools/setup-node tests/e2e/typescript")
 
 
@@ -103,11 +103,11 @@ def refusals(kind: str) -> dict[str, list[Any]]:
     return found
 
 
-async def check(found: dict[str, Any], one: CloudProcess) -> None:
+async def check(found: dict[str, Any], one: CloudProcess, *, web: bool) -> None:
     """Every method has answered as it should; what the SDK's source calls is what the table says, and was reached."""
     assert "failed" not in found, found
     assert found["app"] == {**expected.APP, **refusals("app")}
-    assert found["data"] == {**expected.DATA, **refusals("data")}
+    assert found["data"] == {**expected.DATA, **refusals("data"), **(expected.WEB if web else {})}
     table = {method: call.lower() for rows in CALLS.values() for call, _, names in rows for method in names.split()}
     sources = {**found["methods"]["app"], **found["methods"]["data"]}
     assert {method: call.lower() for method, call in sources.items()} == table
@@ -115,21 +115,28 @@ async def check(found: dict[str, Any], one: CloudProcess) -> None:
     made = calls(Path(one.facts["calls"]))
     reached = answered(made) | refused(made, UNIMPLEMENTED)
     rows = [(service, call, set(methods.split())) for service, some in CALLS.items() for call, _, methods in some]
-    wanted = {f"{service}/{call}" for service, call, methods in rows if methods - STREAMED}
+    wanted = {
+        f"{service}/{call}" for service, call, methods in rows if methods - (expected.WEB.keys() if web else set())
+    }
     assert wanted - reached == set()
     served = {one for one in wanted if is_served(*one.split("/"))}
     assert served - answered(made) == set()
 
 
-async def test_in_node(running: CloudProcess) -> None:
+@pytest.mark.parametrize("transport", ["web", "grpc"])
+async def test_in_node(running: CloudProcess, transport: str) -> None:
     if shutil.which("node") is None:
         pytest.skip("Node.js is not installed and could not be installed by tools/setup-node")
     with trio.fail_after(60):
         done = await trio.run_process(
-            ["node", "cloud.mjs", *words(running)], cwd=HERE, capture_stdout=True, stderr=subprocess.STDOUT, check=False
+            ["node", "cloud.mjs", transport, *words(running)],
+            cwd=HERE,
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
     assert done.returncode == 0, done.stdout.decode()
-    await check(json.loads(done.stdout.splitlines()[-1]), running)
+    await check(json.loads(done.stdout.splitlines()[-1]), running, web=transport == "web")
 
 
 class Files(http.server.BaseHTTPRequestHandler):
@@ -173,4 +180,4 @@ async def test_in_a_page(running: CloudProcess, site: str, tmp_path: Path) -> No
         await page.goto(site)
         with trio.fail_after(60):
             await page.until("document.querySelector('#result')")
-        await check(json.loads(await page.text("#result")), running)
+        await check(json.loads(await page.text("#result")), running, web=True)
