@@ -29,13 +29,13 @@ HEAD = """\
 <!-- Written by tools/gen_cloud_api_reference.py; `python tools/gen_cloud_api_reference.py` brings it up to date. -->
 
 Every published call of a cloud, and what `machine-cloud` makes of it. A call that is refused answers UNIMPLEMENTED with
-the sentence that stands here. A key whose role is too low is answered with PERMISSION_DENIED, which names the role; what
-a key cannot see at all is NOT_FOUND.
+the sentence that stands here. A key whose role is too low is answered with PERMISSION_DENIED, naming the role; what a
+key cannot see at all is NOT_FOUND.
 
 Each method of `AppClient` and `DataClient` of the official SDKs is tested against this cloud: in Python, and in
 TypeScript in Node, by gRPC and by gRPC-Web, and in a page of Chromium. `fetch` cannot send a stream, so `fileUpload` of
-the TypeScript SDK needs a gRPC transport; without it, `binaryDataCaptureUpload` takes what fits into one message. Of what only the Python SDK
-has, `delete_tabular_data_by_filter` calls nobody; use `delete_tabular_data`.
+the TypeScript SDK needs a gRPC transport; without it, `binaryDataCaptureUpload` takes what fits into one message.
+`delete_tabular_data_by_filter` of the Python SDK calls nobody; use `delete_tabular_data`.
 """
 
 
