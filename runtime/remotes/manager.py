@@ -17,7 +17,8 @@ from runtime.parts import Surroundings
 from runtime.proxy import proxy_of
 from runtime.reconfigure import Wanted
 from runtime.refused import NO_RESTART, refused
-from runtime.remotes.dial import Dial, credentials_of, dial, way_to
+from runtime.remotes.dial import Dial, credentials_of, way_to
+from runtime.remotes.dial import dial as network
 from runtime.remotes.life import RemoteLife
 from runtime.remotes.link import NOT_YET, PREFIX, RemoteLink
 from runtime.remotes.names import behind
@@ -35,13 +36,18 @@ MACHINES: Final = 64  # that are told of to machines which have this one as thei
 class Remotes:
     """The part of a machine that is other machines."""
 
-    def __init__(self, around: Surroundings, *, dial: Dial = dial) -> None:
-        self._dial = dial
+    def __init__(self, around: Surroundings, *, dial: Dial | None = None) -> None:
         self._machine = around.machine
+        self._dial = dial or partial(network, trusted=self._trusted)
         self._changed = around.changed
         self.links: dict[str, RemoteLink] = {}
         self._faults: dict[str, MachineError] = {}
         self._versions: dict[str, str] = {}
+
+    def _trusted(self) -> str:
+        """What the machines of this one's organization are trusted by; "" without a certificate of the cloud."""
+        link = self._machine.cloud
+        return link.certificate.roots if link is not None and link.certificate is not None else ""
 
     # ---- for the graph
 

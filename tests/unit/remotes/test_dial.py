@@ -124,12 +124,13 @@ class Listener:
                 await stream.send_all(b"ok")
 
 
-async def reached(listener: Listener, address: str, **more: Any) -> trio.abc.Stream:
+async def reached(listener: Listener, address: str, *, trusted: str = "", **more: Any) -> trio.abc.Stream:
     outcome: trio.abc.Stream | OSError
     async with trio.open_nursery() as nursery:
         port = await nursery.start(listener.serve)
         try:
-            outcome = stream = await dial(way_to(remote(f"{address}:{port}", **more), "remotes.0"))
+            way = way_to(remote(f"{address}:{port}", **more), "remotes.0")
+            outcome = stream = await dial(way, trusted=lambda: trusted)
             await stream.send_all(b"PRI")
             if isinstance(stream, trio.SocketStream):
                 assert await stream.receive_some() == b"ok"
@@ -166,6 +167,15 @@ async def test_a_certificate_of_another_host_is_never_a_reason_for_plain_text(au
     listener = Listener(context(authority, "elsewhere"))
     with pytest.raises(OSError, match="certificate is not trusted"):
         await reached(listener, "127.0.0.1")
+
+
+async def test_machines_of_one_organization_trust_each_other() -> None:
+    authority = trustme.CA()
+    roots, listener = authority.cert_pem.bytes().decode(), Listener(context(authority, "127.0.0.1"))
+    assert isinstance(await reached(listener, "127.0.0.1", trusted=roots), trio.SSLStream)
+    for others in ("", trustme.CA().cert_pem.bytes().decode()):
+        with pytest.raises(OSError, match="certificate is not trusted"):
+            await reached(listener, "127.0.0.1", trusted=others)
 
 
 async def test_plain_text_where_no_tls_is_spoken() -> None:
