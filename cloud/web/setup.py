@@ -13,6 +13,7 @@ from cloud.web.site import author_of, render
 from schema.errors import ErrorKind, MachineError
 
 FILE = "machine.json"
+CA_FILE = "machine-cloud-ca.pem"  # as /ca.pem calls it
 
 
 async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str = "", new: bool = False) -> Response:
@@ -28,7 +29,11 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
             "only owners see the credentials of a machine", kind=ErrorKind.PERMISSION, remedy="use an owner's key"
         )
     address = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    text = json.dumps({"cloud": {"id": chosen.id, "secret": chosen.secret, "app_address": address}}, indent=2)
+    credentials = {"id": chosen.id, "secret": chosen.secret, "app_address": address}
+    own = cloud.tls is not None and cloud.tls.own  # a certificate that no computer trusts by itself
+    if own:
+        credentials["ca_file"] = CA_FILE
+    text = json.dumps({"cloud": credentials}, indent=2)
     return render(
         request,
         "setup.html",
@@ -36,6 +41,7 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
         part=chosen,
         credentials=text,
         file=FILE,
+        authority=CA_FILE if own else "",
         command=f"machine-server -config {FILE}",
         new=new,
     )

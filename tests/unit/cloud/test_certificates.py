@@ -30,6 +30,7 @@ from rpc.carrier import Identity, Peer
 from schema.errors import ErrorKind, MachineError
 from tests.unit.certificates.test_issue import verified
 from tests.unit.cloud.conftest import Clock
+from tests.unit.cloud.pages import browser, post, signed_in
 
 
 class Port:
@@ -282,3 +283,27 @@ def test_a_machine_claims_nothing_public(claimed: str) -> None:
 @pytest.mark.parametrize("network", [None, 5, {"fqdn": 5}, {"bind_address": "nonsense"}, {"bind_address": 7}])
 def test_a_broken_network_section_is_no_obstacle(network: object) -> None:
     assert "pi" in names_for("rover.4k0q.local", {"network": network}, ["pi"])
+
+
+# ---- pages
+
+
+async def test_what_the_page_gives_to_whom(secure: MemoryCloud, cloud: MemoryCloud, clock: Clock) -> None:
+    await secure.cloud.store.write(lambda sql: authorities.current(sql, PORT, clock()))
+    anybody = await browser(secure).get("/ca.pem")
+    assert (anybody.status, anybody.text.count("BEGIN CERTIFICATE")) == (200, 1)
+    member = await (await signed_in(secure)).get("/ca.pem")
+    assert (member.status, member.text.count("BEGIN CERTIFICATE")) == (200, 2)
+    plain = await browser(cloud).get("/ca.pem")
+    assert plain.status == 404
+    assert "no authority of its own" in plain.text
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_credentials_of_a_machine_name_whom_it_should_trust(
+    secure: MemoryCloud, cloud: MemoryCloud, part: str, own: bool
+) -> None:
+    page = await post(await signed_in(secure if own else cloud), f"/machines/{part}/setup")
+    assert page.status == 200
+    assert ("ca_file" in page.text) is own
+    assert ("/ca.pem" in page.text) is own
