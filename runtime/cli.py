@@ -93,7 +93,7 @@ def _may_be_bare(param: click.Parameter) -> bool:
 @_value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
 @_switch("debug", "Log at debug level, whatever the configuration says.")
 @_value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
-@_switch("no-tls", "Serve without TLS even if there is a certificate, of the configuration or of the cloud.")
+@_switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
 @_switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
 @_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
 @_switch("version", "Print the version and exit.")

@@ -12,55 +12,81 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-START_LIMIT_S = 30.0
-STOP_LIMIT_S = 30.0
+START_LIMIT_S = 60.0  # generous: the machine that runs the tests may be busy
+STOP_LIMIT_S = 60.0
 
 
-class Server:
+class Files:
+    """What a machine-server has below `folder`, and how it is run; it tells its address on a descriptor."""
+
+    def __init__(self, document: Mapping[str, Any], folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "machine.json"
+        self.log_file = folder / "server.log"
+        self.address = ""
+        network = {"bind_address": "localhost:0", **document.get("network", {})}
+        self.write({**document, "network": network})
+
+    def write(self, document: Mapping[str, Any] | bytes) -> None:
+        """Replace the configuration file atomically, as editors and agents do."""
+        part = self.config.with_suffix(".part")
+        part.write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
+        part.replace(self.config)
+
+    def log(self) -> str:
+        """Everything logged so far."""
+        return self.log_file.read_text("utf-8", "replace")
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def words(self, *options: str, program: str = "") -> list[str]:
+        """The command line; `program` is run instead of the usual entry point."""
+        entry = ["-c", program] if program else ["-m", "runtime.cli"]
+        return [sys.executable, *entry, "-config", str(self.config), *options]
+
+    def environment(self, ready: int, more: Mapping[str, str]) -> dict[str, str]:
+        """Its environment; it says on the descriptor `ready` where its port is, and when everything was tried."""
+        own = {"MACHINE_HOME": str(self.folder / "home"), "MACHINE_READY_FD": str(ready)}
+        return {**os.environ, **own, **more}
+
+    def take(self, said: str) -> None:
+        """Keep the address in what it has said."""
+        lines = [line for line in said.split() if line != "running"]
+        self.address = next((line for line in lines if line.startswith(("127.", "localhost"))), lines[0])
+
+
+class Server(Files):
     """`with Server(document, folder) as server:` runs machine-server with `document` until the block ends.
 
-    The port is open when the block begins; `wait_running` waits for the first full pass over the resources.
+    The port is open when the block begins; `wait_running` waits for the first full pass over the resources. The same
+    for tests on Trio is tests.e2e.server.process.server.
     """
 
     def __init__(
-        self, document: dict[str, Any], folder: Path, *arguments: str, env: dict[str, str] | None = None
+        self, document: Mapping[str, Any], folder: Path, *arguments: str, env: Mapping[str, str] | None = None
     ) -> None:
-        self.folder = folder
-        self.config = folder / "machine.json"
-        network = {"bind_address": "localhost:0", **document.get("network", {})}
-        self.write({**document, "network": network})
-        self.log_file = folder / "server.log"
-        self.address = ""
+        super().__init__(document, folder)
         self._arguments = arguments
         self._env = env or {}
         self.process: subprocess.Popen[bytes] | None = None
         self._said = b""
 
-    def write(self, document: dict[str, Any]) -> None:
-        """Replace the configuration file atomically."""
-        part = self.config.with_suffix(".part")
-        part.write_text(json.dumps(document))
-        part.replace(self.config)
-
     def __enter__(self) -> Self:
         reading, writing = os.pipe()
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "runtime.cli", "-config", str(self.config), *self._arguments],
+                self.words(*self._arguments),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(writing,),
-                env={
-                    **os.environ,
-                    "MACHINE_HOME": str(self.folder / "home"),
-                    "MACHINE_READY_FD": str(writing),
-                    **self._env,
-                },
+                env=self.environment(writing, self._env),
             )
         os.close(writing)
         self._ready = os.fdopen(reading, "rb", buffering=0)
@@ -68,8 +94,7 @@ class Server:
             self._read_ready("addresses", lambda said: said.endswith(b"\n"))
             if not self._said:
                 raise AssertionError(f"machine-server ended before its port was open:\n{self.log()}")
-            lines = [line for line in self._said.decode().split() if line != "running"]
-            self.address = next((line for line in lines if line.startswith(("127.", "localhost"))), lines[0])
+            self.take(self._said.decode())
         except BaseException:
             self._ready.close()
             self.stop()
@@ -101,13 +126,6 @@ class Server:
             if not data:
                 return
             self._said += data
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
-
-    def log(self) -> str:
-        return self.log_file.read_text("utf-8", "replace")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Signal the server and return its exit status; SIGKILL after STOP_LIMIT_S is a failure of the test."""

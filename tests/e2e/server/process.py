@@ -1,8 +1,7 @@
-"""machine-server as a real process on a free loopback port."""
+"""machine-server as a real process on a free loopback port, for tests on Trio."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,28 +16,13 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
+from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S, Files
 
-START_LIMIT = 60.0  # generous: the machine that runs the tests may be busy
 
+class Server(Files):
+    """One running process; made by `server`."""
 
-class Server:
-    """One running process."""
-
-    def __init__(self, process: trio.Process, config: Path, log: Path, address: str) -> None:
-        self.process = process
-        self.config = config
-        self._log = log
-        self.address = address
-
-    def write(self, document: Mapping[str, Any] | bytes) -> None:
-        """Replace the configuration file atomically, as editors and agents do."""
-        new = self.config.with_suffix(".new")
-        new.write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
-        os.replace(new, self.config)
-
-    def log(self) -> str:
-        """Everything logged so far."""
-        return self._log.read_text()
+    process: trio.Process
 
     def descriptors(self) -> int:
         """Open file descriptors of the process."""
@@ -51,7 +35,7 @@ class Server:
     async def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and give the exit code."""
         self.process.send_signal(number)
-        with trio.fail_after(START_LIMIT):
+        with trio.fail_after(STOP_LIMIT_S):
             return await self.process.wait()
 
     @asynccontextmanager
@@ -74,43 +58,31 @@ async def server(
 
     `program` is run instead of the usual entry point; `running` waits until everything was tried once.
     """
-    config, log = folder / "machine.json", folder / "server.log"
-    config.write_text(json.dumps({"network": {"bind_address": "localhost:0"}, **document}))
+    found = Server(document, folder)
     read, write = os.pipe()
-    os.set_inheritable(write, True)
     try:
-        with log.open("wb") as output:
-            process = await trio.lowlevel.open_process(
-                [
-                    sys.executable,
-                    *(["-c", program] if program else ["-m", "runtime.cli"]),
-                    "-config",
-                    str(config),
-                    *options,
-                ],
-                stdout=output,
-                stderr=output,
+        with found.log_file.open("wb") as log:
+            process = found.process = await trio.lowlevel.open_process(
+                found.words(*options, program=program),
+                stdout=log,
+                stderr=log,
                 pass_fds=[write],
-                env={
-                    **os.environ,
-                    "MACHINE_HOME": str(folder / "home"),
-                    "MACHINE_READY_FD": str(write),
-                    **(env or {}),
-                },
+                env=found.environment(write, env or {}),
             )
     finally:
         os.close(write)
     try:
         async with trio.lowlevel.FdStream(read) as ready:
             text = ""
-            with trio.fail_after(START_LIMIT):
+            with trio.fail_after(START_LIMIT_S):
                 async for part in ready:
                     text += part.decode()
-                    if not running or text.endswith("running\n"):
+                    if text.endswith("running\n" if running else "\n"):
                         break
-            assert text, log.read_text()
-            assert not running or text.endswith("running\n"), log.read_text()
-            yield Server(process, config, log, text.split()[0])
+            assert text, found.log()
+            assert not running or text.endswith("running\n"), found.log()
+            found.take(text)
+            yield found
     finally:
         if process.poll() is None:
             process.kill()
