@@ -13,6 +13,7 @@ from cloud.data.media import PICTURES
 from cloud.data.table import numbers
 from cloud.services import data_messages as m
 from cloud.web.plots import Plot, plot
+from rpc.pages.words import bytes_text
 from schema.errors import ErrorKind, MachineError
 
 FILES: Final = "files"
@@ -101,7 +102,7 @@ def tile(one: m.BinaryData) -> Tile:
         id=known.binary_data_id,
         picture=source.mime_type in PICTURES,
         name=known.file_name or f"{source.component_name or 'file'}{known.file_ext}",
-        size=size_text(known.file_size_bytes),
+        size=bytes_text(known.file_size_bytes),
         mime=source.mime_type,
         time=known.time_requested,
         where=where_text(source),
@@ -142,17 +143,6 @@ def plots(page: m.TabularPage) -> list[Plot]:
 def where_text(source: m.CaptureMetadata) -> str:
     """Machine, component and method in one line."""
     return " · ".join(one for one in (source.robot_name, source.component_name, source.method_name) if one)
-
-
-def size_text(size: int) -> str:
-    """Bytes in words."""
-    if size < 1000:
-        return f"{size} B"
-    value, unit = next((size / factor, name) for name, factor in _UNITS if size < factor * 999.5 or name == "TB")
-    return f"{value:.3g} {unit}"
-
-
-_UNITS: Final = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))
 
 
 def _short(data: Mapping[str, Any]) -> str:

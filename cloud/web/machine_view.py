@@ -51,6 +51,15 @@ class Readings(Struct, frozen=True):
     error: Text = ""
 
 
+class Download(Struct, frozen=True):
+    """A package on its way to a machine. `done` and `size` in bytes; `size` is 0 where it is not known."""
+
+    name: Text
+    version: Text = ""
+    done: Annotated[int, Meta(ge=0)] = 0
+    size: Annotated[int, Meta(ge=0)] = 0
+
+
 class Snapshot(Struct, frozen=True):
     """What a machine tells while somebody looks."""
 
@@ -62,6 +71,7 @@ class Snapshot(Struct, frozen=True):
     problems: Annotated[tuple[Problem, ...], Meta(max_length=1000)] = ()
     resources: Annotated[tuple[Resource, ...], Meta(max_length=5000)] = ()
     readings: dict[Text, Readings] = {}
+    downloads: Annotated[tuple[Download, ...], Meta(max_length=100)] = ()
     omitted: int = 0  # resources that did not fit
 
 
@@ -138,6 +148,7 @@ def pieces(shown: View) -> list[Piece]:
     return [
         Piece("head", "head", (shown,), head),
         Piece("problems", "problems", (shown,), mistakes),
+        Piece("downloads", "downloads", (told.downloads,), told.downloads),
         Piece("counts", "counts", (told.resources,), states),
         Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
         *(Piece(dom_id(one.name), "resource", (one, facts.id), one, inside="resources") for one in told.resources),

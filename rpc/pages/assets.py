@@ -63,7 +63,7 @@ def environment(templates: Sequence[Path], assets: Assets) -> Environment:
     )
     filters = (
         words.short, words.api, words.kind, words.model_word, words.dom_id, words.href, words.shorten,
-        words.capitalize_first, words.place_in, words.ago, words.clock, words.clock_ms,
+        words.capitalize_first, words.place_in, words.bytes_text, words.ago, words.clock, words.clock_ms,
     )  # fmt: skip
     made.filters.update({function.__name__: function for function in filters})
     made.globals.update(asset=assets.url)

@@ -21,6 +21,7 @@ _PLACE: Final = re.compile(
     r"(?:^|: )((?:components|services|modules|packages|processes|remotes|network)\.[\w.\-]+)(?=: )"
 )
 """A path of the configuration in what a machine says of a mistake."""
+_UNITS: Final = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -155,3 +156,11 @@ def place_in(reason: str) -> tuple[str, str, str]:
     """Why something does not work, as a machine says it: what is before the path that it names, the path, the rest."""
     found = _PLACE.search(reason)
     return (reason, "", "") if found is None else (reason[: found.start(1)], found[1], reason[found.end(1) :])
+
+
+def bytes_text(size: int) -> str:
+    """Bytes in words: `34.8 kB`."""
+    if size < 1000:
+        return f"{size} B"
+    value, unit = next((size / factor, name) for name, factor in _UNITS if size < factor * 999.5 or name == "TB")
+    return f"{value:.3g} {unit}"

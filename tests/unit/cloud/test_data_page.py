@@ -15,8 +15,9 @@ import pytest
 from cloud.data.table import Kind, flat, numbers
 from cloud.keys import Grant, create_key
 from cloud.memory import MemoryCloud
-from cloud.web.data_view import Asked, size_text
+from cloud.web.data_view import Asked
 from cloud.web.plots import HEIGHT, MAX_POINTS, WIDTH, plot
+from rpc.pages.words import bytes_text
 from schema.errors import MachineError
 from tests.unit.cloud.captured import PNG, SETS, START, Uploads, at, piece
 from tests.unit.cloud.pages import browser, post, signed_in
@@ -297,4 +298,4 @@ def test_what_the_address_asks_for() -> None:
     [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_499, "999 kB"), (10**6, "1 MB"), (10**15, "1e+03 TB")],
 )
 def test_sizes_in_words(size: int, text: str) -> None:
-    assert size_text(size) == text
+    assert bytes_text(size) == text

@@ -153,6 +153,40 @@ async def test_readings_come_with_their_numbers(cloud: MemoryCloud, part: str, p
             ]
 
 
+async def test_packages_on_their_way_are_shown_and_go_when_they_are_there(
+    cloud: MemoryCloud, part: str, person: Browser
+) -> None:
+    known = {"name": "acme:smooth", "version": "1.2.0", "done": 1_500_000, "size": 6_000_000}
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
+            await machine.hears("watched")
+            await machine.says(live=told(downloads=[known, {"name": "b", "done": 999}]))
+            while "acme:smooth" not in (patch := await page.patch()).get("downloads", ""):
+                pass
+            for text in ('value="1500000" max="6000000"', "25 % of 6 MB", "1.2.0", "999 B"):
+                assert text in patch["downloads"]
+            await machine.says(live=told(downloads=[{**known, "done": 7_000_000}]))
+            assert "100 % of 6 MB" in (await page.patch())["downloads"]
+            await machine.says(live=told())
+            assert " hidden" in (await page.patch())["downloads"]
+
+
+async def test_a_reason_leads_to_its_place_in_the_editor(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser
+) -> None:
+    since = "2026-01-01T00:00:00+00:00"
+    where = "components.3.attributes.max_rpm"
+    found = {
+        "resources": [{"name": MOTOR, "state": "unhealthy", "since": since, "reason": f"{where}: 'fast' <b>"}],
+        "problems": [{"path": "components.4", "message": "has no model"}],
+    }
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, found, clock()))
+    page = (await person.get(f"/machines/{part}")).text
+    assert f'<a href="/machines/{part}/config#{where}">{where}</a>: &#39;fast&#39; &lt;b&gt;' in page
+    assert f'<a href="/machines/{part}/config#components.4">' in page
+
+
 async def test_what_is_told_without_being_asked_is_not_kept(cloud: MemoryCloud, part: str) -> None:
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
@@ -202,6 +236,7 @@ async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, cloc
         {"resources": [{"name": "x" * 3000, "state": "ready", "since": "2026-01-01T00:00:00+00:00"}]},
         {"readings": {"s": {"values": [["a", "b"]]}}},
         {"problems": [{"path": None, "message": "x"}]},
+        {"downloads": [{"name": "x", "done": -1}]},
     ],
 )
 async def test_what_does_not_fit_is_no_snapshot_and_breaks_no_page(
