@@ -18,7 +18,7 @@ setup: $(VENV)/.run ## Set up what machine-server and machine-cloud need, and st
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
 	@$(PY) -m tests.hil.image && $(PY) -m tests.hil.pi || echo "Going on without the hardware rig; its tests say why they are skipped."
 	@failed=; \
-	$(PY) -m pytest tests --ignore tests/hil || failed="$$failed tests"; \
+	$(PY) -m tests || failed="$$failed tests"; \
 	$(PY) -m pytest examples/thermostat -q || failed="$$failed examples/thermostat"; \
 	$(PY) -m tests.hil || failed="$$failed tests/hil"; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi

@@ -2,7 +2,8 @@
 
 A room is a folder of tests with a pytest of its own; ARGUMENTS are for each of them (`-k`, `-x`, ...). What a room says
 is kept in build/tests, and printed in one piece when it ends: the whole of it if something failed, otherwise what was
-skipped and the counts. build/tests/junit.xml has all results. MACHINE_TESTS_AT_ONCE is the number of rooms at a time.
+skipped and the counts. What has failed is run once more, by itself. build/tests/junit.xml has all results.
+MACHINE_TESTS_AT_ONCE is the number of rooms at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Final
 
 import trio
 
+from tests.again import once_more
+
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
@@ -29,7 +32,8 @@ LONG: Final = ("e2e/cloud", "e2e/module_api", "unit/cloud", "e2e/modules", "e2e/
 """Rooms that take longest begin first, so that none of them is left alone at the end."""
 TOGETHER: Final = 10  # other rooms for one process, which takes two seconds to begin
 AT_ONCE: Final = 4  # at most, unless asked for
-NOTHING_FOUND: Final = 5  # pytest's exit status when -k has left nothing
+FAILED: Final = 1  # pytest's exit status when tests have failed
+NOTHING_FOUND: Final = 5  # and when -k has left nothing
 
 
 @dataclass(slots=True)
@@ -143,7 +147,9 @@ async def main(arguments: Sequence[str]) -> int:
     print(f"\n{words or 'no tests'} in {time.monotonic() - begin:.0f} s, {at_once} rooms at a time", flush=True)
     for run in bad:
         print(f"failed: {' '.join(run.folders)}, see {run.log.relative_to(ROOT)}")
-    return int(bool(bad) or not total["passed"])
+    if not total["passed"] or any(run.status != FAILED for run in bad):
+        return 1
+    return once_more(OUTPUT / "junit.xml", ROOT) if bad else 0
 
 
 if __name__ == "__main__":

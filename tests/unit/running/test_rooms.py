@@ -53,6 +53,7 @@ async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
     assert await main(["-q"]) == 1
     printed = capsys.readouterr().out
     assert "1 failed, 2 passed, 1 skipped in" in printed
+    assert "1 failed and are run once more" in printed
     assert "no hammer here" in printed
     assert "assert 1 == 2" in printed
     assert printed.count("failed: unit/bad") == 1
