@@ -11,7 +11,7 @@ from cloud.data.scope import scope_of
 from cloud.data.sources import checked_tags
 from cloud.services import data_messages as m
 from cloud.services.base import Service
-from cloud.services.data_words import ids_of, wanted_of
+from cloud.services.data_words import id_of, ids_of, wanted_of
 from cloud.store.sql import Sql
 
 
@@ -81,7 +81,7 @@ class Labels(Service):
         confidence: float | None = None,
     ) -> str:
         """Draw a box; its id. INVALID if it does not lie in the picture."""
-        (subject,) = ids_of([binary_id] if binary_id else [], [binary_data_id] if binary_data_id else [])
+        subject = id_of(binary_id, binary_data_id)
         edges = labels.Edges(x_min_normalized, y_min_normalized, x_max_normalized, y_max_normalized)
 
         def work(sql: Sql) -> str:
@@ -103,7 +103,7 @@ class Labels(Service):
         confidence: float | None = None,
     ) -> None:
         """Change what is given of a box."""
-        (subject,) = ids_of([binary_id] if binary_id else [], [binary_data_id] if binary_data_id else [])
+        subject = id_of(binary_id, binary_data_id)
         given = {
             "x_min": x_min_normalized,
             "y_min": y_min_normalized,
@@ -126,7 +126,7 @@ class Labels(Service):
         self, bbox_id: str, binary_id: m.BinaryID | None = None, binary_data_id: str = ""
     ) -> None:
         """Take a box away."""
-        (subject,) = ids_of([binary_id] if binary_id else [], [binary_data_id] if binary_data_id else [])
+        subject = id_of(binary_id, binary_data_id)
 
         def work(sql: Sql) -> None:
             self._touched(sql, [subject])

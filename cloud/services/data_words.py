@@ -105,6 +105,11 @@ def ids_of(old: Iterable[m.BinaryID], new: Iterable[str]) -> list[str]:
     return found
 
 
+def id_of(old: m.BinaryID | None, new: str) -> str:
+    """The id of one file, however it is named; the new way wins. INVALID for none."""
+    return ids_of([old] if old is not None and not new else [], [new] if new else [])[0]
+
+
 def metadata_of(source: Source, tags: Iterable[str], mime: str = "") -> m.CaptureMetadata:
     """Where data came from."""
     return m.CaptureMetadata(
