@@ -39,6 +39,7 @@ SETTINGS: Final = (
     ("idle_in_transaction_session_timeout", "30s"),  # a replica that was stopped keeps nobody from writing for longer
     # Whoever reads a table as a whole is in the way of everybody who writes to it, and small tables are read so.
     ("enable_seqscan", "off"),
+    ("jit", "off"),  # what it compiles in a second takes milliseconds; a table read as a whole looks expensive to it
 )
 
 
