@@ -1,4 +1,4 @@
-"""machine-cloud with its files in a bucket, as processes: the official SDK, links, kills, replicas, moving, backup."""
+"""machine-cloud with its files in a bucket, as processes: the official SDK, links, kills, replicas, moving."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_data import picture, times
 from tests.e2e.files.help import LIMIT
-from tests.e2e.files.proxy import Request, Way, proxy
 from tests.postgresql import Cluster
 from tests.s3 import S3Server
 
 SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
-KILLS = 3
+KILLS = 2
 APP = "viam.app.v1.AppService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
@@ -40,10 +39,10 @@ pytestmark = pytest.mark.usefixtures("_owner")
 class Bucket:
     """A place in the server's bucket, and the options that lead there."""
 
-    def __init__(self, server: S3Server, endpoint: str = "") -> None:
+    def __init__(self, server: S3Server) -> None:
         self.server = server
         self.files = server.fresh()
-        self.endpoint = endpoint or server.endpoint
+        self.endpoint = server.endpoint
         self.options = ("--files", self.files, "--s3-endpoint", self.endpoint)
 
     @property
@@ -141,15 +140,10 @@ async def test_the_official_sdk_uploads_and_reads_back(tmp_path: Path, bucket: B
 
 
 async def test_without_the_bucket_it_does_not_start_and_says_why(tmp_path: Path, bucket: Bucket) -> None:
-    for options, words in (
-        (("--files", "s3://no-such-bucket", "--s3-endpoint", bucket.endpoint), "make the bucket"),
-        (("--files", bucket.files, "--s3-endpoint", "http://127.0.0.1:1"), "cannot be reached"),
-        (("--files", bucket.files, "--s3-endpoint", "127.0.0.1:1"), "--s3-endpoint"),
-        (("--files", "s3://", "--s3-endpoint", bucket.endpoint), "s3://my-bucket/cloud"),
-    ):
-        done = command("--data", str(tmp_path), "--listen", "localhost:0", *options)
-        assert done.returncode in (1, 2)
-        assert words in done.stderr
+    options = ("--files", "s3://no-such-bucket", "--s3-endpoint", bucket.endpoint)
+    done = command("--data", str(tmp_path), "--listen", "localhost:0", *options)
+    assert done.returncode == 1
+    assert "make the bucket" in done.stderr
 
 
 async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Bucket) -> None:
@@ -207,108 +201,25 @@ async def test_two_replicas_share_nothing_but_database_and_bucket(
     assert bucket.there() == (1, 0)
 
 
-async def test_files_move_from_a_folder_into_a_bucket_and_back(tmp_path: Path, bucket: Bucket) -> None:
-    data = str(tmp_path / "data")
-    contents = [os.urandom(size) for size in (0, 1, 5000, PART + 1)]
+async def test_files_move_from_a_folder_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    contents = [os.urandom(size) for size in (0, 1, PART + 1)]
     async with cloud(tmp_path) as process:
         key = process.key
         async with process.client() as client:
             part = await new_part(client, process.facts["location"])
             subjects = [await upload(client, part, one) for one in contents]
-            first = await copied(data, bucket, bucket.files)
-            assert "4 copied" in first
+            first = await copied(tmp_path, bucket)
+            assert "3 copied" in first
             assert "0 were there" in first
             subjects.append(await upload(client, part, b"meanwhile"))
-    again = await copied(data, bucket, bucket.files)
-    assert "1 copied (9 bytes), 4 were there before" in again
+    assert "1 copied (9 bytes), 3 were there before" in await copied(tmp_path, bucket)
     (tmp_path / "data" / "files").rename(tmp_path / "gone")
     async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
         assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]
-    back = await copied(data, bucket, str(tmp_path / "back"), source=bucket.files)
-    assert "5 copied" in back
-    async with cloud(tmp_path, "--files", str(tmp_path / "back")) as process, process.client(key) as client:
-        assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]
 
 
-async def copied(data: str, bucket: Bucket, target: str, source: str = "") -> str:
-    words = ["--data", data, "--s3-endpoint", bucket.endpoint, *(("--files", source) if source else ())]
-    done = await trio.to_thread.run_sync(lambda: command(*words, "files", "copy", "--to", target))
+async def copied(folder: Path, bucket: Bucket) -> str:
+    words = ("--data", str(folder / "data"), "--s3-endpoint", bucket.endpoint, "files", "copy", "--to", bucket.files)
+    done = await trio.to_thread.run_sync(lambda: command(*words))
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-async def test_an_interrupted_copy_goes_on(tmp_path: Path, s3: S3Server) -> None:
-    """The store refuses everything after some files, then nothing any more."""
-    folder = tmp_path / "data" / "files"
-    for number in range(20):
-        key = f"{number:02x}".ljust(32, "0")
-        (folder / key[:2]).mkdir(parents=True)
-        (folder / key[:2] / key).write_bytes(os.urandom(1000 + number))
-    (folder / "00" / f"{'1' * 32}.part").write_bytes(b"never finished")
-    async with proxy(s3.port) as front:
-        bucket = Bucket(s3, front.endpoint)
-        puts = 0
-
-        def count(request: Request) -> None:
-            nonlocal puts
-            puts += request.kind == "PUT"
-            if puts > 9:  # the check at the start was one
-                front.always = {"PUT": Way.SLOW_DOWN}
-
-        front.before = count
-        words = (
-            "--data",
-            str(tmp_path / "data"),
-            "--s3-endpoint",
-            front.endpoint,
-            "files",
-            "copy",
-            "--to",
-            bucket.files,
-        )
-        done = await trio.to_thread.run_sync(lambda: command(*words))
-        assert done.returncode == 1
-        assert "SlowDown" in done.stderr
-        front.always = {}
-        front.before = lambda request: None
-        assert bucket.there() == (8, 0)
-        done = await trio.to_thread.run_sync(lambda: command(*words))
-        assert "12 copied" in done.stdout
-        assert "8 were there before" in done.stdout
-    for path in folder.glob("??/*"):
-        if not path.suffix:
-            assert s3.ask("GET", f"/{bucket.place.prefix}{path.relative_to(folder)}") == path.read_bytes()
-
-
-async def test_a_backup_has_the_database_and_says_where_the_files_are(tmp_path: Path, bucket: Bucket) -> None:
-    data, file = ("--data", str(tmp_path / "data")), str(tmp_path / "backup.tar")
-    async with cloud(tmp_path, *bucket.options) as process:
-        key, place = process.key, process.facts["location"]
-        async with process.client() as client:
-            part = await new_part(client, place)
-            subject = await upload(client, part, b"kept")
-        made = command(*data, *bucket.options, "backup", file)
-        assert made.returncode == 0, made.stderr
-        assert bucket.files in made.stdout
-        async with process.client() as client:
-            await client.call(APP, "", "new_robot", name="later", location=place)
-    into_folder = command(*data, "restore", file)
-    assert into_folder.returncode == 1
-    assert bucket.files in into_folder.stderr
-    done = command(*data, *bucket.options, "restore", file)
-    assert done.returncode == 0, done.stderr
-    assert not list((tmp_path / "data").glob("*.restoring"))
-    async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
-        assert await content(client, subject) == b"kept"
-        assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["rover"]
-
-
-async def test_a_backup_with_files_is_not_restored_to_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
-    data, file = ("--data", str(tmp_path / "data")), str(tmp_path / "backup.tar")
-    async with cloud(tmp_path) as process, process.client() as client:
-        await upload(client, await new_part(client, process.facts["location"]), b"kept")
-    assert command(*data, "backup", file).returncode == 0
-    done = command(*data, *bucket.options, "restore", file)
-    assert done.returncode == 1
-    assert "files copy" in done.stderr
-    assert sorted(path.name for path in (tmp_path / "data").iterdir() if "restor" in path.name) == []

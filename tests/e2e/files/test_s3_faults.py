@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import trio
 
-from cloud.blobs import discard, sizes
+from cloud.blobs import Kept, discard, sizes
 from cloud.blobs import s3_client as client
+from cloud.blobs.copying import Copied, copy
+from cloud.blobs.folder import FolderBlobs
 from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_place import Place
 from schema.errors import ErrorKind, MachineError
@@ -276,3 +279,53 @@ async def test_memory_is_bounded(weather: Weather) -> None:
         made = await weather.blobs.put(given)
     assert max(sizes) == PART
     assert made.size == 3 * PART + 1
+
+
+async def test_a_copy_that_was_interrupted_goes_on(weather: Weather, tmp_path: Path) -> None:
+    """The store refuses everything after some files; what half-written files a folder has are left behind."""
+    for number in range(20):
+        key = f"{number:02x}".ljust(32, "0")
+        (tmp_path / key[:2]).mkdir()
+        (tmp_path / key[:2] / key).write_bytes(os.urandom(1000 + number * PART // 4))
+    (tmp_path / "00" / f"{'1' * 32}.part").write_bytes(b"never finished")
+    done: list[Copied] = []
+
+    def watch(now: Copied) -> None:
+        done.append(now)
+        if now.files == 8:
+            weather.proxy.always = {"PUT": Way.SLOW_DOWN, BEGIN: Way.SLOW_DOWN}
+
+    async with FolderBlobs(tmp_path).opened() as folder:
+        with pytest.raises(MachineError, match="SlowDown"):
+            await copy(folder, weather.blobs, watch)
+        weather.proxy.always = {}
+        assert len(await sizes(weather.blobs)) == 8
+        again = await copy(folder, weather.blobs)
+        assert (again.files, again.there) == (12, 8)
+        assert await sizes(weather.blobs) == await sizes(folder)
+        async with FolderBlobs(tmp_path / "back").opened() as back:
+            assert (await copy(weather.blobs, back)).files == 20
+            for key in await sizes(folder):
+                assert await content_of(back, key) == await content_of(folder, key)
+    assert len(done) == 8
+
+
+async def test_a_file_that_is_damaged_or_gone_while_it_is_copied(weather: Weather, tmp_path: Path) -> None:
+    class Odd(FolderBlobs):
+        """Lists a file that is gone, and tells another size than one has."""
+
+        async def listed(self) -> AsyncGenerator[list[Kept], None]:
+            yield [Kept("aa" + "0" * 30, 5, 0.0)]
+            async with aclosing(super().listed()) as pages:
+                async for page in pages:
+                    yield [replace(one, size=one.size + larger) for one in page]
+
+    larger = 0
+    async with Odd(tmp_path).opened() as folder:
+        made = await put(folder, b"content")
+        assert (await copy(folder, weather.blobs)).files == 1
+        await weather.blobs.delete(made.key)
+        larger = 1
+        with pytest.raises(MachineError, match="has 8 bytes at one place and 7 at the other"):
+            await copy(folder, weather.blobs)
+        assert await sizes(weather.blobs) == {}
