@@ -1,4 +1,8 @@
-"""The official SDK over TLS that it verifies: `sdk_over_tls.py CLOUD MACHINE KEY_ID KEY`. Prints what it finds."""
+"""The official SDK over TLS that it verifies: `sdk_over_tls.py CLOUD MACHINE KEY_ID KEY`. Prints what it finds.
+
+Without MACHINE it asks the cloud where the machine is and takes its default transport, whose native helper asks the
+network for names.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,13 @@ async def main(cloud: str, machine: str, key_id: str, key: str) -> None:
         client = app.app_client
         (organization,) = await client.list_organizations()
         (location,) = await client.list_locations(organization.id)
-        print(*(robot.name for robot in await client.list_robots(location.id)), flush=True)
+        (found,) = await client.list_robots(location.id)
+        print(found.name, flush=True)
+        if not machine:
+            robot = await app.connect_to_machine(id=found.id)
+            print(*(name.name for name in robot.resource_names))
+            await robot.close()
+            return
     finally:
         app.close()
     options = DialOptions(disable_webrtc=True, auth_entity=key_id, credentials=credentials, timeout=20)

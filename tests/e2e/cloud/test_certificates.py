@@ -21,6 +21,7 @@ from rpc.tls import client_context
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_machine import APP, LIMIT, MACHINE, sensors, until
+from tests.e2e.harness import in_namespace, namespace_refusal
 from tests.e2e.server.process import Server, server
 
 SDK = Path(__file__).with_name("sdk_over_tls.py")
@@ -214,3 +215,17 @@ async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secu
         assert "CERTIFICATE_VERIFY_FAILED" in machine.log()
         assert "ca_file" in machine.log()
         assert secured.credentials["secret"] not in machine.log()
+
+
+def test_other_computers_find_and_trust_the_machine(tmp_path: Path) -> None:
+    refusal = namespace_refusal()
+    if refusal:
+        pytest.skip(f"no network namespace of our own here: {refusal}")
+    done = subprocess.run(
+        in_namespace([sys.executable, "-m", "tests.e2e.cloud.network", str(tmp_path)]),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reached" in done.stdout
