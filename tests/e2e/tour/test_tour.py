@@ -122,16 +122,17 @@ async def break_it(page: Page, checkout: Checkout) -> None:
     await page.until_text("runs revision 5.", "#running")
     assert '"max_rpm": 150' in await page.value("#document")
 
-    activate = ". .venv/bin/activate; . .run/env; "
-    edit = spoken(step(3), "machine cloud config edit")
-    await checkout(
-        f"{activate} echo y | script -qec '{edit}' /dev/null",
-        EDITOR=editor(checkout.folder, '"max_rpm": 150', '"max_rpm": 151'),
-    )
+    edit, revert = spoken(step(3), "machine cloud config edit"), spoken(step(4), "machine cloud config revert")
+    await answered(checkout, edit, EDITOR=editor(checkout.folder, '"max_rpm": 150', '"max_rpm": 151'))
     await page.until_text("runs revision 6", "#running")
-    (revert,) = blocks(step(4))
-    assert "151 -> 150" in await checkout(activate + revert)
+    assert "151 -> 150" in await answered(checkout, revert)
     await page.until_text("runs revision 7", "#running")
+
+
+async def answered(checkout: Checkout, command: str, **environment: str) -> str:
+    """A command that asks whether it should, in a terminal where somebody says yes."""
+    asked = f". .venv/bin/activate; . .run/env; echo y | script -qec '{command}' /dev/null"
+    return await checkout(asked, **environment)
 
 
 async def hear(page: Page, checkout: Checkout) -> None:
