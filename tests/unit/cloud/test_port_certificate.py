@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -34,11 +34,12 @@ class Port:
 
 
 @pytest.fixture
-def told() -> Told:
+def told() -> Iterator[Told]:
     """What is logged."""
-    found = Told()
-    structlog.configure(processors=[found])
-    return found
+    found, processors = Told(), structlog.get_config()["processors"]  # in place: loggers may have been used before
+    before, processors[:] = [*processors], [found]
+    yield found
+    processors[:] = before
 
 
 @pytest.fixture

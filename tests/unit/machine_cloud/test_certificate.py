@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import structlog
 import trio
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
-from structlog.testing import LogCapture
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from cloud.certificates.issue import Pair, new_leaf, new_root
@@ -112,10 +111,10 @@ async def machine(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Machin
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    capture = LogCapture()
-    structlog.configure(processors=[capture])
-    return capture.entries
+def told() -> Iterator[Sequence[Any]]:
+    """What is logged."""
+    with capture_logs() as entries:
+        yield entries
 
 
 async def test_the_first_answer_is_served_kept_and_told(autojump_clock: MockClock, machine: Machine) -> None:
@@ -181,7 +180,7 @@ async def test_another_name_in_the_configuration_is_a_reason_to_ask(
 
 
 async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
-    autojump_clock: MockClock, machine: Machine, told: list[Any]
+    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
 ) -> None:
     machine.cloud.answer = GRPCError(Status.UNAVAILABLE, "the database is away")
     await machine.start()
@@ -200,7 +199,7 @@ async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
 
 
 async def test_a_cloud_that_gives_none_is_asked_each_hour(
-    autojump_clock: MockClock, machine: Machine, told: list[Any]
+    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
 ) -> None:
     machine.cloud.answer = GRPCError(Status.FAILED_PRECONDITION, "this cloud is reached without TLS")
     await machine.start()
@@ -212,7 +211,7 @@ async def test_a_cloud_that_gives_none_is_asked_each_hour(
 
 
 async def test_an_answer_that_cannot_be_used_changes_nothing(
-    autojump_clock: MockClock, machine: Machine, told: list[Any]
+    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
 ) -> None:
     await machine.start()
     before = machine.fingerprint
@@ -225,7 +224,7 @@ async def test_an_answer_that_cannot_be_used_changes_nothing(
 
 
 async def test_without_a_disk_it_is_served_all_the_same(
-    autojump_clock: MockClock, machine: Machine, told: list[Any]
+    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
 ) -> None:
     machine.path.parent.mkdir()
     machine.path.mkdir()
@@ -235,7 +234,7 @@ async def test_without_a_disk_it_is_served_all_the_same(
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", ROOT.certificate.encode(), b"\xff\xfe"])
-def test_what_is_damaged_on_the_disk_is_no_obstacle(tmp_path: Path, content: bytes, told: list[Any]) -> None:
+def test_what_is_damaged_on_the_disk_is_no_obstacle(tmp_path: Path, content: bytes, told: Sequence[Any]) -> None:
     path = path_of(tmp_path, "part-1")
     path.write_bytes(content)
     held = CloudCertificate(cast("CloudAddress", Cloud()), path)
@@ -244,7 +243,7 @@ def test_what_is_damaged_on_the_disk_is_no_obstacle(tmp_path: Path, content: byt
     assert [one["event"] for one in told] == ["the cached certificate cannot be used"]
 
 
-def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, told: list[Any]) -> None:
+def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, told: Sequence[Any]) -> None:
     CloudCertificate(cast("CloudAddress", Cloud()), path_of(tmp_path, "part-1")).load()
     assert told == []
 
