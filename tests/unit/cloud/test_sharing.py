@@ -335,6 +335,29 @@ async def test_nothing_stays_of_what_is_deleted(world: World) -> None:
         assert await world.cloud.cloud.store.read(lambda sql, t=table: sql.rows(f"SELECT * FROM {t}")) == []
 
 
+async def test_a_role_counts_for_nothing_where_the_organization_has_no_access(world: World) -> None:
+    """As it is written in the database: whatever wrote it there."""
+    robot, place = world.ids[Of.ROBOT], world.ids[Of.LOCATION]
+    grants = [Grant("owner", "robot", robot), Grant("owner", "location", place)]
+    store = world.cloud.cloud.store
+    await Uploads(world.cloud, world.ids[Of.PART]).readings(piece(0, secret=1))
+    key = (await store.write(lambda sql: create_key(sql, world.guest, "x", grants, START)))[0]
+    author = Author(KEY, key)
+
+    def work(sql: Any) -> tuple[Any, ...]:
+        scope = scope_of(sql, author, Role.OPERATOR)
+        return (
+            role_at(sql, author, place_of(sql, Of.PART, world.ids[Of.PART])),
+            [one.role for one in locations(sql, author).values()],
+            fleet(sql, author),
+            query(sql, Wanted(), scope, Page()) if scope else [],
+            key in facts(sql, world.ids[Of.PART])["keys"],
+        )
+
+    assert await store.read(work) == (Role.NOBODY, [Role.NOBODY], [], [], False)
+    assert await world.by(key).call(APP, "", "list_organizations") == []
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(world: World, seed: int) -> None:
     """Calls, pages, the machine itself and captured data: the same keys have the same roles, after every step."""
