@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -146,12 +147,28 @@ class KeyPages:
 
         return await self._cloud.store.read(work)
 
+    async def granted(self, request: Request, form: FormData, key: str = "") -> m.Authorization:
+        """What the fields `role` and `place` of a form give; the place by its id, or as the page writes it. INVALID."""
+        place = text_of(form, "place")
+        if place and place.partition("/")[0] not in KINDS:
+            organizations = await AppService(self._cloud, author_of(request)).list_organizations()
+            places = await self._places(request, organizations)
+            found = [f"{kind}/{subject}" for (kind, subject), text in places.items() if text == place]
+            if len(found) != 1:
+                raise MachineError(
+                    f"there is {'more than one' if found else 'no'} place called {place[:100]!r}",
+                    kind=ErrorKind.INVALID,
+                    remedy="choose one that the field offers",
+                )
+            (place,) = found
+        return authorization(text_of(form, "role"), place, key)
+
     async def create(self, request: Request) -> Response:
         """`POST /keys`, fields `name`, `role`, `place`."""
         form = await fields(request)
         service = AppService(self._cloud, author_of(request))
         try:
-            grant = authorization(text_of(form, "role"), text_of(form, "place"))
+            grant = await self.granted(request, form)
             made = await service.create_key([grant], text_of(form, "name"))
         except MachineError as error:
             return await self.shown(request, error)
@@ -169,7 +186,7 @@ class KeyPages:
             elif action == "delete":
                 await service.delete_key(subject)
             elif action in ("add-role", "remove-role"):
-                grant = authorization(text_of(form, "role"), text_of(form, "place"), subject)
+                grant = await self.granted(request, form, subject)
                 await (service.add_role(grant) if action == "add-role" else service.remove_role(grant))
             else:
                 raise MachineError(f"a key cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.services.people import Invitations
-from cloud.web.pages.keys import KeyPages, authorization
+from cloud.web.pages.keys import KeyPages
 from cloud.web.site import author_of, fields, render, see, text_of
 from schema.errors import ErrorKind, MachineError
 
@@ -37,7 +37,7 @@ class MemberPages:
         form, author = await fields(request), author_of(request)
         owner, email = text_of(form, "organization"), text_of(form, "email")
         try:
-            grant = authorization(text_of(form, "role"), text_of(form, "place"))
+            grant = await self._keys.granted(request, form)
             await AppService(self._cloud, author).create_organization_invite(owner, email, [grant])
             if not self._cloud.mails:
                 return await self._link(request, owner, email)

@@ -7,7 +7,9 @@ import re
 import pytest
 
 from cloud.first import create_owner
+from cloud.machines import create_machine
 from cloud.memory import MemoryCloud
+from cloud.store.sql import Sql
 from tests.unit.cloud.pages import browser, post, signed_in
 from tests.unit.cloud.test_web_fleet import key_at
 from tests.unit.web.client import Browser
@@ -76,7 +78,7 @@ async def test_roles_come_and_go(cloud: MemoryCloud, machine: str, person: Brows
         ("rename", {"name": ""}, 400, "cannot be called"),
         ("add-role", {"role": "owner", "place": ""}, 400, "No place was chosen"),
         ("add-role", {"role": "king", "place": "location/x"}, 400, "is no role"),
-        ("add-role", {"role": "owner", "place": "moon/x"}, 400, "is no type of resource"),
+        ("add-role", {"role": "owner", "place": "moon/x"}, 400, "There is no place called"),
         ("explode", {}, 404, "cannot be"),
     ],
 )
@@ -89,6 +91,32 @@ async def test_what_cannot_be_done_is_said_at_the_key(
     assert alert is not None
     assert words in alert[1]
     assert (await person.get("/keys")).status == 200
+
+
+async def test_with_many_machines_a_place_is_written_and_completed(cloud: MemoryCloud, person: Browser) -> None:
+    def many(sql: Sql) -> list[str]:
+        return [create_machine(sql, cloud.first.location, f"m{at:03}", cloud.cloud.clock()) for at in range(120)]
+
+    made = await cloud.cloud.store.write(many)
+    page = (await person.get("/keys")).text
+    assert page.count("machine m007 (") == 1  # one list for all fields
+    assert page.count('list="places"') == 3
+    offered = re.search(r'<option value="(machine m007 [^"]+)">', page)
+    assert offered is not None
+    form = {"name": "x", "role": "operator"}
+    made_key, _ = shown((await post(person, "/keys", **form, place=offered[1])).text)
+    listed = await cloud.app("list_keys", org_id=cloud.first.organization)
+    (grants,) = [one["authorizations"] for one in listed if one["api_key"]["id"] == made_key]
+    assert [(one["resource_type"], one["resource_id"]) for one in grants] == [("robot", made[7])]
+    refused = await post(person, "/keys", **form, place="machine m999")
+    assert (refused.status, "no place called" in refused.text) == (400, True)
+    await cloud.app("update_robot", id=made[8], name="m007", location=await another(cloud))
+    assert (await post(person, "/keys", **form, place=offered[1])).status == 200  # another m007 stands elsewhere
+
+
+async def another(cloud: MemoryCloud) -> str:
+    made = await cloud.app("create_location", organization_id=cloud.first.organization, name="elsewhere")
+    return str(made["id"])
 
 
 async def test_a_key_of_another_organization_is_not_there(cloud: MemoryCloud, person: Browser) -> None:
