@@ -86,8 +86,10 @@ def is_secret_path(path: Sequence[str]) -> bool:
 
 
 def is_private_path(path: Sequence[str]) -> bool:
-    """True if the value at `path` is not shown: it is secret, or lies in an environment."""
-    return _ENVIRONMENT in path[:-1] or is_secret_path(path)
+    """True if the value at `path` is not shown: it is secret, or lies in an environment, or in the variables of a
+    fragment, which may stand where a secret is."""
+    given = path[0] == "fragments" and "variables" in path[1:-1] if path else False
+    return given or _ENVIRONMENT in path[:-1] or is_secret_path(path)
 
 
 def is_secret_pair(value: Mapping[Any, Any]) -> bool:
@@ -133,7 +135,7 @@ def masked(value: Any, path: Sequence[str] = ()) -> Any:
 
 
 def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
-    """The texts in a JSON-like value that are secret by their key, or are passwords of URLs."""
+    """The texts in a JSON-like value that are secret by their key, or by what stands around them."""
     if isinstance(value, Mapping):
         pair = is_secret_pair(value)
         for key, item in value.items():
@@ -145,7 +147,23 @@ def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
         if path and is_secret_path(path):
             yield value
         else:
-            yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(value))
+            yield from _secrets_in(value)
+
+
+def _secrets_in(text: str) -> Iterator[str]:
+    """What `mask_text` replaces; words that only come after `Bearer` or `Basic` need more than letters."""
+    if "://" in text:
+        yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(text))
+    for match in _BEARER.finditer(text):
+        if not (shown := match[0][len(match["before"]) :]).isalpha():
+            yield shown
+    if "=" in text:
+        yield from (match["value"] for match in _ASSIGNED.finditer(text) if is_secret(match["key"]))
+    if ":" in text:
+        for pattern in (_QUOTED, _PAIRED):
+            for match in pattern.finditer(text):
+                if is_secret(match["key"]):
+                    yield match[0][len(match["before"]) :].strip(match["r"])
 
 
 class Masker:

@@ -21,7 +21,7 @@ from cloud.editing.review import Review, review
 from cloud.services.editing import Save
 from cloud.web.site import MAX_FORM, part
 from schema.errors import ErrorKind, MachineError
-from schema.secrets import Masker
+from schema.secrets import Masker, masked
 from schema.syntax import parse_json
 
 MAX_CHECKED: Final = 256 * 1024  # characters; longer ones are checked when they are reviewed, not while one types
@@ -136,8 +136,7 @@ def conflicts_of(merged: Merged, *documents: Any) -> list[tuple[str, str, str]]:
     def shown(path: str, value: Any) -> str:
         if value is ABSENT:
             return "(removed)"
-        key = path.rpartition(".")[2]
-        text = json.dumps(masker.value({key: value})[key], ensure_ascii=False)
+        text = json.dumps(masker.value(masked(value, path.split("."))), ensure_ascii=False)
         return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
     return [(one.path, shown(one.path, one.theirs), shown(one.path, one.mine)) for one in merged.conflicts]

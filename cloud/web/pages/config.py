@@ -75,7 +75,7 @@ class _Pages:
         code: int = 200,
     ) -> Response:
         asks, subject = self._editor(request)
-        masker = Masker().and_those_of(editing.document)
+        masker = Masker().and_those_of(editing.document).and_those_of(editing.resolved.document)
         if not editing.may_save:
             text = written(masker.value(editing.document))
         return render(
@@ -90,7 +90,7 @@ class _Pages:
             findings=editor.found_in(text, editing.known) if editing.may_save else (),
             items=outline(text),
             models=editor.models(),
-            resolved=written(masker.and_those_of(editing.resolved.document).value(editing.resolved.document)),
+            resolved=written(masker.value(editing.resolved.document)),
             error=error,
             note=note,
             merge=merge,
