@@ -12,6 +12,7 @@ from cloud.author import Author
 from cloud.fragment_uses import note_uses
 from cloud.fragments import checked, finder
 from cloud.machines import PartRecord, part
+from cloud.readable import check_readable
 from cloud.resolve import Resolved, resolve, uses, version_of
 from cloud.store.sql import Sql, Value, inserted
 from cloud.times import moment_of, stored
@@ -62,8 +63,9 @@ def save(
     """Make `document` the configuration of a part; its revision. An equal one changes nothing.
 
     With `known`, the time of the newest save that the author has seen, a newer one makes this PRECONDITION: nothing is
-    lost, nothing is written over. INVALID if its fragments cannot be merged.
+    lost, nothing is written over. INVALID if its fragments cannot be merged, or if not every client could read it.
     """
+    check_readable(document)
     found = part(sql, subject)
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
@@ -73,7 +75,9 @@ def save(
         )
     if _document(sql, found)[1] == document:
         return found.revision
-    checked(_merged(sql, found, document))
+    merged = _merged(sql, found, document)
+    checked(merged)
+    check_readable(merged.document)
     revision = found.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))

@@ -13,6 +13,7 @@ from cloud import resolve
 from cloud.author import Author
 from cloud.fragment_uses import note_uses, parts_using, pinned, tell
 from cloud.names import checked_name, new_id
+from cloud.readable import check_readable
 from cloud.store.sql import Conflict, Sql, Value, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
@@ -287,6 +288,7 @@ def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visi
 
 
 def _keep(sql: Sql, subject: str, revision: int, document: Mapping[str, Any], moment: int, author: Author) -> None:
+    check_readable(document)
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     row: dict[str, Value] = {"fragment_id": subject, "revision": revision, "document": text, "saved": moment}
     inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})

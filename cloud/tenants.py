@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.names import checked_name, checked_namespace, new_id, new_location_id
+from cloud.readable import check_readable
 from cloud.store.sql import Conflict, Sql, inserted
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -252,6 +253,7 @@ def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
 
 
 def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any]) -> None:
-    """Replace it; NOT_FOUND."""
+    """Replace it; NOT_FOUND, INVALID for what not every client could read."""
+    check_readable(data)
     if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", json.dumps(data), subject):
         raise missing(kind, subject)

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from cloud.data.readings import ReadingRecord
@@ -53,6 +54,8 @@ _FORBIDDEN: Final = frozenset({"load_extension", "readfile", "writefile", "edit"
 _STAMP: Final = "%Y-%m-%d %H:%M:%S.%f"
 _JSON: Final = frozenset({"tags", "data", "additional_parameters"})
 _TIMES: Final = frozenset({"time_requested", "time_received"})
+
+_encode: Final = msgspec.json.Encoder().encode
 
 Row = Mapping[str, Any]
 
@@ -185,7 +188,7 @@ def _row(one: ReadingRecord) -> tuple[str, ...]:
         one.received.strftime(_STAMP),
         json.dumps(one.tags),
         source.parameters,
-        json.dumps(one.data),
+        _encode(one.data).decode(),  # numbers that are not finite are null: SQLite reads JSON
     )
 
 

@@ -120,7 +120,7 @@ def decoded(text: str) -> Mapping[str, Any]:
     """The document that a text is; INVALID."""
     try:
         document = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MachineError(
             f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"
         ) from None
