@@ -134,7 +134,7 @@ class Bench:
         if polled["refused"] or not count:
             raise RuntimeError(f"polls were refused: {polled['refused']}")
         return [
-            f"{count / EVERY:.1f}",
+            f"{count / (EVERY + polled['late']):.1f}",
             f"{cost.percent():.1f} %",
             f"{1e3 * used / count:.2f} ms",
             _times(polled),
@@ -149,7 +149,7 @@ class Bench:
         used, percent = cost.seconds(), cost.percent()
         if found["refused"]:
             raise RuntimeError(f"calls were refused: {found['refused']}")
-        rate = found["calls"] * each / seconds
+        rate = found["calls"] * each / found["seconds"]
         beside = ""
         if what != "config":
             alone = bare(self.database.url, self.folder, what, each, min(1.0, seconds / 2))
@@ -280,7 +280,7 @@ class Bench:
 
 
 def _times(found: dict[str, Any]) -> str:
-    return f"{1e3 * found['p50']:.0f}/{1e3 * found['p99']:.0f}"
+    return f"{1e3 * found['p50']:.0f}/{1e3 * found['p99']:.0f}" if "p50" in found else "-"
 
 
 def _ms(took: Sequence[float]) -> str:

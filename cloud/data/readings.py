@@ -16,7 +16,7 @@ from cloud.data.filters import Scope, Wanted, conditions, where
 from cloud.data.pages import MAX_PAGE, Page, rows_of
 from cloud.data.sources import COLUMNS, Source, number_of, read, tags_of
 from cloud.names import new_id
-from cloud.store.sql import Sql, inserted
+from cloud.store.sql import Sql
 from cloud.times import moment_of, stored
 
 REMEMBERED: Final = timedelta(days=30)  # how long an upload that is repeated is known again
@@ -62,10 +62,12 @@ def keep(
     same key adds nothing."""
     subject, synced = new_id(), stored(now)
     if key is not None:
-        row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", key)
-        if row is not None:
+        # Looking first and writing then, uploads of different machines would be in each other's way (PostgreSQL).
+        statement = "INSERT INTO data_uploads (key, file_id, synced) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING"
+        if not sql.run(statement, key, subject, synced):
+            row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", key)
+            assert row is not None
             return row["file_id"], False
-        inserted(sql, "data_uploads", {"key": key, "file_id": subject, "synced": synced})
     number = number_of(sql, source, tags)
     sql.many(
         "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 _PIECE: Final = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | \?""", re.VERBOSE)
+_INSERT: Final = re.compile(
+    r"""
+    (\s* INSERT \s+ INTO \s+ \w+ \s* \([\w\s,]+\) \s* VALUES \s*)  # before the rows
+    (\( \? (?: , \s* \?)* \))  # one row
+    (\s* (?: ON \s CONFLICT \s \([\w\s,]+\) \s DO \s NOTHING )? \s*)  # after them
+    """,
+    re.VERBOSE,
+)
 _WORD: Final = re.compile(
     r"""'(?:[^']|'')*' | --[^\n]* | \bINTEGER\s+PRIMARY\s+KEY\s+AUTOINCREMENT\b | \b(?:INTEGER|TEXT|REAL|BLOB)\b""",
     re.VERBOSE,
@@ -33,6 +42,27 @@ def numbered(statement: str) -> str:
         return f"${count}"
 
     return _PIECE.sub(piece, statement)
+
+
+@dataclass(frozen=True, slots=True)
+class ManyRows:
+    """An INSERT that can have several rows: what is before them, one of them, and what comes after."""
+
+    before: str
+    row: str
+    after: str
+
+    def of(self, count: int) -> str:
+        """The statement for so many rows."""
+        return f"{self.before}{', '.join([self.row] * count)}{self.after}"
+
+
+@lru_cache(maxsize=256)
+def of_many(statement: str) -> ManyRows | None:
+    """How to insert many rows with one statement: PostgreSQL then works once for all. None for other statements, and
+    for an INSERT that changes what is there, as it might have to change one row twice."""
+    found = _INSERT.fullmatch(statement)
+    return ManyRows(found[1], found[2], found[3]) if found is not None else None
 
 
 def typed(table: str) -> str:

@@ -14,7 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from cloud.store.dialect import numbered, typed
+from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
 from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
 from schema.errors import ErrorKind, MachineError
@@ -23,6 +23,7 @@ T = TypeVar("T")
 News = Sequence[tuple[str, str]]
 
 ATTEMPTS: Final = 20  # of one transaction, when others always come between
+TOGETHER: Final = 500  # rows of one INSERT: a statement has at most 65,535 parameters
 CONFLICTS: Final = 3  # of which so many may end in a Conflict: it may be with what came between
 FIRST_PAUSE: Final = 0.002  # seconds at most before the second attempt; doubled each time
 MAX_PAUSE: Final = 0.25
@@ -244,7 +245,13 @@ class PostgresHandle:
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """As Sql."""
         with self._going_on():
-            self._connection.cursor().executemany(numbered(statement), [plain(row) for row in rows])
+            cursor = self._connection.cursor()
+            if (split := of_many(statement)) is None:
+                cursor.executemany(numbered(statement), [plain(row) for row in rows])
+                return
+            for start in range(0, len(rows), TOGETHER):
+                some = rows[start : start + TOGETHER]
+                cursor.execute(numbered(split.of(len(some))), plain([value for row in some for value in row]))
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """As Sql."""

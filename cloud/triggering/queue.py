@@ -45,7 +45,9 @@ def enqueue(sql: Sql, part: str, event: Happening, now: datetime) -> None:
 def take(sql: Sql, limit: int) -> list[Queued]:
     """The oldest events of one part, at most `limit`; they are its alone until the transaction ends. Empty: none waits.
 
-    Replicas take different parts, so that events of one part are never evaluated side by side.
+    Replicas take different parts, so that events of one part are never evaluated side by side. Whoever takes them ends
+    with `done`: by what that deletes PostgreSQL sees two who took the same. The row that is held is not changed, as
+    every upload looks at it.
     """
     busy: list[str] = []
     while True:
@@ -57,7 +59,6 @@ def take(sql: Sql, limit: int) -> list[Queued]:
         if sql.row(f"SELECT part_id FROM trigger_queues WHERE part_id = ?{sql.skip_locked}", part) is not None:
             break
         busy.append(part)
-    sql.run("UPDATE trigger_queues SET turns = turns + 1 WHERE part_id = ?", part)
     rows = sql.rows("SELECT * FROM trigger_events WHERE part_id = ? ORDER BY number LIMIT ?", part, limit)
     return [
         Queued(

@@ -12,8 +12,7 @@ CREATE TABLE trigger_events (
 );
 CREATE INDEX trigger_events_part ON trigger_events (part_id, number);
 CREATE TABLE trigger_queues (
-    part_id TEXT PRIMARY KEY,  -- whoever evaluates events of the part holds this row
-    turns INTEGER NOT NULL DEFAULT 0
+    part_id TEXT PRIMARY KEY  -- whoever evaluates events of the part holds this row
 );
 CREATE TABLE trigger_clocks (
     part_id TEXT NOT NULL,
