@@ -132,6 +132,8 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         raise click.UsageError("--tls-cert and --tls-key go together")
     if given["tls"] and given["tls_cert"] is not None:
         raise click.UsageError("--tls makes a certificate, --tls-cert brings one: leave one of them out")
+    if given["tls"] and given["url"].startswith("http://"):
+        raise click.UsageError(f"with --tls clients reach it by https: --url https{given['url'][4:]}")
     if given["tls_name"] and not given["tls"]:
         raise click.UsageError("--tls-name goes with --tls")
     if given["tls_name"]:
