@@ -276,9 +276,41 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
         class _Misruled(Service):
             async def look(self, one_id: str) -> None: ...
 
+    with pytest.raises(TypeError, match="before a change"):
+
+        @guarded({"delete_thing": Rule(Role.OWNER, Of.PART, "part", inside=True)})
+        class _Late(Service):
+            async def delete_thing(self, part: str) -> None: ...
+
     for cls in (AppService, RobotService):
         public = {name for name, _ in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
         assert public >= {"read", "write"}
+
+
+async def test_a_rule_inside_is_asked_before_anything_else_of_the_first_transaction(world: World) -> None:
+    asked: list[str] = []
+
+    @guarded({name: Rule(Role.OPERATOR, Of.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
+    class _Inside(Service):
+        async def look(self, part: str) -> str:
+            return await self.read(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
+
+        async def leave(self, part: str) -> str:
+            return await self.write(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
+
+        async def nothing(self, part: str) -> str:
+            return part
+
+    part = world.ids[Of.PART]
+    owner, stranger = (_Inside(world.cloud.cloud, Author(KEY, key)) for key in (world.keys["org_owner"], world.keys["other"]))
+    for method in ("look", "leave"):
+        with pytest.raises(MachineError, match="there is no part"):
+            await getattr(stranger, method)(part)
+        assert not asked
+        assert await getattr(owner, method)(part) == part
+        asked.clear()
+    with pytest.raises(RuntimeError, match="without a transaction"):
+        await owner.nothing(part)
 
 
 grants = st.builds(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from cloud.store.dialect import numbered, typed
+from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
 from cloud.store.postgres import PostgresStore
@@ -261,6 +261,38 @@ def test_question_marks_get_numbers_but_not_in_quotes() -> None:
     assert numbered("SELECT ? FROM a WHERE b = '? it''s ?' AND \"c?\" = ? -- ?\nAND d = ?") == (
         "SELECT $1 FROM a WHERE b = '? it''s ?' AND \"c?\" = $2 -- ?\nAND d = $3"
     )
+
+
+@pytest.mark.parametrize(
+    ("statement", "two"),
+    [
+        ("INSERT INTO a (b, c) VALUES (?, ?)", "INSERT INTO a (b, c) VALUES (?, ?), (?, ?)"),
+        ("\n INSERT INTO a (b)\n VALUES (?)\n", "\n INSERT INTO a (b)\n VALUES (?), (?)\n"),
+        (
+            "INSERT INTO a (b) VALUES (?) ON CONFLICT (b, c) DO NOTHING",
+            "INSERT INTO a (b) VALUES (?), (?) ON CONFLICT (b, c) DO NOTHING",
+        ),
+        ("INSERT INTO a (b) VALUES (?) ON CONFLICT (b) DO UPDATE SET b = excluded.b", None),
+        ("INSERT INTO a (b, c) VALUES (?, 1)", None),
+        ("INSERT INTO a (b) VALUES (?) RETURNING b", None),
+        ("UPDATE a SET b = ? WHERE c = ?", None),
+        ("DELETE FROM a WHERE b = ?", None),
+    ],
+)
+def test_which_statements_insert_many_rows_at_once(statement: str, two: str | None) -> None:
+    found = of_many(statement)
+    assert (found.of(2) if found is not None else None) == two
+
+
+@pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1203])
+async def test_many_rows_come_in_order_and_all_or_none(store: Store, count: int) -> None:
+    statement = "INSERT INTO settings (name, value) VALUES (?, ?)"
+    rows = [(f"{number:05}", str(number)) for number in range(count)]
+    await store.write(lambda sql: sql.many(statement, rows))
+    assert await store.read(settings) == dict(rows)
+    with pytest.raises(Conflict):
+        await store.write(lambda sql: sql.many(statement, [("x", ""), ("x", "")]))
+    assert await store.read(settings) == dict(rows)
 
 
 def test_columns_get_types_but_not_names_and_texts() -> None:

@@ -1,0 +1,113 @@
+"""Who called when: one write for many calls, and no call less in the end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from math import inf
+
+import trio
+import trio.testing
+
+from cloud.machines import part
+from cloud.memory import APP, ROBOT, MemoryCloud
+from cloud.seen import FRESH, Seen
+from tests.unit.cloud.conftest import Clock
+
+LIMIT = 30.0
+
+
+async def new_part(cloud: MemoryCloud) -> str:
+    robot = await cloud.client().call(APP, "", "new_robot", name="rover", location=cloud.first.location)
+    return str((await cloud.client().call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"])
+
+
+async def silence(cloud: MemoryCloud, subject: str) -> float:
+    """For how many seconds the part has not called, as the database knows; infinite for one that never has."""
+    moment = (await cloud.cloud.store.read(lambda sql: part(sql, subject))).seen
+    return inf if moment is None else (cloud.cloud.clock() - moment).total_seconds()
+
+
+async def test_the_first_call_is_written_at_once_and_the_next_ones_with_others(
+    cloud: MemoryCloud, clock: Clock
+) -> None:
+    subject = await new_part(cloud)
+    machine = cloud.client(subject, "robot-secret")
+    assert await silence(cloud, subject) == inf
+    await machine.call(ROBOT, "", "config", id=subject)
+    assert await silence(cloud, subject) < 1
+
+    clock.now += timedelta(seconds=10)
+    for method, more in (("config", {}), ("needs_restart", {}), ("log", {"logs": [{"message": "m"}]})):
+        await machine.call(ROBOT, "", method, id=subject, **more)
+    assert await silence(cloud, subject) >= 10  # nothing was written
+    taken = cloud.cloud.seen.take()
+    assert taken.keys() == {subject}
+    assert clock.now - taken[subject] < timedelta(seconds=1)
+
+    clock.now += FRESH
+    await machine.call(ROBOT, "", "needs_restart", id=subject)
+    assert await silence(cloud, subject) < 1
+
+
+async def test_what_was_not_written_is_written_at_the_end(cloud: MemoryCloud, clock: Clock) -> None:
+    subject, seen = await new_part(cloud), Seen()
+    assert seen.called(subject, clock())
+    clock.now += timedelta(seconds=5)
+    assert not seen.called(subject, clock())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(seen.run, cloud.cloud.store)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await silence(cloud, subject) == inf
+        nursery.cancel_scope.cancel()
+    assert await silence(cloud, subject) < 1
+
+
+async def test_who_connects_is_written_soon_and_told(cloud: MemoryCloud, clock: Clock) -> None:
+    subject = await new_part(cloud)
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen") as news:
+        cloud.cloud.seen.heard(subject, clock())
+        assert await news.next() == subject
+    assert await silence(cloud, subject) < 1
+
+
+def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_harm(clock: Clock) -> None:
+    seen = Seen()
+    assert seen.called("a", clock())
+    clock.now += timedelta(seconds=100)
+    assert seen.called("b", clock())
+    assert not seen.take()
+    assert seen._called.keys() == {"b"}
+    clock.now -= timedelta(seconds=50)
+    assert seen.called("b", clock())
+
+
+async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
+    """Of two replicas that heard of a part the one that writes last may have heard of it first."""
+    subject = await new_part(cloud)
+    one, other = Seen(), Seen()
+    for replica in (one, other):
+        replica.called(subject, clock())
+        replica.called(subject, clock())
+        clock.now += timedelta(seconds=3)
+    for replica in (other, one):
+        await replica._write(cloud.cloud.store)
+    assert await silence(cloud, subject) < 4
+
+
+async def test_a_secret_is_no_news_for_who_listens_to_keys(cloud: MemoryCloud) -> None:
+    """A new machine would make every connected one read its configuration again."""
+    with cloud.cloud.events.listening("key") as keys, cloud.cloud.events.listening("key", also="secret") as both:
+        subject = await new_part(cloud)
+        with trio.fail_after(LIMIT):
+            assert subject in await both.all()
+        with trio.move_on_after(0):
+            raise AssertionError(await keys.next())
+
+
+async def test_a_part_that_was_deleted_meanwhile_harms_nobody(cloud: MemoryCloud, clock: Clock) -> None:
+    subject, seen = await new_part(cloud), Seen()
+    for one in ("gone", subject):
+        seen.called(one, clock())
+        seen.called(one, clock())
+    await seen._write(cloud.cloud.store)
+    assert await silence(cloud, subject) < 1
