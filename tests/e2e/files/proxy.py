@@ -25,6 +25,7 @@ class Way(Enum):
     HALF = auto()  # done, and the connection ends in the middle of the answer's content
     SHORT = auto()  # done, and the answer has fewer bytes than its range says
     OTHER = auto()  # done, and the answer claims another range
+    GONE = auto()  # there is no such upload in parts
     EXPIRED = auto()  # the credentials have expired, not done
     HANG = auto()  # not done, and nothing comes
 
@@ -59,8 +60,8 @@ class Proxy:
     always: dict[str, Way] = field(default_factory=dict)
     before: Callable[[Request], None] = lambda request: None
     hanging: trio.Event = field(default_factory=trio.Event)
-    busy: int = 0
-    most: int = 0  # requests at once
+    gate: trio.Event | None = None  # every request waits for it
+    busy: int = 0  # requests that are not answered yet
 
     async def serve(self, near: trio.SocketStream) -> None:
         """One connection of a client."""
@@ -69,7 +70,6 @@ class Proxy:
                 connection = h11.Connection(h11.SERVER)
                 while (request := await self._request(near, connection)) is not None:
                     self.busy += 1
-                    self.most = max(self.most, self.busy)
                     try:
                         if not await self._answer(near, connection, request):
                             return
@@ -110,6 +110,8 @@ class Proxy:
         """Whether the connection goes on."""
         self.asked.append(request.kind)
         self.before(request)
+        if self.gate is not None:
+            await self.gate.wait()
         way = self._way(request.kind)
         if way is Way.CUT:
             return False
@@ -119,6 +121,7 @@ class Proxy:
         expired = b"<Error><Code>ExpiredToken</Code></Error>"
         own = {
             Way.EXPIRED: (400, expired),
+            Way.GONE: (404, b"<Error><Code>NoSuchUpload</Code></Error>"),
             Way.ERROR: (500, BROKEN),
             Way.SLOW_DOWN: (503, SLOW_DOWN),
             Way.ERROR_200: (200, BROKEN),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from cloud.blobs import Kept, discard, sizes
 from cloud.blobs import s3_client as client
@@ -79,6 +80,18 @@ async def test_a_large_file_arrives_all_the_same(weather: Weather, kind: str, wa
     assert weather.server.there(weather.place) == (objects, [])
 
 
+async def test_an_upload_that_has_ended_by_an_attempt_without_answer_is_kept(weather: Weather) -> None:
+    weather.proxy.faults = [(END, Way.LOST), (END, Way.GONE)]
+    made = await put(weather.blobs, weather.data)
+    assert weather.proxy.faults == []
+    assert await content_of(weather.blobs, made.key) == weather.data
+    weather.proxy.faults = [(END, Way.GONE)]
+    with pytest.raises(MachineError, match="NoSuchUpload"):
+        await put(weather.blobs, weather.data)
+    assert weather.server.there(weather.place)[1] == []
+    assert await sizes(weather.blobs) == {made.key: BIG}
+
+
 async def test_an_error_with_status_200_is_one(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.ERROR_200)]
     made = await put(weather.blobs, weather.data)
@@ -127,7 +140,7 @@ async def test_a_download_that_always_breaks_goes_on_as_long_as_something_comes(
     with pytest.raises(MachineError) as caught:
         await content_of(weather.blobs, made.key)
     assert caught.value.kind is ErrorKind.UNAVAILABLE
-    assert len(weather.proxy.asked) > client.ATTEMPTS + 5  # 1500, 750, ... bytes, and at last none
+    assert len(weather.proxy.asked) == 12 + client.ATTEMPTS - 1  # 1500, 750, ... 1 bytes, and at last none
 
 
 async def test_content_of_another_range_is_refused(weather: Weather) -> None:
@@ -196,10 +209,13 @@ async def test_what_is_cancelled_while_the_store_works_on_it_is_undone(weather: 
 
 
 async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) -> None:
+    weather.proxy.gate = trio.Event()
     async with trio.open_nursery() as nursery:
         for _ in range(client.PARALLEL * 3):
             nursery.start_soon(put, weather.blobs, b"x")
-    assert 1 < weather.proxy.most <= client.PARALLEL
+        await trio.testing.wait_all_tasks_blocked(0.3)
+        assert weather.proxy.busy == client.PARALLEL
+        weather.proxy.gate.set()
     assert len(await sizes(weather.blobs)) == client.PARALLEL * 3
 
 
