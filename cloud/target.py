@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Final
 
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
+from cloud.openings import STREAMS
 from cloud.services.agent import AgentDeviceService
 from cloud.services.app import AppService
 from cloud.services.base import Cloud, Service
@@ -20,6 +21,7 @@ from cloud.services.packages import PackageService
 from cloud.services.robot import RobotService
 from cloud.standing import while_allowed
 from cloud.unbuilt import sentence
+from rpc.api.client import find_method
 from rpc.api.router import ApiRouter
 from rpc.api.target import CallInfo
 from rpc.auth_service import AuthRouter
@@ -53,8 +55,11 @@ class CloudTarget:
         if not request.streaming:
             yield service
             return
-        async with while_allowed(self._cloud, author, service.again):
-            yield service
+        name = request.rpc.strip("/").partition("/")[0]
+        answers = find_method(name, request.method).server_streaming
+        with self._cloud.openings.one(f"the key {author.name}", STREAMS) if answers else nullcontext():
+            async with while_allowed(self._cloud, author, service.again):
+                yield service
 
 
 class CloudRouter:

@@ -17,6 +17,7 @@ from cloud.author import Author
 from cloud.blobs import Blobs
 from cloud.credentials import require_in_force
 from cloud.links import Links
+from cloud.openings import Openings
 from cloud.seen import Seen
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
@@ -49,6 +50,7 @@ class Cloud:
     links: Links
     clock: Clock = now
     limits: Sizes = Sizes()
+    openings: Openings = field(default_factory=Openings)
     mails: bool = False  # whether there is a mail server for invitations
     tls: PortTls | None = None  # of its port; None for one in plain text
     seen: Seen = field(default_factory=Seen)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud.author import Author
 from cloud.credentials import require_in_force
+from cloud.openings import STREAMS
 from cloud.services.base import Cloud
 from cloud.standing import patiently
 from cloud.web.closing import AGAIN, cut, farewell, first_of
@@ -54,6 +55,15 @@ async def live(cloud: Cloud, socket: WebSocket, *streams: Stream) -> None:
     """
     page = LivePage(cloud, socket)
     await socket.accept()
+    try:
+        with cloud.openings.one(f"the key {page.author.name}", STREAMS):
+            await _served(cloud, page, streams)
+    except MachineError as error:
+        await socket.close(*farewell(error))
+
+
+async def _served(cloud: Cloud, page: LivePage, streams: Sequence[Stream]) -> None:
+    socket = page.socket
     with trio.CancelScope() as scope:
         code, reason = 0, ""
         try:

@@ -11,7 +11,7 @@ and readings, about once a second.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,8 +22,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from cloud import watching
 from cloud.access import Of, Role, require
 from cloud.authentication import author_of
+from cloud.author import Author
 from cloud.facts import facts
 from cloud.machines import mark_restart, note_seen, part
+from cloud.openings import FOLLOWERS
 from cloud.registry.items import TOPIC as REGISTRY
 from cloud.services.base import Cloud
 from cloud.standing import patiently, until_refused
@@ -69,9 +71,12 @@ class Push:
             if any(known.get(key) != value for key, value in computer.items()):
                 # before it is told anything: which packages it gets depends on it
                 await self._cloud.store.write(lambda sql: _note(sql, subject, computer, self._cloud.clock()))
+            with self._cloud.openings.one(f"the part {subject}", FOLLOWERS):
+                await self._served(socket, author, subject, allowed)
         except MachineError as error:
             await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))
-            return
+
+    async def _served(self, socket: WebSocket, author: Author, subject: str, allowed: Callable[[Sql], None]) -> None:
         await socket.accept()
         refused: list[MachineError] = []
         try:

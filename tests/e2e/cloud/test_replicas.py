@@ -241,3 +241,50 @@ async def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
                 nursery.cancel_scope.cancel()
             for one in both.running:
                 assert one.process.poll() is None
+
+
+@pytest.mark.parametrize("way", ["delete_key", "rotate_key"])
+async def test_what_is_revoked_at_one_is_refused_by_the_other_and_what_is_made_is_let_in(
+    both: Replicas, way: str
+) -> None:
+    """A call by the next call, without waiting for news between the two; a stream by the news."""
+    part = await both.new_part("rover")
+    grant = {
+        "authorization_type": "role",
+        "authorization_id": "location_operator",
+        "resource_type": "location",
+        "resource_id": both.place,
+        "identity_type": "api-key",
+    }
+    heard, kinds = trio.Event(), list[ErrorKind]()
+    machine = ApiKey(part["id"], part["secret"], type="robot-secret")
+
+    async def tail(client: ApiClient, *, task_status: trio.TaskStatus[trio.Event]) -> None:
+        ended = trio.Event()
+        task_status.started(ended)
+        try:
+            async for _ in client.stream(APP, "", "tail_robot_part_logs", id=part["id"], errors_only=False):
+                heard.set()
+        except MachineError as error:
+            kinds.append(error.kind)
+        ended.set()
+
+    async with both.client(0) as owner, Channel(both.running[0].address, credentials=machine) as channel:
+        made = await owner.call(APP, "", "create_key", authorizations=[grant], name="guard")
+        key = made["id"], made["key"]
+        with trio.fail_after(2 * LIMIT):
+            async with both.running[1].client(key) as other, trio.open_nursery() as nursery:
+                ended = await nursery.start(tail, other)
+                while not heard.is_set():  # the tail has begun when it has told something
+                    entry = {"level": "info", "message": "hello", "time": None}
+                    await ApiClient(channel).call(ROBOT, "", "log", id=part["id"], logs=[entry])
+                    with trio.move_on_after(0.1):
+                        await heard.wait()
+                await owner.call(APP, "", way, id=key[0])
+                with pytest.raises(MachineError) as caught:
+                    await other.call(APP, "", "get_robot_part", id=part["id"])
+                await ended.wait()
+        assert [caught.value.kind, *kinds] == [ErrorKind.UNAUTHENTICATED, ErrorKind.UNAUTHENTICATED]
+        async with both.running[1].client(key) as again:
+            with pytest.raises(MachineError, match="the credentials are wrong"):
+                await again.call(APP, "", "get_robot_part", id=part["id"])

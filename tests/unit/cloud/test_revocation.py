@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from grpclib.exceptions import GRPCError
 
 from cloud.authentication import MAX_ASKED, CloudAuthenticator, open_signer
@@ -426,6 +427,61 @@ async def test_a_machine_is_told_in_http_why_it_is_not_let_in(cloud: MemoryCloud
         async with browser(cloud).live(f"/machine/v1/follow?part={subject}", headers) as page:
             assert (page.first["type"], page.first["status"]) == ("websocket.http.response.start", status)
             assert (await page.message())["type"] == "websocket.http.response.body"
+
+
+# ---- how much one key has open
+
+
+async def test_one_key_has_so_many_streams_open_and_no_more(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.target.STREAMS", 2)
+    monkeypatch.setattr("cloud.web.live.STREAMS", 3)
+    ended: list[MachineError] = []
+    person = await signed_in(cloud)
+
+    async def tail() -> None:
+        try:
+            async for _ in cloud.client().stream(APP, "", "tail_robot_part_logs", id=part, errors_only=False):
+                raise AssertionError
+        except MachineError as error:
+            ended.append(error)
+
+    headers = {"origin": f"http://{HOST}"}
+    with trio.fail_after(LIMIT):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(tail)
+            while not ended:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            assert [error.kind for error in ended] == [ErrorKind.EXHAUSTED]
+            assert "2 streams of the key" in str(ended[0])
+            async with person.live("/live/machines", headers) as page:
+                await page.patch()
+                async with person.live("/live/machines", headers) as another:
+                    message = await another.message()
+                    assert message["type"] == "websocket.close"
+                    assert "3 streams" in message["reason"]
+            other = await cloud.cloud.store.write(lambda sql: _operator(sql, cloud))
+            async with (await signed_in(cloud, other)).live("/live/machines", headers) as page:
+                await page.patch()
+            nursery.cancel_scope.cancel()
+    assert not cloud.cloud.openings._open
+
+
+async def test_a_part_is_followed_by_so_many_and_no_more(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.web.push.FOLLOWERS", 1)
+    headers = {"authorization": f"Bearer {await machine_token(cloud, part)}"}
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            await machine.hears("document")
+            async with browser(cloud).live(f"/machine/v1/follow?part={part}", headers) as page:
+                assert page.first["status"] == 429
+                await page.message()
+        async with connected(cloud, part) as machine:
+            await machine.hears("document")
 
 
 # ---- the last owner

@@ -1,0 +1,37 @@
+"""How much one key may have open at a time at one replica: what lasts costs as long as it lasts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+STREAMS: Final = 200  # calls that stream answers, and live pages, of one key
+FOLLOWERS: Final = 16  # push channels of one part: a machine has one, and may have lost some without a word
+
+
+class Openings:
+    """Counts what is open."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, what: str, most: int) -> Iterator[None]:
+        """One more for `what` while the context is open; EXHAUSTED if there would be more than `most`."""
+        if self._open[what] >= most:
+            raise MachineError(
+                f"{most} streams of {what} are open",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="close some of them, or use another key",
+            )
+        self._open[what] += 1
+        try:
+            yield
+        finally:
+            self._open[what] -= 1
+            if not self._open[what]:
+                del self._open[what]
