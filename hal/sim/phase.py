@@ -11,7 +11,8 @@ from hal.sim.shaft import Shaft
 
 ROUNDING: Final = 1e-6  # ticks: a position reached by arithmetic counts as reached
 HORIZON: Final = 1e9  # seconds beyond which no edge is looked for: a shaft that slow stands still
-_BISECTIONS: Final = 60  # halvings of a float interval until it cannot be halved further
+_TANGENTS: Final = 12  # at most; a motion is nearly straight between two ticks
+_CLOSE: Final = 1e-14  # of a time: what a crossing is guessed to
 
 
 def ticks_at(shaft: Shaft, ticks_per_rotation: float, t: float) -> int:
@@ -81,7 +82,7 @@ class Phase:
         return rises, falls
 
     def next_edge(self, after: float) -> tuple[float, bool] | None:
-        """Found by halving the span in which the track changes."""
+        """Found in the piece of the motion in which the track changes."""
         ticks = ticks_at(self.shaft, self.ticks_per_rotation, after)
         for start, end, spin in self._pieces(after, math.inf):
             if self._boundary(self._ticks(spin, start)) != self._boundary(ticks):
@@ -90,15 +91,38 @@ class Phase:
                 end = self._last_edge(spin, start)
             if self._boundary(self._ticks(spin, end)) == self._boundary(ticks):
                 continue
-            low, high = start, end
-            for _ in range(_BISECTIONS):
-                middle = (low + high) / 2
-                if self._boundary(self._ticks(spin, middle)) == self._boundary(ticks):
-                    low = middle
-                else:
-                    high = middle
-            return max(high, math.nextafter(after, math.inf)), not self._level(ticks)
+            passed = self._passed(spin, self._boundary(ticks), start, end)
+            return max(passed, math.nextafter(after, math.inf)), not self._level(ticks)
         return None
+
+    def _passed(self, spin: Spin, boundary: int, low: float, high: float) -> float:
+        """The first time in (low, high] at which the track has left `boundary`, by then it has; it turns one way.
+
+        The span is narrowed down by tangents, then halved until no float is between.
+        """
+        forward = self._boundary(self._ticks(spin, high)) > boundary
+        edge = (2 * (boundary + forward) - self.parity - ROUNDING) / self.ticks_per_rotation
+        guess = low
+        for _ in range(_TANGENTS):
+            speed = spin.speed_at(guess)
+            step = (edge - spin.at(guess)) / speed if speed else math.inf
+            if low <= guess + step <= high:
+                guess += step
+                if abs(step) <= abs(guess) * _CLOSE:
+                    break
+            else:
+                guess = (low + high) / 2
+                low, high = self._narrowed(spin, boundary, low, guess, high)
+        for t in (guess - abs(guess) * _CLOSE, guess + abs(guess) * _CLOSE):
+            low, high = self._narrowed(spin, boundary, low, t, high)
+        while low < (middle := (low + high) / 2) < high:
+            low, high = self._narrowed(spin, boundary, low, middle, high)
+        return high
+
+    def _narrowed(self, spin: Spin, boundary: int, low: float, t: float, high: float) -> tuple[float, float]:
+        if not low < t < high:
+            return low, high
+        return (t, high) if self._boundary(self._ticks(spin, t)) == boundary else (low, t)
 
     def _last_edge(self, spin: Spin, start: float) -> float:
         """A time by which an unending motion has passed a change of the track, if it ever does."""

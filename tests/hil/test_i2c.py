@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,17 +9,16 @@ from typing import Any
 
 import pytest
 import trio
-from grpclib.exceptions import GRPCError
 from viam.components.sensor import SensorClient
 
 from tests.hil.image.contents import USER
-from tests.hil.rig.channel import GuestProcess
+from tests.hil.rig import calls
+from tests.hil.rig.calls import LIMIT, User, talking
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Adapter, Plant
 from tests.hil.rig.sdk import Sdk
 
 LM75 = "hal.sim.chips.lm75:Lm75Target"
-LIMIT = 60.0  # seconds for anything
 Record = Callable[..., None]
 
 
@@ -46,19 +44,8 @@ async def celsius(sdk: Sdk, name: str = "t") -> float:
 
 
 async def refusal(sdk: Sdk, words: str, name: str = "t") -> str:
-    """Call until the answer is an error with `words` in it; what the user reads."""
-    message = ""
-    try:
-        with trio.fail_after(LIMIT):
-            while True:
-                try:
-                    await celsius(sdk, name)
-                except GRPCError as error:
-                    message = error.message or ""
-                    if words in message:
-                        return message
-    except trio.TooSlowError:
-        raise AssertionError(f"never read {words!r}, last: {message!r}") from None
+    """Ask until the answer is an error with `words` in it; what the user reads."""
+    return await calls.refusal(lambda: celsius(sdk, name), words)
 
 
 async def swallowed(adapter: Adapter) -> None:
@@ -69,15 +56,8 @@ async def swallowed(adapter: Adapter) -> None:
 
 
 async def recovery(sdk: Sdk, name: str = "t") -> float:
-    """Call until the answer is good; seconds from now."""
-    begin = time.monotonic()
-    with trio.fail_after(LIMIT):
-        while True:
-            try:
-                await celsius(sdk, name)
-            except GRPCError:
-                continue
-            return time.monotonic() - begin
+    """Ask until the answer is good; seconds from now."""
+    return await calls.recovery(lambda: celsius(sdk, name))
 
 
 USE = """
@@ -125,36 +105,10 @@ trio.run(main)
 """Opens a bus and keeps it open; carries out what it reads: `0x48 x00 2` (write 00, read two bytes), `scan`, `lost`."""
 
 
-class User:
-    """A program in the guest that keeps a bus open."""
-
-    def __init__(self, process: GuestProcess) -> None:
-        self._process = process
-
-    async def hear(self) -> dict[str, Any]:
-        with trio.fail_after(LIMIT):
-            said: dict[str, Any] = json.loads(await anext(self._process.lines))
-            return said
-
-    async def ask(self, words: str) -> dict[str, Any]:
-        await self._process.write(words + "\n")
-        return await self.hear()
-
-    async def until(self, words: str, key: str) -> dict[str, Any]:
-        """Ask again until the answer has `key`."""
-        with trio.fail_after(LIMIT):
-            while key not in (answer := await self.ask(words)):
-                pass
-        return answer
-
-
 @asynccontextmanager
 async def using(guest: Guest, bus: str) -> AsyncIterator[tuple[User, str]]:
-    process = await guest.start(["python3", "-c", USE, bus])
-    user = User(process)
-    yield user, (await user.hear())["name"]
-    await process.close_input()
-    assert await process.wait() == 0, process.stderr
+    async with talking(guest, USE, bus) as user:
+        yield user, (await user.hear())["name"]
 
 
 @pytest.fixture

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from grpclib.exceptions import GRPCError
 from viam.components.generic import GenericClient
 
 from tests.hil.image.contents import USER
-from tests.hil.rig.channel import GuestProcess
+from tests.hil.rig import calls
+from tests.hil.rig.calls import LIMIT, User, talking
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Cable, Plant
 from tests.hil.rig.sdk import Sdk
 
-LIMIT = 60.0  # seconds for anything
 Record = Callable[..., None]
 
 
@@ -41,31 +39,17 @@ async def command(sdk: Sdk, **what: Any) -> dict[str, Any]:
 
 async def refusal(sdk: Sdk, words: str) -> str:
     """Ask until the answer is an error with `words` in it; what the user reads."""
-    message = ""
-    try:
-        with trio.fail_after(LIMIT):
-            while True:
-                try:
-                    await command(sdk, info=True)
-                except GRPCError as error:
-                    message = error.message or ""
-                    if words in message:
-                        return message
-    except trio.TooSlowError:
-        raise AssertionError(f"never read {words!r}, last: {message!r}") from None
+    return await calls.refusal(lambda: command(sdk, info=True), words)
+
+
+async def there_and_back(sdk: Sdk) -> None:
+    await command(sdk, bulk_write={"endpoint": 1, "data": "hello"})
+    assert (await command(sdk, bulk_read={"endpoint": 0x81, "length": 64}))["data"] == "hello"
 
 
 async def recovery(sdk: Sdk) -> float:
     """Ask until data comes back; seconds from now."""
-    begin = time.monotonic()
-    with trio.fail_after(LIMIT):
-        while True:
-            try:
-                await command(sdk, bulk_write={"endpoint": 1, "data": "hello"})
-                assert (await command(sdk, bulk_read={"endpoint": 0x81, "length": 64}))["data"] == "hello"
-            except GRPCError:
-                continue
-            return time.monotonic() - begin
+    return await calls.recovery(lambda: there_and_back(sdk))
 
 
 USE = """
@@ -125,32 +109,10 @@ trio.run(main)
 """Opens a device and carries out what it reads: `read 0x81 1.0`, `write 1 text`, `in 1 0 4`, `lost`."""
 
 
-class User:
-    """A program in the guest that has a device open."""
-
-    def __init__(self, process: GuestProcess) -> None:
-        self._process = process
-
-    async def hear(self) -> dict[str, Any]:
-        with trio.fail_after(LIMIT):
-            said: dict[str, Any] = json.loads(await anext(self._process.lines))
-            return said
-
-    async def tell(self, words: str) -> None:
-        await self._process.write(words + "\n")
-
-    async def ask(self, words: str) -> dict[str, Any]:
-        await self.tell(words)
-        return await self.hear()
-
-
 @asynccontextmanager
 async def using(guest: Guest, *identity: str, user: str = "") -> AsyncIterator[tuple[User, dict[str, Any]]]:
-    process = await guest.start(["python3", "-c", USE, *identity, ""], user=user)
-    program = User(process)
-    yield program, await program.hear()
-    await process.close_input()
-    assert await process.wait() == 0, process.stderr
+    async with talking(guest, USE, *identity, "", user=user) as program:
+        yield program, await program.hear()
 
 
 async def test_transfers_of_all_kinds_through_the_machine(guest: Guest, plant: Plant) -> None:

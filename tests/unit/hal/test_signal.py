@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,20 @@ def test_a_track_counts_the_edges_that_one_would_meet(drives: list[tuple[float, 
         assert abs(counted[1] - (len(edges) - rises)) <= 1
         assert all(track.level(when) == high for when, high in edges if abs(shaft.speed(when)) > 0.01)
         now += span
+
+
+@given(st.floats(0.02, 1), st.sampled_from([4, 40, 2000]), st.sampled_from([0, 1]))
+def test_an_edge_is_the_first_moment_at_which_the_level_differs(power: float, ticks: int, parity: int) -> None:
+    shaft = Shaft(60.0, 0.0)
+    track = Phase(shaft, ticks, parity)
+    shaft.drive(power, 0.0)
+    at, edges = 0.0, 0
+    while edges < 20 and (edge := track.next_edge(at)) is not None:
+        when, high = edge
+        assert track.level(when) is high
+        assert track.level(math.nextafter(when, 0.0)) is not high
+        at, edges = when, edges + 1
+    assert edges == 20
 
 
 def test_a_quarter_of_the_ticks_rise_on_each_track() -> None:
