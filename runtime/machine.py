@@ -31,7 +31,16 @@ from runtime.options import Options
 from runtime.reconfigure import Wanted
 from runtime.registry import Registry
 from runtime.sessions import Sessions
-from runtime.status import ConfigStatus, JobStatus, MachineState, MachineStatus, ModuleStatus, NodeView, ResourceStatus
+from runtime.status import (
+    ConfigStatus,
+    DownloadStatus,
+    JobStatus,
+    MachineState,
+    MachineStatus,
+    ModuleStatus,
+    NodeView,
+    ResourceStatus,
+)
 from runtime.tunnel.tunnels import Tunnels
 from runtime.version import version
 from schema.errors import ErrorKind, MachineError
@@ -100,6 +109,7 @@ class Machine:
         self.cloud: CloudLink | None = None  # of a machine that was started with credentials of one
         self.parts: dict[str, Part] = {}  # what documents have needed so far, by the names of runtime.parts
         self.jobs: dict[str, History] = {}  # of each configured job, by name
+        self.downloads: dict[str, DownloadStatus] = {}  # of packages that are on their way, by their contents
         self.hosts: dict[str, ResourceHost] = {}  # open for calls, by full name
         self.config = ConfigStatus(source=str(options.config), revision="", last_updated=None)
         self.state = MachineState.INITIALIZING
@@ -236,6 +246,7 @@ class Machine:
             secure=self.secure,
             modules=self._modules(nodes),
             jobs=tuple(self._job(job) for job in self.document.jobs if job.name in self.jobs),
+            downloads=tuple(self.downloads.values()),
         )
 
     def _modules(self, nodes: Mapping[str, NodeStatus]) -> tuple[ModuleStatus, ...]:

@@ -121,6 +121,16 @@ class ModuleStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DownloadStatus:
+    """A package on its way. `done` and `size` in bytes; `size` is 0 where the cloud does not tell it."""
+
+    name: str  # as its entry of the configuration calls it
+    version: str
+    done: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class MachineStatus:
     """Everything a person or a supervisor wants to know at a glance."""
 
@@ -139,3 +149,4 @@ class MachineStatus:
     jobs: tuple[JobStatus, ...] = ()  # in the order of the configuration
     modules: tuple[ModuleStatus, ...] = ()  # in the order of the configuration
     maintenance: str = ""  # what the maintenance window said last, and why; empty without one
+    downloads: tuple[DownloadStatus, ...] = ()  # in the order in which they began

@@ -163,6 +163,10 @@ def snapshot(status: MachineStatus, readings: Mapping[str, Reading]) -> Mapping[
             }
             for name, one in sorted(readings.items())
         },
+        "downloads": [
+            {"name": one.name[:MAX_TEXT], "version": one.version, "done": one.done, "size": one.size}
+            for one in status.downloads[:MAX_VALUES]
+        ],
         "omitted": 0,
     }
 

@@ -117,9 +117,9 @@ async def _fetch(
                 raise MachineError(
                     f"{url} is larger than the {size} bytes that the registry has", kind=ErrorKind.INTERNAL
                 )
+            progress(at + len(gathered))
             if len(gathered) >= WRITTEN:
                 at = await _write(part, worker, gathered, at)
-                progress(at)
 
         try:
             await _read(url, response, take)

@@ -24,6 +24,7 @@ from runtime.packages.store import Installed, Part
 from runtime.packages.wanted import Key, Wanted, wanted_of
 from runtime.parts import Surroundings
 from runtime.refused import NO_RESTART
+from runtime.status import DownloadStatus
 from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.modules import Module
@@ -194,21 +195,26 @@ class Packages:
 
         def progress(there: int) -> None:
             nonlocal told
+            self._machine.downloads[source.sha256] = DownloadStatus(wanted.named, source.version, there, source.size)
             if trio.current_time() - told >= TOLD:
                 told = trio.current_time()
                 share = f"{100 * there // source.size} %" if source.size else f"{there} bytes"
                 _log.info("a package is being downloaded", package=wanted.named, version=source.version, so_far=share)
 
-        await download(
-            url,
-            headers,
-            Part(self._root, source.sha256),
-            self._worker,
-            size=source.size,
-            sha256=source.sha256,
-            progress=progress,
-            tls=tls,
-        )
+        progress(0)
+        try:
+            await download(
+                url,
+                headers,
+                Part(self._root, source.sha256),
+                self._worker,
+                size=source.size,
+                sha256=source.sha256,
+                progress=progress,
+                tls=tls,
+            )
+        finally:
+            self._machine.downloads.pop(source.sha256, None)
 
     async def _where(self, source: PackageSource) -> tuple[str, Headers, ssl.SSLContext | None]:
         """Address, headers and whom to trust: the token of this machine is for its cloud only."""

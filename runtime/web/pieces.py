@@ -66,6 +66,7 @@ def overview(status: MachineStatus) -> list[Piece]:
     pieces = [
         Piece("summary", "summary", (status,), facts),
         Piece("problems", "problems", (status.config,), status.config),
+        Piece("downloads", "downloads", (status.downloads,), status.downloads),
         Piece("counts", "counts", (configured,), counted),
     ]
     for table, nodes in (

@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from hal.worker import BusWorker
+from runtime.cloud.live import snapshot
 from runtime.memory import MemoryMachine, open_machine
 from runtime.modules.command import HOME_VARIABLE
 from runtime.packages import store
@@ -24,6 +25,7 @@ from runtime.packages.part import Packages, name_of
 from runtime.packages.store import Installed, Part
 from runtime.packages.wanted import wanted_of
 from runtime.parts import Surroundings
+from runtime.status import DownloadStatus
 from schema.errors import ErrorKind, MachineError
 from schema.machine import decode
 from schema.substitution import fill
@@ -326,6 +328,34 @@ async def test_a_placeholder_is_filled_when_its_package_is_there(tmp_path: Path)
         assert (folder / "weights").read_bytes() == b"1"
         record = json.loads((tmp_path / "packages" / "ml_model" / "net.json").read_text())
         assert record["named"] == "org/net"
+
+
+async def test_how_far_a_download_is_stands_in_the_status_until_it_is_there(tmp_path: Path) -> None:
+    data, rest = packed(weights=b"1"), trio.Event()
+    begin = len(data) // 2
+
+    async def slow(stream: trio.SocketStream) -> None:
+        await stream.receive_some(65536)
+        await stream.send_all(f"HTTP/1.1 200 OK\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data[:begin])
+        await rest.wait()
+        await stream.send_all(data[begin:])
+        await stream.aclose()
+
+    async with machine(tmp_path) as memory, trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, slow, listeners)
+        url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/package"
+        memory.write(document(net=(url, data)))
+        with trio.fail_after(LIMIT):
+            while [one.done for one in memory.machine.status().downloads] != [begin]:
+                await trio.lowlevel.checkpoint()
+        assert memory.machine.status().downloads == (DownloadStatus("org/net", "1", begin, len(data)),)
+        told = snapshot(memory.machine.status(), {})
+        assert told["downloads"] == [{"name": "org/net", "version": "1", "done": begin, "size": len(data)}]
+        rest.set()
+        await until(memory, lambda: not reason(memory) and (tmp_path / "packages" / "ml_model" / "net.json").exists())
+        assert memory.machine.status().downloads == ()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_package_that_cannot_be_had_leaves_the_old_one_in_force(tmp_path: Path) -> None:

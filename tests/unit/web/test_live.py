@@ -25,7 +25,7 @@ async def test_the_first_patch_is_the_whole_page_and_the_next_only_what_changed(
     browser, machine = site()
     async with browser.live(OVERVIEW) as page:
         first = await page.patch()
-        assert {"summary", "problems", "counts", "resources", "modules", "internal", "graph"} == set(first)
+        assert {"summary", "problems", "downloads", "counts", "resources", "modules", "internal", "graph"} == set(first)
         machine.set_state(CAMERA, "ready")
         second = await page.patch()
         assert set(second) == {"counts", dom_id(CAMERA), "g" + dom_id(CAMERA)}

@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from rpc.pages.words import dom_id
-from runtime.status import ConfigProblem, ConfigStatus, MachineState
+from runtime.status import ConfigProblem, ConfigStatus, DownloadStatus, MachineState
 from runtime.web.pages import PUBLIC, build
 from tests.unit.web.client import HTML, JSON, Browser
 from tests.unit.web.machine_in_memory import (
@@ -73,6 +73,14 @@ async def test_a_rejected_and_a_waiting_configuration_are_named() -> None:
     page = (await browser.get("/")).text
     assert "line 3: a comma is missing" in page
     assert "the sensor says no" in page
+
+
+async def test_packages_on_their_way_are_shown() -> None:
+    some = (DownloadStatus("acme:smooth", "1.2.0", 1_500_000, 6_000_000), DownloadStatus("b<c", "", 999, 0))
+    browser, _, _ = site(MachineInMemory(machine_status(downloads=some)))
+    page = (await browser.get("/")).text
+    for text in ('value="1500000" max="6000000"', "25 % of 6 MB", "1.2.0", "b&lt;c", "999 B"):
+        assert text in page
 
 
 async def test_names_reasons_attributes_logs_and_readings_are_escaped() -> None:
