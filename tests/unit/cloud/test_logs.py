@@ -45,7 +45,8 @@ async def test_an_entry_comes_back_whole(cloud: MemoryCloud, part: str) -> None:
 async def test_whole_numbers_are_kept_as_such(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, entry(1, caller={"Line": 3.0}, fields=[{"Key": "n", "Value": [25.0, {"x": 2.5}]}]))
     (row,) = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT caller, fields FROM log_entries"))
-    assert (row["caller"], row["fields"]) == ('{"Line": 3}', '[{"Key": "n", "Value": [25, {"x": 2.5}]}]')
+    assert row["caller"] == '{"Line": 3}'
+    assert '"Value": [25, {"x": 2.5}]' in row["fields"]  # the keys of a Struct come in any order
 
 
 async def test_an_entry_without_a_place_has_an_empty_one(cloud: MemoryCloud, part: str) -> None:
