@@ -66,9 +66,9 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
             entry.level.lower(),
             entry.logger,
             _cut(entry.message),
-            json.dumps(entry.caller) if entry.caller else "{}",
+            json.dumps(entry.caller, sort_keys=True) if entry.caller else "{}",
             _cut(entry.stack),
-            json.dumps(entry.fields) if entry.fields else "[]",
+            json.dumps(entry.fields, sort_keys=True) if entry.fields else "[]",
         )
         for entry in entries
     ]

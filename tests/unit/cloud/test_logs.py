@@ -56,6 +56,15 @@ async def test_an_entry_without_a_place_has_an_empty_one(cloud: MemoryCloud, par
     assert found["caller"] == {"File": "", "Line": 0}
 
 
+async def test_what_is_sent_again_is_known_in_whatever_order_its_fields_come(cloud: MemoryCloud, part: str) -> None:
+    """A Struct has no order: another process reads the same message in another one."""
+    places = ({"File": "a.go", "Line": 3}, {"Line": 3, "File": "a.go"})
+    for place, values in zip(places, ({"x": 1, "y": 2}, {"y": 2, "x": 1}), strict=True):
+        record = LogRecord(START, "info", "rdk", "m", caller=place, fields=(values,))
+        await cloud.cloud.store.write(lambda sql, one=record: logs.append(sql, part, [one], START))  # type: ignore[misc]
+    assert len(await messages(cloud, part)) == 1
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 10, 11])
 @pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
 async def test_pages_have_every_entry_once_in_order(
