@@ -91,12 +91,12 @@ async def test_a_reading_that_is_no_number_does_not_hinder_questions(cloud: Memo
     assert b"sum\x00\x00\x00\x00\x00\x00\x00\x10@" in found[0], "a BSON double: 4.0"
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        max_leaves=20,
+        max_leaves=10,
     )
 )
 def test_what_is_readable_is_written_and_read_again(value: Any) -> None:
