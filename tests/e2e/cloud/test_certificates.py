@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 import trio
 
+from cloud.certificates.issue import new_leaf, new_root
+from cloud.times import now
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
@@ -215,6 +218,39 @@ async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secu
         assert "CERTIFICATE_VERIFY_FAILED" in machine.log()
         assert "ca_file" in machine.log()
         assert secured.credentials["secret"] not in machine.log()
+
+
+async def test_renewed_files_are_served_without_a_restart(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("cert.pem", "key.pem")]
+    root = new_root("test", now())
+
+    def renew() -> None:
+        leaf = new_leaf(root, ("localhost", "127.0.0.1"), now())
+        for path, text in zip(files, (leaf.certificate, leaf.key), strict=True):
+            path.with_suffix(".new").write_text(text)
+            path.with_suffix(".new").replace(path)
+
+    renew()
+    context = ssl.create_default_context(cadata=root.certificate)
+    async with cloud(tmp_path / "cloud", "--tls-cert", str(files[0]), "--tls-key", str(files[1])) as running:
+        host, _, port = running.address.rpartition(":")
+
+        async def shown() -> bytes | None:
+            stream = await trio.open_ssl_over_tcp_stream(host, int(port), ssl_context=context, https_compatible=True)
+            try:
+                await stream.do_handshake()
+                return stream.getpeercert(binary_form=True)
+            finally:
+                await trio.aclose_forcefully(stream)
+
+        before = await shown()
+        renew()
+
+        async def another() -> bool:
+            return await shown() != before
+
+        await until(another, "the renewed certificate")
+        assert running.process.poll() is None
 
 
 def test_other_computers_find_and_trust_the_machine(tmp_path: Path) -> None:
