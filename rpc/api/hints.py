@@ -8,10 +8,12 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final, Union
 
 _SEQUENCES: Final = (list, tuple, abc.Sequence, abc.Iterable, abc.Collection)
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
+KEPT: Final = 2048  # classes and methods that were read: records are part of many answers
 _STREAMS: Final = (abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 
 
@@ -80,7 +82,12 @@ class Slot:
 
 
 def fields_of(cls: type) -> Mapping[str, Slot] | None:
-    """The fields of a dataclass or msgspec Struct by name; None for any other class."""
+    """The fields of a dataclass or msgspec Struct by name, not to be changed; None for any other class."""
+    return _fields_of(cls)
+
+
+@lru_cache(KEPT)
+def _fields_of(cls: type) -> Mapping[str, Slot] | None:
     if is_dataclass(cls):
         names = {f.name: f.default is f.default_factory for f in fields(cls) if f.init}  # both are MISSING
     elif (struct := getattr(cls, "__struct_fields__", None)) is not None:
@@ -101,6 +108,7 @@ class Signature:
     any_keyword: bool  # it takes **kwargs
 
 
+@lru_cache(KEPT)
 def signature_of(method: Callable[..., Any]) -> Signature:
     """Read a method of a class. TypeError for hints that no message can be turned into."""
     try:
