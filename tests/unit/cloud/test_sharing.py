@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 
-from cloud import credentials, sharing
+from cloud import sharing
 from cloud.access import Of, Role, captured, place_of, role_at
-from cloud.author import KEY, LOCATION, PART, Author
+from cloud.author import KEY, PART, Author
 from cloud.data.filters import Wanted
 from cloud.data.pages import Page
 from cloud.data.readings import query
@@ -26,7 +26,6 @@ from cloud.keys import Grant, create_key
 from cloud.memory import APP, ROBOT, MemoryCloud
 from cloud.services.app import RULES, AppService
 from rpc.api.client import ApiClient
-from rpc.carrier import Peer
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, START, Uploads, piece
 from tests.unit.cloud.test_access import arguments
@@ -412,71 +411,3 @@ async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(
     for _ in range(25):
         await step()
         await store.read(agree)
-
-
-# ---- secrets of locations
-
-
-async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
-    place, part = world.ids[Of.LOCATION], world.ids[Of.PART]
-    assert (await world.cloud.app("location_auth", location_id=place))["secrets"] == []
-    await world.cloud.app("create_location_secret", location_id=place)
-    auth = await world.cloud.app("create_location_secret", location_id=place)
-    assert auth["location_id"] == place
-    assert auth["secret"] == auth["secrets"][0]["secret"]
-    assert len(auth["secrets"]) == 2
-    authenticator = world.cloud.cloud.authenticator
-    for one in auth["secrets"]:
-        token = await authenticator.sign_in(part, LOCATION, one["secret"], peer=Peer())
-        identity = await authenticator.identified(token)
-        assert identity is not None
-        assert (identity.entity, identity.kind) == (part, LOCATION)
-    itself = world.cloud.client(part, LOCATION)
-    assert (await itself.call(ROBOT, "", "config", id=part))["cloud"]["id"] == part
-    assert await outcome(itself, "get_robot_part", id=part) is ErrorKind.PERMISSION
-    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][0]["id"])
-    assert await authenticator.identified(token) is not None  # of the older one
-    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][1]["id"])
-    with pytest.raises(Exception, match="wrong"):
-        await authenticator.sign_in(part, LOCATION, auth["secrets"][1]["secret"], peer=Peer())
-    assert await authenticator.identified(token) is None
-
-
-async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(world: World) -> None:
-    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
-    organization = world.ids[Of.ORGANIZATION]
-
-    async def entities() -> set[str]:
-        found = await world.cloud.cloud.store.read(credentials.every)
-        return {one.entity for one in found if one.type == LOCATION}
-
-    inner = (
-        await world.cloud.app("create_location", organization_id=organization, name="I", parent_location_id=outer)
-    )["id"]
-    beside = (await world.cloud.app("create_location", organization_id=organization, name="B"))["id"]
-    deep = await world.cloud.app("new_robot", name="deep", location=inner)
-    deep_part = (await world.cloud.app("get_robot_parts", robot_id=deep))[0]["id"]
-    await world.cloud.app("create_location_secret", location_id=outer)
-    assert await entities() == {part, deep_part}
-    await world.cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
-    assert await entities() == {deep_part}
-    await world.cloud.app("update_location", location_id=inner, parent_location_id="")
-    assert await entities() == set()
-
-
-async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:
-    place = world.ids[Of.LOCATION]
-    for _ in range(sharing.MAX_SECRETS):
-        auth = await world.cloud.app("create_location_secret", location_id=place)
-    own = world.cloud.client()
-    assert await outcome(own, "create_location_secret", location_id=place) is ErrorKind.PRECONDITION
-    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[Of.ORGANIZATION], name="B"))["id"]
-    given = {"location_id": beside, "secret_id": auth["secrets"][0]["id"]}
-    assert await outcome(own, "delete_location_secret", **given) is ErrorKind.NOT_FOUND
-
-
-async def test_secrets_are_not_in_the_audit_log(world: World) -> None:
-    auth = await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
-    rows = await world.cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM audit"))
-    assert "create_location_secret" in repr(rows)
-    assert auth["secret"] not in repr(rows)
