@@ -49,7 +49,7 @@ async def started(home: Path) -> tuple[str, str]:
     finally:
         process.kill()
         await process.stdout.aclose()
-    key = re.search(r"its secret +(\S+)", said.decode())
+    key = re.search(r"and the key +(\S+)", said.decode())
     assert key is not None
     return key[1], done.stdout.decode()
 
