@@ -133,7 +133,9 @@ async def test_logs_of_a_machine(terminal: Terminal) -> None:
     entry: dict[str, Any] = {"level": "info", "logger_name": "rdk", "time": None}
     async with Channel(terminal.running.address, credentials=credentials) as channel:
         entries = [{**entry, "message": f"m{number}"} for number in range(30)]
-        entries.append({**entry, "message": "it broke", "level": "error", "fields": [{"Key": "why", "Value": {"heat": 25}}]})
+        entries.append(
+            {**entry, "message": "it broke", "level": "error", "fields": [{"Key": "why", "Value": {"heat": 25}}]}
+        )
         await ApiClient(channel).call("viam.app.v1.RobotService", "", "log", id=made["id"], logs=entries)
     lines = (await terminal("logs", "rover", "-n", "3")).splitlines()
     assert [line.split("  ")[3] for line in lines] == ["m28", "m29", "it broke"]
