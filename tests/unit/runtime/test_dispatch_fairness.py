@@ -62,7 +62,7 @@ async def hog(memory: MemoryMachine, nursery: trio.Nursery, calls: int) -> Hog:
     return found
 
 
-async def test_a_thousand_calls_of_one_client_leave_places_for_others() -> None:
+async def test_a_thousand_calls_of_one_client_leave_places_for_others(mock_clock: MockClock) -> None:
     async with open_machine(DOCUMENT, registry=registry()) as memory, trio.open_nursery() as nursery:
         await memory.machine.running.wait()
         first = await hog(memory, nursery, 1000)
