@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bench.cloud_requests import AUTHENTICATE, KINDS, Template, sign_in, upload
+from bench.cloud_requests import AUTHENTICATE, Template, sign_in, template_for, upload
 from bench.cloud_wire import Caller, Crowd, Follower, Line, token_of
 
 SECRET = "robot-secret"
@@ -170,7 +170,7 @@ class Load:
 
         for one in self.machines:
             first = time.perf_counter() + random.uniform(0, every)
-            self.crowd.at(first, lambda one=one, first=first: poll(one, KINDS["config"](one.part), first))  # type: ignore[misc]
+            self.crowd.at(first, lambda one=one, first=first: poll(one, template_for("config", one.part), first))  # type: ignore[misc]
         self.crowd.run(lambda: False, end)
         self._finish(self.machines)  # what has not been answered in time counts as what it took
         return {**places(took), "calls": len(took), "late": time.perf_counter() - end}
@@ -181,7 +181,8 @@ class Load:
         self._open(chosen)
         counts = dict.fromkeys((one.part for one in chosen), 0)
         took: list[float] = []
-        end = time.perf_counter() + seconds
+        begin = time.perf_counter()
+        end = begin + seconds
 
         def call(machine: Machine, template: Template) -> None:
             asked = time.perf_counter()
@@ -200,8 +201,7 @@ class Load:
             machine.caller.call(template.path, template.request(self.number()), answered)
 
         for one in chosen:
-            call(one, KINDS[what](one.part))
-        begin = time.perf_counter()
+            call(one, template_for(what, one.part))
         self.crowd.run(lambda: False, end)
         self._finish(chosen)
         ordered = sorted(counts.values())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from rpc.api.client import build_request, find_method
@@ -16,6 +18,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LINES: Final = 100  # log entries in one call, as machine-server's queue sends them
 READINGS: Final = 100  # readings in one upload
 DIGITS: Final = 8
+ANY_PART: Final = "00000000-0000-0000-0000-000000000000"  # as long as every id
 MARK: Final = "#" * DIGITS  # where the number of the call is written
 
 
@@ -27,6 +30,12 @@ class Template:
         self.path = found.path
         self._bytes: bytes = build_request(found, "", arguments).SerializeToString()
         self._second = varint(int(START.timestamp()))
+
+    def of(self, part: str) -> Template:
+        """The same for another part than ANY_PART."""
+        made = copy(self)
+        made._bytes = self._bytes.replace(ANY_PART.encode(), part.encode())
+        return made
 
     def request(self, number: int) -> bytes:
         """The request of the call `number`."""
@@ -113,5 +122,16 @@ def triggers_of(count: int, url: str, cooldown: int) -> str:
     return json.dumps({"triggers": [one(number) for number in range(count)]})
 
 
+def template_for(what: str, part: str) -> Template:
+    """Of KINDS, for one part: encoded once for all."""
+    return _common(what).of(part)
+
+
+@cache
+def _common(what: str) -> Template:
+    made: Template = KINDS[what](ANY_PART)
+    return made
+
+
 KINDS: Final[Mapping[str, Any]] = {"config": config, "log": log, "upload": upload}
-__all__ = ["AUTHENTICATE", "KINDS", "Template", "sign_in", "triggers_of", "upload"]
+__all__ = ["AUTHENTICATE", "KINDS", "Template", "sign_in", "template_for", "triggers_of", "upload"]

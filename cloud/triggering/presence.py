@@ -1,7 +1,8 @@
 """Parts that come online and go offline: every transition is an event, once, whatever restarts or runs beside it.
 
-A part is offline when nothing was heard of it for cloud.online.SILENCE, counted by a clock that nobody sets; after a
-start of the cloud, for as long from that start. Of several replicas that one tells of a transition whose UPDATE
+A part is offline when nothing was heard of it for cloud.online.SILENCE, counted by a clock that nobody sets from the
+moment when its call was written, which is at most cloud.seen.FLUSH later; after a start of the cloud, for as long from
+that start. Of several replicas that one tells of a transition whose UPDATE
 makes it.
 """
 
