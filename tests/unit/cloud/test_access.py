@@ -302,7 +302,9 @@ async def test_a_rule_inside_is_asked_before_anything_else_of_the_first_transact
             return part
 
     part = world.ids[Of.PART]
-    owner, stranger = (_Inside(world.cloud.cloud, Author(KEY, key)) for key in (world.keys["org_owner"], world.keys["other"]))
+    owner, stranger = (
+        _Inside(world.cloud.cloud, Author(KEY, key)) for key in (world.keys["org_owner"], world.keys["other"])
+    )
     for method in ("look", "leave"):
         with pytest.raises(MachineError, match="there is no part"):
             await getattr(stranger, method)(part)
