@@ -25,7 +25,7 @@ from tests.postgresql import QUICK, Cluster, cluster
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
-LIMIT = 30.0  # seconds for what usually takes milliseconds
+LIMIT = 60.0  # seconds for what usually takes milliseconds
 
 
 class Replicas:
