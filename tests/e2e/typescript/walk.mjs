@@ -14,6 +14,6 @@ export async function walk(client, sdk, organization, location, talker, second) 
   const { appClient: app, dataClient: data } = client;
   const made = await walkApp(app, sdk, organization, location, talker, second);
   const dataFound = await walkData(data, sdk, organization, made.part);
-  const appFound = { ...made.found, ...(await leave(app, made, organization)) };
+  const appFound = { ...made.found, ...(await leave(app, organization)) };
   return { app: appFound, data: dataFound, methods: { app: sources(app), data: sources(data) } };
 }
