@@ -37,6 +37,11 @@ def failed(report: Path) -> list[str]:
     """The tests that failed, as pytest is told them."""
     cases = ElementTree.parse(report).iter("testcase")
     found = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    return list(
-        dict.fromkeys(f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case in found)
-    )
+    return list(dict.fromkeys(f"{_place(case.get('classname', ''))}::{case.get('name')}" for case in found))
+
+
+def _place(dotted: str) -> str:
+    """`tests.unit.test_a` or `tests.unit.test_a.TestModel` as a file, and a class in it."""
+    words = dotted.split(".")
+    last = next((at for at, word in enumerate(words) if word.startswith("test_")), len(words) - 1)
+    return "::".join(["/".join(words[: last + 1]) + ".py", *words[last + 1 :]])

@@ -13,6 +13,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.hil.test_chips" name="test_bad[a-1]"><failure message="no"/></testcase>
 <testcase classname="tests.hil.test_udev" name="test_torn"><failure/></testcase>
 <testcase classname="tests.hil.test_udev" name="test_torn"><error/></testcase>
+<testcase classname="tests.sim.test_walk.TestModel" name="runTest"><failure/></testcase>
 <testcase classname="tests.hil.test_udev" name="test_skipped"><skipped/></testcase>
 </testsuite></testsuites>"""
 
@@ -20,7 +21,11 @@ REPORT = """<testsuites><testsuite>
 def test_failures_and_errors_each_once(tmp_path: Path) -> None:
     report = tmp_path / "junit.xml"
     report.write_text(REPORT)
-    assert failed(report) == ["tests/hil/test_chips.py::test_bad[a-1]", "tests/hil/test_udev.py::test_torn"]
+    assert failed(report) == [
+        "tests/hil/test_chips.py::test_bad[a-1]",
+        "tests/hil/test_udev.py::test_torn",
+        "tests/sim/test_walk.py::TestModel::runTest",
+    ]
 
 
 @pytest.mark.parametrize(("text", "status"), [("pass", 0), ("assert 1 == 2", 1)])
