@@ -67,7 +67,8 @@ async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_p
                 await until(lambda: len(hooks.requests) == 1, LIMIT)
             silent = trio.current_time()
             envelope, message = await post.message(SILENCE.total_seconds() + LIMIT)
-            assert trio.current_time() - silent > SILENCE.total_seconds() / 2  # not when the connection closes: it may come back
+            # Not when the connection closes: the machine may come back.
+            assert trio.current_time() - silent > SILENCE.total_seconds() / 2
             await until(lambda: len(hooks.requests) == 2, LIMIT)
     online, offline = hooks.requests
     for request, name in ((online, "on"), (offline, "off")):
