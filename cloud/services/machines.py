@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -234,6 +235,7 @@ def historical(part: machines.PartRecord, document: Mapping[str, Any], saved: da
         robot_config=document,
         main_part=part.main,
         last_updated=saved,
+        robot_config_json=json.dumps(document, ensure_ascii=False),
     )
 
 

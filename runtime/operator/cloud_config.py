@@ -115,11 +115,13 @@ def revert(machine: str, number: int, yes: bool) -> None:
     """Take back the newest save of MACHINE, or all up to the one with this NUMBER in `history`."""
 
     async def work(client: ApiClient) -> None:
+        from runtime.operator.cloud_show import was
+
         part = await find(client, machine)
         page = await client.call(APP, "", "get_robot_part_history", id=part.id, page_limit=number)
         if len(page["history"]) < number:
             raise click.ClickException(f"{part.machine} was saved {len(page['history'])} times only")
-        text = json.dumps(page["history"][number - 1]["old"]["robot_config"])
+        text = json.dumps(was(page["history"][number - 1]))
         await _save(client, part, await current(client, part), text, ask_first=not yes)
 
     ask(work)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from runtime.operator.tables import clean, since, table
 from schema.diff import difference
 from schema.machine import decode
+from schema.numbers import whole_numbers
 from schema.report import did_you_mean
 
 WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
@@ -84,11 +85,18 @@ def history(entries: Sequence[Mapping[str, Any]], current: Mapping[str, Any]) ->
     """Each save with what it changed, the newest first. Secrets are masked."""
     after = current
     for number, entry in enumerate(entries, 1):
-        before = entry["old"]["robot_config"]
+        before = was(entry)
         author = entry["edited_by"]
         yield f"{number}  {entry['when'].astimezone():%Y-%m-%d %H:%M:%S}  by {clean(author['value'])}"
         yield from (f"     {clean(line)}" for line in changes(before, after))
         after = before
+
+
+def was(entry: Mapping[str, Any]) -> Any:
+    """The configuration before a save, with numbers as they were written: a Struct has doubles only."""
+    old = entry["old"]
+    text = old.get("robot_config_json")
+    return json.loads(text) if text else whole_numbers(old["robot_config"])
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:

@@ -67,6 +67,14 @@ async def test_history_tells_what_was_before_and_who_changed_it(cloud: MemoryClo
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(1)
 
 
+async def test_history_has_numbers_as_they_were_written(cloud: MemoryCloud, part: str) -> None:
+    text = '{"components": [], "wide": 5, "exact": 1.0}'
+    for saved in (text, "{}"):
+        await cloud.app("update_robot_part", id=part, name="", robot_config_json=saved)
+    newest = (await cloud.app("get_robot_part_history", id=part))["history"][0]
+    assert newest["old"]["robot_config_json"] == text
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 100])
 async def test_history_comes_in_pages(cloud: MemoryCloud, part: str, limit: int) -> None:
     for speed in range(7):
