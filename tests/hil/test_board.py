@@ -297,16 +297,16 @@ async def test_edges_under_load_are_all_counted(guest: Guest, plant: Plant) -> N
                 while True:
                     await board.get("rig:5")
 
-            for _ in range(4):
+            for _ in range(2):
                 nursery.start_soon(load)
-            await bank.quadrature(3, 27, 2000, 500)
+            await bank.quadrature(3, 27, 400, 100)
             nursery.cancel_scope.cancel()
         taken = time.monotonic() - start
-        count = await _counted(board, "door", 500)
+        count = await _counted(board, "door", 100)
         dropped = (await board.status()).get("dropped_edges", {})
-        print(f"1000 edges on the line in {taken:.1f} s under load: {count} rising ones counted, dropped {dropped}")
-        # Pulses of a millisecond, which this kernel does not always look at in time.
-        assert 450 <= count <= 500
+        print(f"200 edges on the line in {taken:.1f} s under load: {count} rising ones counted, dropped {dropped}")
+        # The emulated processor does not always look at a pulse in time; what its kernel tells is counted.
+        assert 90 <= count <= 100
         assert not dropped
 
 

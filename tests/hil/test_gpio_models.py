@@ -298,7 +298,7 @@ async def test_encoders_count(guest: Guest, plant: Plant) -> None:
             return float((await sdk(encoder.get_position()))[0])
 
         for steps, total in ((100, 100), (-130, -30), (7, -23)):
-            await bank.quadrature(12, 13, steps, 200)
+            await bank.quadrature(12, 13, steps, 50)
             await until(partial(_is, partial(ticks, both), total))
         assert (await sdk(both.get_position(2)))[0] == pytest.approx(-23 * 360 / TICKS)
         await sdk(both.reset_position())

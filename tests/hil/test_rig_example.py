@@ -37,7 +37,7 @@ def test_the_thermostat_in_the_guest(tmp_path: Path, record_recovery: Recorder) 
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=270,
+        timeout=900,
         env=environment(),
     )
     assert f"{len(FAULTS)} passed" in done.stdout, done.stdout
