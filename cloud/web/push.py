@@ -1,11 +1,10 @@
 """The push channel: a machine hears of its configuration within moments, and tells how it is.
 
 `/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5`, a WebSocket with a token in `authorization`.
-The cloud sends a JSON object whenever what
-it says has changed, beginning at once: `revision`, `document`, `cloud`, `keys` (see cloud.facts), and `restart` when
-somebody asked for one, once; and `{"watched": seconds}` when somebody looks at the machine for so long. The machine
-sends `{"report": {...}}`; reports are kept and shown. While somebody looks it also sends `{"live": {...}}`: resources
-and readings, about once a second.
+The cloud sends a JSON object whenever what it says has changed, beginning at once: `revision`, `document`, `cloud`,
+`keys` (see cloud.facts), and `restart` when somebody asked for one, once; and `{"watched": seconds}` when somebody
+looks at the machine for so long. The machine sends `{"report": {...}}`; reports are kept and shown. While somebody
+looks it also sends `{"live": {...}}`: resources and readings, about once a second.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ TYPES: Final[Mapping[str, str]] = {
     ".ico": "image/x-icon",
 }
 SHARED: Final = Path(__file__).parent / "static"
+TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
 class Assets:
@@ -52,9 +53,9 @@ def cache_control(*, versioned: bool) -> str:
 
 
 def environment(templates: Sequence[Path], assets: Assets) -> Environment:
-    """Jinja for the folders `templates`, with the filters and names that all pages share."""
+    """Jinja for the folders `templates`, with the templates, filters and names that all pages share."""
     made = Environment(
-        loader=FileSystemLoader(list(templates)),
+        loader=FileSystemLoader([*templates, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
