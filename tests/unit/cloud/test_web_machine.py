@@ -163,6 +163,7 @@ async def test_packages_on_their_way_are_shown_and_go_when_they_are_there(
             await machine.says(live=told(downloads=[known, {"name": "b", "done": 999}]))
             while "acme:smooth" not in (patch := await page.patch()).get("downloads", ""):
                 pass
+            assert all(f' id="{name}"' in html.partition(">")[0] for name, html in patch.items()), patch
             for text in ('value="1500000" max="6000000"', "25 % of 6 MB", "1.2.0", "999 B"):
                 assert text in patch["downloads"]
             await machine.says(live=told(downloads=[{**known, "done": 7_000_000}]))

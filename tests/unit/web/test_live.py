@@ -26,6 +26,8 @@ async def test_the_first_patch_is_the_whole_page_and_the_next_only_what_changed(
     async with browser.live(OVERVIEW) as page:
         first = await page.patch()
         assert {"summary", "problems", "downloads", "counts", "resources", "modules", "internal", "graph"} == set(first)
+        for name, html in first.items():  # by this the browser finds what it replaces
+            assert f' id="{name}"' in html.partition(">")[0], html
         machine.set_state(CAMERA, "ready")
         second = await page.patch()
         assert set(second) == {"counts", dom_id(CAMERA), "g" + dom_id(CAMERA)}
