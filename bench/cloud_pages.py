@@ -95,6 +95,9 @@ class _Handle:
         self._sql, self._counted = sql, counted
         self.skip_locked = sql.skip_locked
 
+    def in_turn(self, subject: str) -> None:
+        self._sql.in_turn(subject)
+
     def run(self, statement: str, *parameters: Value) -> int:
         self._counted.count += 1
         return self._sql.run(statement, *parameters)

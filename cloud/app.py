@@ -24,6 +24,7 @@ from cloud.housekeeping import CHORES
 from cloud.links import Links, open_secret
 from cloud.options import EXIT_FAILED, EXIT_OK, Options
 from cloud.services.base import Cloud, Sizes
+from cloud.store.beside import hear
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Sql, Store
@@ -94,9 +95,11 @@ class App:
                 yield replicated
             return
         self.options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        async with SqliteStore(self.options.database, self.events).opened() as own:
+        async with SqliteStore(self.options.database, self.events).opened() as own, trio.open_nursery() as nursery:
             os.chmod(self.options.database, 0o600)
+            await nursery.start(hear, self.options.database, self.events)
             yield own
+            nursery.cancel_scope.cancel()
 
     async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Blobs]) -> None:
         async with store_of(self.options.files) as blobs:
@@ -148,7 +151,7 @@ class App:
         addresses = tuple(names_of(listeners))
         try:
             async with trio.open_nursery() as nursery:
-                pages = application(cloud, loopback=only_loopback(listeners))
+                pages = application(cloud, loopback=only_loopback(listeners), url=self.options.url)
                 await nursery.start(partial(serve, listeners, core, app=pages, tls=cloud.tls, limits=http))
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
@@ -161,8 +164,11 @@ class App:
         task_status.started()
         while True:
             for what, chore in CHORES:
+                count = 0
                 while expired := await store.write(partial(_do, chore)):  # a part at a time, others in between
-                    self.log.info("expired", what=what, count=expired)
+                    count += expired
+                if count:
+                    self.log.info("expired", what=what, count=count)
             try:
                 if swept := await sweep(store, deps["files"]):
                     self.log.info("removed files that nothing names", count=swept)

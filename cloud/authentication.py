@@ -71,7 +71,7 @@ class CloudAuthenticator(Authenticator):
 
         While the database is away those count that were known last.
         """
-        with self._events.listening("key", also="secret") as self._news:
+        with self._events.listening("key", also=["secret"]) as self._news:
             self.configure(await self._store.read(credentials.every))
             task_status.started()
             changed: dict[str, None] = {}  # what is to be read
@@ -113,11 +113,17 @@ class CloudAuthenticator(Authenticator):
 
     # ---- who calls
 
-    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
         """As Authenticator, by what the database knows now."""
         if entity and payload and self._accepts(type) and not self.must_wait(peer):
             await self._look(entity)
-        return self.authenticate(entity, type, payload, peer=peer)
+        return self.authenticate(entity, type, payload, peer=peer, life=life)
+
+    async def sign_out(self, identity: Identity) -> None:
+        """As Authenticator: the token is void at the next call, at every replica and after a restart."""
+        jti, ends = str(identity.claims["jti"]), int(identity.claims["exp"])
+        await self._store.write(lambda sql: credentials.sign_out(sql, identity.entity, jti, ends))
+        await super().sign_out(identity)
 
     async def identified(self, token: str) -> Identity | None:
         """As Authenticator. The database is asked before a token of this cloud is refused."""
@@ -180,7 +186,8 @@ def author_of(identity: Identity | None) -> Author:
     """Who asks, with the digest of the credential that was shown; nobody without an identity."""
     if identity is None:
         return Author("", "")
-    return Author(identity.kind, identity.entity, str(identity.claims.get(_CREDENTIAL, "")))
+    shown, token = (str(identity.claims.get(name, "")) for name in (_CREDENTIAL, "jti"))
+    return Author(identity.kind, identity.entity, shown, token)
 
 
 async def open_signer(store: Store) -> Signer:

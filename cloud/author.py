@@ -19,13 +19,14 @@ PROGRAM: Final = "program"  # machine-cloud itself, or its command line
 class Author:
     """`type` is the type of the credentials, `name` the id of the key or of the part.
 
-    `credential` is the digest of what was shown, for as long as a call lasts: it must still be in force when a role is
-    looked up. Empty for whoever had to show nothing.
+    `credential` is the digest of what was shown and `token` the id of the token, for as long as a call lasts: both must
+    still be in force when a role is looked up. Empty for whoever had to show nothing.
     """
 
     type: str
     name: str
     credential: str = field(default="", compare=False, repr=False)
+    token: str = field(default="", compare=False, repr=False)
 
 
 THE_PROGRAM: Final = Author(PROGRAM, "machine-cloud")

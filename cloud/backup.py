@@ -19,6 +19,7 @@ from typing import Final
 
 from cloud.blobs.s3_place import Place
 from cloud.store.migrations import STEPS
+from cloud.store.sqlite import held
 from schema.errors import ErrorKind, MachineError
 
 DATABASE: Final = "cloud.db"
@@ -191,19 +192,9 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 def _alone(database: Path) -> None:
-    """Bring everything into the one file; MachineError if somebody uses it."""
-    with closing(sqlite3.connect(database, timeout=0.2, isolation_level=None)) as connection:
-        try:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("BEGIN EXCLUSIVE")
-            connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            raise MachineError(
-                f"{database} is in use: {error}",
-                kind=ErrorKind.PRECONDITION,
-                remedy="stop machine-cloud, restore, and start it again",
-            ) from error
+    """Bring everything into the one file; MachineError if somebody uses it. A damaged one is to be replaced, too."""
+    with suppress(sqlite3.DatabaseError), held(database, "stop machine-cloud, restore, and start it again"):
+        pass
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             database.with_name(database.name + ending).unlink()

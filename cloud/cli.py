@@ -12,6 +12,7 @@ import click
 from cloud.blobs.s3_place import ADDRESSING
 from cloud.certificates.command import ca_command
 from cloud.files_command import BUCKET, files_command, files_place
+from cloud.move_command import move_command
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.organization_command import organization_command
 from cloud.triggering.ways import ways
@@ -211,9 +212,8 @@ def restore_command(options: Options, file: Path) -> None:
 
 
 command.add_command(files_command)
+command.add_command(move_command)
 command.add_command(organization_command)
-
-
 command.add_command(ca_command)
 
 

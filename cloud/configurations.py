@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,20 +13,10 @@ from cloud.fragments import checked, finder
 from cloud.machines import PartRecord, part
 from cloud.readable import check_readable
 from cloud.resolve import Resolved, resolve, uses, version_of
+from cloud.revisions import Revision, revision_in
 from cloud.store.sql import Sql, Value, inserted
-from cloud.times import moment_of, stored
+from cloud.times import stored
 from schema.errors import ErrorKind, MachineError
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """One save. `before` is the document that it replaced; None for the first one."""
-
-    number: int
-    document: Mapping[str, Any]
-    saved: datetime
-    author: Author
-    before: Mapping[str, Any] | None
 
 
 def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
@@ -121,13 +110,4 @@ def history(
         *numbers,
         limit,
     )
-    return [
-        Revision(
-            row["revision"],
-            json.loads(row["document"]),
-            moment_of(row["saved"]),
-            Author(row["author_type"], row["author"]),
-            json.loads(row["before"]) if row["before"] is not None else None,
-        )
-        for row in rows
-    ]
+    return [revision_in(row) for row in rows]

@@ -14,6 +14,7 @@ from cloud.author import Author
 from cloud.fragment_uses import note_uses, parts_using, pinned, tell
 from cloud.names import checked_name, new_id
 from cloud.readable import check_readable
+from cloud.revisions import Revision, revision_in
 from cloud.store.sql import Conflict, Sql, Value, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
@@ -35,17 +36,6 @@ class FragmentRecord:
     created: datetime
     revision: int
     saved: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentRevision:
-    """One save. `before` is the document that it replaced; None for the first one."""
-
-    number: int
-    document: Mapping[str, Any]
-    saved: datetime
-    author: Author
-    before: Mapping[str, Any] | None
 
 
 _FRAGMENT: Final = """
@@ -177,7 +167,7 @@ def revision_of(sql: Sql, subject: str, version: str) -> int | None:
     return None if row is None else int(row["revision"])
 
 
-def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> list[FragmentRevision]:
+def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> list[Revision]:
     """Saves, the newest first, those below the revision `before`."""
     rows = sql.rows(
         """
@@ -190,16 +180,13 @@ def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) 
         before or 2**62,
         limit,
     )
-    return [
-        FragmentRevision(
-            row["revision"],
-            json.loads(row["document"]),
-            moment_of(row["saved"]),
-            Author(row["author_type"], row["author"]),
-            json.loads(row["before"]) if row["before"] is not None else None,
-        )
-        for row in rows
-    ]
+    return [revision_in(row) for row in rows]
+
+
+def saves(sql: Sql, subject: str, limit: int) -> list[tuple[int, datetime]]:
+    """Numbers and times of saves, the newest first."""
+    query = "SELECT revision, saved FROM fragment_revisions WHERE fragment_id = ? ORDER BY revision DESC LIMIT ?"
+    return [(row["revision"], moment_of(row["saved"])) for row in sql.rows(query, subject, limit)]
 
 
 def tags(sql: Sql, subject: str) -> list[tuple[str, int]]:
@@ -277,8 +264,8 @@ def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visi
     found = resolve.resolve({"fragments": [subject]}, own)
     checked(resolve.Resolved({}, tuple(one for one in found.problems if one.kind is not resolve.Kind.MISTAKE)))
     if visibility != "private":
-        for index, trigger in enumerate(document.get("triggers") or ()):
-            for one in trigger.get("notifications") or () if isinstance(trigger, Mapping) else ():
+        for index, trigger in enumerate(resolve.entries(document, "triggers")):
+            for one in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
                 if isinstance(one, Mapping) and (one.get("auth") or one.get("secret")):
                     raise MachineError(
                         f"triggers.{index}.notifications: everybody could read the secret in a public fragment",

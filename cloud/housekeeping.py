@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from cloud import invites, logs, watching
+from cloud import credentials, invites, logs, watching
 from cloud.certificates import authorities
 from cloud.data import readings, retention
 from cloud.store.sql import Sql
@@ -21,5 +21,6 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("notes of deleted parts", queue.forget),
     ("invitations", invites.expire),
     ("authorities", authorities.expire),
+    ("sessions that were signed out", credentials.expire),
 )
 """What expires, and the transaction that removes it: how many there were."""

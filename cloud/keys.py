@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from cloud.names import checked_name, new_id, new_secret
 from cloud.store.sql import Sql, Value, inserted
-from cloud.tenants import missing
+from cloud.tenants import ROLES_AT, missing
 from cloud.times import moment_of, stored
 from rpc.auth import digest_of
 from schema.errors import ErrorKind, MachineError
@@ -141,6 +141,7 @@ def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
     if grant.kind == "organization":
         _still_owned(sql, grant.subject)
     sql.notify("key", subject)
+    sql.notify(ROLES_AT, grant.subject)
 
 
 def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
@@ -159,6 +160,7 @@ def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
     if grant.kind == "organization":
         _still_owned(sql, grant.subject)
     sql.notify("key", subject)
+    sql.notify(ROLES_AT, grant.subject)
 
 
 def rename_key(sql: Sql, subject: str, name: str) -> None:
@@ -171,7 +173,7 @@ def rotate_key(sql: Sql, subject: str) -> str:
     new = new_secret()
     if not sql.run("UPDATE keys SET digest = ? WHERE id = ?", digest_of(new), subject):
         raise missing("key", subject)
-    sql.notify("key", subject)
+    _tell(sql, subject, grants_of(sql, subject))
     return new
 
 
@@ -182,7 +184,14 @@ def delete_key(sql: Sql, subject: str) -> None:
     sql.run("DELETE FROM keys WHERE id = ?", subject)
     forget_without_keys(sql, found.person_id)
     _still_owned(sql, found.organization_id)
+    _tell(sql, subject, found.grants)
+
+
+def _tell(sql: Sql, subject: str, grants: Iterable[Grant]) -> None:
+    """The key is another, or gone, wherever it had these roles."""
     sql.notify("key", subject)
+    for grant in grants:
+        sql.notify(ROLES_AT, grant.subject)
 
 
 def forget_without_keys(sql: Sql, person: str) -> None:

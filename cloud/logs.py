@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from cloud.cursor import Cursor
 from cloud.store.sql import Sql, Value
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
 RETENTION: Final = timedelta(days=30)  # specification, section 8
 MAX_BATCH: Final = 1000  # entries of one call; of the published API
+AT_ONCE: Final = 5000  # entries that one transaction deletes: nobody else can write meanwhile
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
 _CONTAINS: Final = "lower({}) LIKE lower(?) ESCAPE '!'"
@@ -46,7 +48,7 @@ class LogQuery:
     end: datetime | None = None
     source: str = ""
     ascending: bool = False
-    after: tuple[int, int] | None = None  # time and number of the last entry seen
+    after: Cursor | None = None
     limit: int = PAGE
 
 
@@ -76,6 +78,7 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
         raise MachineError(
             f"{len(rows)} log entries in one call", kind=ErrorKind.INVALID, remedy=f"send at most {MAX_BATCH}"
         )
+    sql.in_turn(part)
     sql.many(
         """
         INSERT INTO log_entries (part_id, logged, received, host, level, logger, message, caller, stack, fields)
@@ -160,15 +163,17 @@ def arrived(sql: Sql, part: str, after: int, limit: int = MAX_PAGE) -> list[LogR
     return [_record(row) for row in rows]
 
 
-def newest(sql: Sql) -> int:
-    """The number of the entry that came last; 0 if there is none."""
-    row = sql.row("SELECT MAX(number) AS number FROM log_entries")
-    return row["number"] or 0 if row is not None else 0
+def newest(sql: Sql, until: datetime | None = None) -> int:
+    """The number of the entry that came last, or came last until then; 0 if there is none."""
+    where, values = ("", ()) if until is None else ("WHERE received <= ?", (stored(until),))
+    row = sql.row(f"SELECT number FROM log_entries {where} ORDER BY number DESC LIMIT 1", *values)
+    return row["number"] if row is not None else 0
 
 
 def expire(sql: Sql, now: datetime) -> int:
-    """Delete what is older than RETENTION; how many entries that were."""
-    return sql.run("DELETE FROM log_entries WHERE received < ?", stored(now - RETENTION))
+    """Delete what is older than RETENTION, a part of it at a time; how many entries that were."""
+    old = "SELECT number FROM log_entries WHERE received < ? ORDER BY received LIMIT ?"
+    return sql.run(f"DELETE FROM log_entries WHERE number IN ({old})", stored(now - RETENTION), AT_ONCE)
 
 
 def _record(row: Mapping[str, Any]) -> LogRecord:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloud.names import checked_name, new_id, new_secret, slug
+from cloud.names import MAX_NAME, checked_name, new_id, new_secret, slug
+from cloud.online import SILENCE
 from cloud.store.sql import Conflict, Sql, Value, inserted
 from cloud.tenants import above, delete_grants, location, missing, roles_change
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
 EMPTY: Final = "{}"  # the configuration of a new part
+MAIN: Final = "-main"  # behind the name of a machine: its first part
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def create_machine(sql: Sql, place: str, name: str, now: datetime) -> str:
         inserted(sql, "machines", {"id": subject, "location_id": place, "name": name, "created": stored(now)})
     except Conflict:
         raise _taken("machine", name) from None
-    create_part(sql, subject, f"{name}-main", now)
+    create_part(sql, subject, f"{name[: MAX_NAME - len(MAIN)]}{MAIN}", now)
     return subject
 
 
@@ -213,11 +215,13 @@ def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any]
 
 
 def note_all_seen(sql: Sql, called: Iterable[tuple[str, datetime]]) -> None:
-    """These machines called, each at its moment. What another replica has heard since stays."""
+    """These machines called, each at its moment. What another replica has heard since stays, unless it is so late that
+    only a wrong clock can have said it."""
+    slack = SILENCE // timedelta(microseconds=1)
     moments = sorted((part, stored(moment)) for part, moment in called)  # in order: replicas do not wait in a circle
     sql.many(
-        "UPDATE parts SET seen = ? WHERE id = ? AND (seen IS NULL OR seen < ?)",
-        [(moment, part, moment) for part, moment in moments],
+        "UPDATE parts SET seen = ? WHERE id = ? AND (seen IS NULL OR seen < ? OR seen > ?)",
+        [(moment, part, moment, moment + slack) for part, moment in moments],
     )
     for part, _ in moments:
         sql.notify("seen", part)

@@ -13,6 +13,7 @@ from schema.errors import ErrorKind, MachineError
 MAX_NAME: Final = 200  # characters of a name that people give
 _LOCATION: Final = string.ascii_lowercase + string.digits
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,38}[a-z0-9]")
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of an organization: see new_id
 
 
 def new_id() -> str:
@@ -43,12 +44,14 @@ def checked_name(name: str, what: str) -> str:
 
 
 def checked_namespace(namespace: str) -> str:
-    """A public namespace. MachineError (INVALID) for anything else."""
-    if not _NAMESPACE.fullmatch(namespace):
+    """A public namespace. MachineError (INVALID) for anything else, and for what may be the id of an organization:
+    names in the registry begin with either.
+    """
+    if not _NAMESPACE.fullmatch(namespace) or _ID.fullmatch(namespace):
         raise MachineError(
             f"{namespace[:60]!r} is no namespace",
             kind=ErrorKind.INVALID,
-            remedy="use 3 to 40 lowercase letters, digits and dashes, no dash at either end",
+            remedy="use 3 to 40 lowercase letters, digits and dashes, no dash at either end, and no id",
         )
     return namespace
 

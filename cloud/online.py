@@ -19,12 +19,17 @@ class Presence(Enum):
 
 
 def presence(seen: datetime | None, now: datetime) -> Presence:
-    """`seen` is when the part called last; None if it never did."""
+    """`seen` is when the part called last; None if it never did.
+
+    Of a moment that is yet to come nothing is known: the cloud's clock was wrong, and has been set back since.
+    """
     if seen is None:
         return Presence.NEVER
-    return Presence.ONLINE if now - seen < SILENCE else Presence.OFFLINE
+    return Presence.ONLINE if abs(now - seen) < SILENCE else Presence.OFFLINE
 
 
 def silent_for(seen: datetime | None, now: datetime) -> int:
     """Whole seconds since a part that is offline was online; 0 for one that is online or never was."""
-    return int((now - seen).total_seconds()) if seen is not None and presence(seen, now) is Presence.OFFLINE else 0
+    if seen is None or presence(seen, now) is not Presence.OFFLINE:
+        return 0
+    return max(0, int((now - seen).total_seconds()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -10,8 +9,7 @@ import trio
 
 from cloud.first import FirstKey, create_owner
 from cloud.options import EXIT_FAILED, Options
-from cloud.store.events import Events
-from cloud.store.sql import Store
+from cloud.store.beside import opened_beside
 from cloud.times import now
 from schema.errors import MachineError
 
@@ -42,16 +40,5 @@ def organization_command(options: Options, name: str) -> None:
 
 
 async def _make(options: Options, name: str) -> FirstKey:
-    async def write(store: Store) -> FirstKey:
+    async with opened_beside(options.database, options.postgres) as store:
         return await store.write(lambda sql: create_owner(sql, name, now()))
-
-    if options.postgres:
-        from cloud.store.postgres import PostgresStore
-
-        async with PostgresStore(options.postgres, Events()).opened() as replicated:
-            return await write(replicated)
-    from cloud.store.sqlite import SqliteStore
-
-    async with SqliteStore(options.database, Events()).opened() as own:
-        os.chmod(options.database, 0o600)
-        return await write(own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cloud.readable import MAX_DEPTH
 from schema.errors import ErrorKind, MachineError
 
 
@@ -15,9 +16,9 @@ def changed(document: Any, path: str, value: Any) -> Any:
     (INVALID, NOT_FOUND) naming the part of the path.
     """
     words = path.split(".")
-    if not all(words):
+    if not all(words) or len(words) > MAX_DEPTH:
         raise MachineError(
-            f"{path!r} is no path", kind=ErrorKind.INVALID, remedy="write such as components.arm.attributes.x"
+            f"{path[:200]!r} is no path", kind=ErrorKind.INVALID, remedy="write such as components.arm.attributes.x"
         )
     return _changed(document, words, value, "")
 
@@ -53,9 +54,14 @@ def _index(items: Sequence[Any], word: str, here: str) -> int:
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and word in (item.get("name"), item.get("id")):
             return index
-    if word.isascii() and word.isdigit() and int(word) < len(items):
-        return int(word)
+    if (number := index_of(word)) is not None and number < len(items):
+        return number
     names = [str(item.get("name")) for item in items if isinstance(item, Mapping) and item.get("name")]
     raise MachineError(
         f"there is no {here}", kind=ErrorKind.NOT_FOUND, remedy=f"there are {', '.join(names[:10]) or 'none'}"
     )
+
+
+def index_of(word: str) -> int | None:
+    """The index that a word of a path is; None for a name."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None

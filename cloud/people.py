@@ -33,7 +33,8 @@ class Member:
 def checked_email(text: str) -> str:
     """A mail address in lower case; INVALID for anything else."""
     email = text.strip().lower()
-    if len(email) > MAX_EMAIL or not email.isprintable() or not _EMAIL.fullmatch(email):
+    encoded = "=?" in email  # RFC 2047: on its way it would become another address
+    if len(email) > MAX_EMAIL or encoded or not email.isprintable() or not _EMAIL.fullmatch(email):
         raise MachineError(
             f"{text[:60]!r} is no mail address", kind=ErrorKind.INVALID, remedy="write such as ada@example.com"
         )

@@ -14,11 +14,21 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
+from cloud.merge import merge, name_of
 from cloud.paths import changed
 from schema.errors import MachineError
 
 NESTING: Final = 5
 """How deep fragments may hold fragments; a published limit."""
+
+MAX_USES: Final = 1000
+"""How many fragments go into one document, each as often as it does: nested ones multiply."""
+MAX_VALUES: Final = 100_000
+"""How many values they bring, variables filled in. A text counts as one for each 32 characters."""
+MAX_MODS: Final = 1000
+MAX_PREFIX: Final = 100
+_TOO_MUCH: Final = f"altogether, more than {MAX_USES} fragments or {MAX_VALUES} values would be merged"
+_MAX_ID: Final = 100  # characters; no fragment has an id like that
 
 _OWN: Final = frozenset({"fragments", "fragment_mods"})
 
@@ -90,8 +100,8 @@ def resolve(document: Mapping[str, Any], find: Find) -> Resolved:
 
 def uses(document: Mapping[str, Any]) -> set[str]:
     """The ids that a document names itself, disabled ones included."""
-    found = (one if isinstance(one, str) else one.get("id") for one in _entries(document, "fragments"))
-    return {one for one in found if isinstance(one, str)}
+    found = (one.get("id") if isinstance(one, Mapping) else one for one in entries(document, "fragments"))
+    return {one for one in found if isinstance(one, str) and len(one) <= _MAX_ID}
 
 
 class _Work:
@@ -99,12 +109,14 @@ class _Work:
         self._find = find
         self.problems: list[Problem] = []
         self.used: list[Fragment] = []
+        self._values = 0  # that were brought
+        self._mods = 0
 
     def expand(self, document: Mapping[str, Any], chain: tuple[str, ...], where: str) -> dict[str, Any]:
         """`document` with its fragments; `chain` are those that it is inside of."""
-        base: dict[str, Any] = {}
+        children: list[dict[str, Any]] = []
         brought: dict[str, set[str]] = {}  # prefixes by fragment
-        for index, entry in enumerate(_entries(document, "fragments")):
+        for index, entry in enumerate(entries(document, "fragments")):
             path = f"{where}fragments.{index}"
             use = self._use(entry, path)
             if use is None:
@@ -115,8 +127,8 @@ class _Work:
             child = self._child(use, chain, path)
             if child is not None:
                 brought.setdefault(use.id, set()).add(use.prefix)
-                base = merge(base, child)
-        base = self._modified(base, document, brought, where)
+                children.append(child)
+        base = self._modified(merge(*children), document, brought, where)
         return merge(base, {key: value for key, value in document.items() if key not in _OWN})
 
     def _use(self, entry: Any, path: str) -> Use | None:
@@ -130,6 +142,9 @@ class _Work:
             if entry.get(key) is not None and not isinstance(entry[key], kind):
                 self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", f"{entry[key]!r} is not of the kind wanted here")
                 return None
+        if len(entry.get("prefix") or "") > MAX_PREFIX:
+            self._say(Kind.MISTAKE, entry["id"], f"{path}.prefix", f"is longer than {MAX_PREFIX} characters")
+            return None
         if entry.get("disabled"):
             return None
         return Use(entry["id"], entry.get("version") or "", entry.get("prefix") or "", entry.get("variables"))
@@ -141,13 +156,20 @@ class _Work:
         if len(chain) >= NESTING:
             self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} deep")
             return None
+        if len(self.used) >= MAX_USES or self._values > MAX_VALUES:
+            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            return None
         found = self._find(use.id, use.version)
         if found is None:
-            version = f" in version {use.version!r}" if use.version else ""
+            version = f" in version {use.version[:80]!r}" if use.version else ""
             self._say(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
             return None
+        try:
+            document = self._filled(found.document, use, path)
+        except _TooMuchError:
+            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            return None
         self.used.append(found)
-        document = self._filled(found.document, use, path)
         child = self.expand(document, (*chain, use.id), f"{path} > ")
         return prefixed(child, use.prefix) if use.prefix else child
 
@@ -155,8 +177,15 @@ class _Work:
 
     def _filled(self, document: Mapping[str, Any], use: Use, path: str) -> Mapping[str, Any]:
         given, asked = dict(use.variables or {}), set[str]()
+        sizes = {name: _size(value) for name, value in given.items()}
+
+        def spend(values: int) -> None:
+            self._values += values
+            if self._values > MAX_VALUES:
+                raise _TooMuchError
 
         def fill(value: Any) -> Any:
+            spend(_size(value, inside=False))
             if isinstance(value, Mapping):
                 if value.keys() == {"$variable"}:
                     return variable(value["$variable"])
@@ -172,9 +201,11 @@ class _Work:
                 return _ABSENT
             asked.add(found["name"])
             if found["name"] in given:
+                spend(sizes[found["name"]])
                 return given[found["name"]]
             for key in ("default", "default_value"):
                 if key in found:
+                    spend(_size(found[key]))
                     return found[key]
             self._say(
                 Kind.MISTAKE,
@@ -194,13 +225,17 @@ class _Work:
     def _modified(
         self, base: dict[str, Any], document: Mapping[str, Any], brought: Mapping[str, set[str]], where: str
     ) -> dict[str, Any]:
-        for index, entry in enumerate(_entries(document, "fragment_mods")):
+        for index, entry in enumerate(entries(document, "fragment_mods")):
             path = f"{where}fragment_mods.{index}"
             subject = entry.get("fragment_id") if isinstance(entry, Mapping) else None
             if not isinstance(subject, str) or subject not in brought:
                 self._say(Kind.MISTAKE, str(subject or ""), f"{path}.fragment_id", "names no fragment of this document")
                 continue
-            for number, mod in enumerate(_entries(entry, "mods")):
+            for number, mod in enumerate(entries(entry, "mods")):
+                self._mods += 1
+                if self._mods > MAX_MODS:
+                    self._say(Kind.MISTAKE, subject, f"{path}.mods", f"there are more than {MAX_MODS} mods")
+                    return base
                 base = self._mod(base, mod, subject, f"{path}.mods.{number}")
         return base
 
@@ -226,34 +261,28 @@ class _Work:
 _ABSENT: Final = object()
 
 
-def _entries(document: Mapping[str, Any], key: str) -> Iterable[Any]:
+class _TooMuchError(Exception):
+    """What _TOO_MUCH says."""
+
+
+def _size(value: Any, *, inside: bool = True) -> int:
+    """As MAX_VALUES counts, of what is inside objects and lists too or of the value alone."""
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        words = (one,) if isinstance(one, str) else one if isinstance(one, Mapping) else ()
+        count += 1 + sum(map(len, words)) // 32
+        if inside and isinstance(one, Mapping):
+            waiting += one.values()
+        elif inside and isinstance(one, list):
+            waiting += one
+    return count
+
+
+def entries(document: Mapping[str, Any], key: str) -> Iterable[Any]:
+    """The entries of a section; none if it is no list."""
     found = document.get(key)
     return found if isinstance(found, list) else ()
-
-
-# ---- merging
-
-
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, `above` winning."""
-    merged = dict(below)
-    for key, value in above.items():
-        merged[key] = _merged(merged[key], value) if key in merged else value
-    return merged
-
-
-def _merged(below: Any, above: Any) -> Any:
-    if isinstance(below, Mapping) and isinstance(above, Mapping):
-        return merge(below, above)
-    if isinstance(below, list) and isinstance(above, list):
-        names = {_name(one) for one in above} - {None}
-        return [*(one for one in below if _name(one) is None or _name(one) not in names), *above]
-    return above
-
-
-def _name(entry: Any) -> str | None:
-    name = entry.get("name") if isinstance(entry, Mapping) else None
-    return name if isinstance(name, str) else None
 
 
 # ---- prefixes
@@ -266,7 +295,7 @@ def prefixed(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Every name with `prefix-` before it, and every reference to one of these names: a text that is the name, or a
     full name that ends in it."""
     names = {
-        name for section in _RESOURCES for entry in _entries(document, section) if (name := _name(entry)) is not None
+        name for section in _RESOURCES for entry in entries(document, section) if (name := name_of(entry)) is not None
     }
 
     def renamed(value: Any) -> Any:

@@ -36,8 +36,11 @@ class Seen:
     def called(self, part: str, now: datetime) -> bool:
         """A part calls; True if its call has to write that, with `machines.note_seen`."""
         before = self._called.get(part)
+        if before is not None and now < before:  # the clock was set back: nothing that is known counts
+            self._called.clear()
+            before = None
         self._called[part] = now
-        if before is not None and timedelta(0) <= now - before < FRESH:
+        if before is not None and now - before < FRESH:
             self._waiting[part] = now
             return False
         return True

@@ -13,8 +13,9 @@ from typing import Final
 
 from cloud.names import new_id, new_secret
 from cloud.store.sql import Sql, inserted
-from cloud.tenants import Location, above, location, missing, organization
+from cloud.tenants import ROLES_AT, Location, above, location, missing, organization
 from cloud.times import moment_of, stored
+from rpc.auth import digest_of
 from schema.errors import ErrorKind, MachineError
 
 MAX_SECRETS: Final = 10  # of one location: a few overlap while machines are moved from one to the next
@@ -46,6 +47,7 @@ def share(sql: Sql, subject: str, guest: str, now: datetime) -> None:
         stored(now),
     )
     _tell(sql, guest)
+    sql.notify(ROLES_AT, subject)
 
 
 def unshare(sql: Sql, subject: str, guest: str) -> None:
@@ -54,6 +56,7 @@ def unshare(sql: Sql, subject: str, guest: str) -> None:
         raise missing("share with organization", guest)
     forget_lost(sql, guest)
     _tell(sql, guest)
+    sql.notify(ROLES_AT, subject)
 
 
 def guests(sql: Sql, chain: Iterable[str]) -> frozenset[str]:
@@ -146,7 +149,10 @@ def _tell(sql: Sql, guest: str) -> None:
 
 
 def create_secret(sql: Sql, subject: str, now: datetime) -> None:
-    """One more secret with which the parts of a location sign in; PRECONDITION above MAX_SECRETS."""
+    """One more secret of a location; PRECONDITION above MAX_SECRETS.
+
+    Its parts sign in with it, and accept it from clients.
+    """
     location(sql, subject)
     if len(secrets_of(sql, subject)) >= MAX_SECRETS:
         raise MachineError(
@@ -168,6 +174,12 @@ def secrets_of(sql: Sql, subject: str) -> list[tuple[str, str, datetime]]:
     return [(row["id"], row["secret"], moment_of(row["created"])) for row in rows]
 
 
+def digests_at(sql: Sql, part: str) -> list[str]:
+    """Digests of the secrets that a part accepts: of its location, and of those around it."""
+    rows = sql.rows("SELECT secret FROM part_location_secrets WHERE part_id = ?", part)
+    return sorted({digest_of(row["secret"]) for row in rows})
+
+
 def delete_secret(sql: Sql, subject: str, secret: str) -> None:
     """Void a secret at once; also the last one: parts have secrets of their own. NOT_FOUND."""
     _tell_parts(sql, subject)
@@ -176,7 +188,7 @@ def delete_secret(sql: Sql, subject: str, secret: str) -> None:
 
 
 def _tell_parts(sql: Sql, subject: str) -> None:
-    """Those that sign in with a secret of this location sign in anew."""
+    """Those that sign in with a secret of this location sign in anew, and clients of theirs, too."""
     rows = sql.rows(
         "SELECT DISTINCT part_id FROM part_location_secrets WHERE secret IN "
         "(SELECT secret FROM location_secrets WHERE location_id = ?)",

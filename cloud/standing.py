@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import trio
 
 from cloud.author import Author
+from cloud.credentials import SIGNED_OUT
 from cloud.services.base import Cloud
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
@@ -30,11 +31,12 @@ async def patiently(step: Callable[[], Awaitable[T]]) -> T:
 
 
 async def until_refused(cloud: Cloud, author: Author, check: Callable[[Sql], None]) -> MachineError:
-    """Wait until `check` refuses `author`: it is asked at the beginning, and whenever the key or its roles change.
+    """Wait until `check` refuses `author`: it is asked at the beginning, and whenever the key or its roles change or
+    somebody signs out with it.
 
     While the database is away nobody is refused.
     """
-    with cloud.events.listening("key", author.name, also="secret") as news:
+    with cloud.events.listening("key", author.name, also=["secret", SIGNED_OUT]) as news:
         while True:
             try:
                 await patiently(lambda: cloud.store.read(check))

@@ -113,7 +113,8 @@ def delete_organization(sql: Sql, subject: str) -> None:
                 f"the organization still has {words}", kind=ErrorKind.PRECONDITION, remedy="delete them first"
             )
     for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", subject):
-        sql.run("DELETE FROM grants WHERE key_id = ?", row["id"])
+        for grant in sql.rows("DELETE FROM grants WHERE key_id = ? RETURNING subject", row["id"]):
+            sql.notify(ROLES_AT, grant["subject"])
         sql.notify("key", row["id"])
     sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
     sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
@@ -209,6 +210,7 @@ def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: 
         if found.parent_id:
             roles_change(sql, "location", [one.id for one in above(sql, found.parent_id)])
         sql.run("UPDATE locations SET parent_id = ? WHERE id = ?", parent or None, subject)
+        sql.notify(ROLES_AT, subject)
 
 
 def delete_location(sql: Sql, subject: str) -> None:
@@ -223,6 +225,10 @@ def delete_location(sql: Sql, subject: str) -> None:
         )
     delete_grants(sql, "location", subject)
     sql.run("DELETE FROM locations WHERE id = ?", subject)
+
+
+ROLES_AT: Final = "roles"
+"""A topic: the id of an organization, a location or a machine where other keys count than before, or below which."""
 
 
 def roles_change(sql: Sql, kind: str, subjects: Sequence[str]) -> None:

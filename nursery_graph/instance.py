@@ -12,8 +12,8 @@ from nursery_graph.plan import Wanted
 from nursery_graph.timers import Timer
 
 if TYPE_CHECKING:
-    from nursery_graph.engine import Engine
     from nursery_graph.slot import Slot
+    from nursery_graph.steps import Steps
 
 
 class Instance:
@@ -45,7 +45,7 @@ class Instance:
         "wanted",
     )
 
-    def __init__(self, engine: Engine, slot: Slot, wanted: Wanted, upstream: dict[str, Instance]) -> None:
+    def __init__(self, engine: Steps, slot: Slot, wanted: Wanted, upstream: dict[str, Instance]) -> None:
         self.engine = engine
         self.slot = slot
         self.wanted = wanted

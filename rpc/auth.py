@@ -112,8 +112,10 @@ class Authenticator:
         """Whether calls need a token."""
         return bool(self._fingerprints)
 
-    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
-        """A token for whoever shows a credential. Takes the same time whether or not the entity exists.
+    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
+        """A token for whoever shows a credential, for `life` seconds, 0 for ever.
+
+        Takes the same time whether or not the entity exists.
 
         Raises GRPCError: INVALID_ARGUMENT if something is missing, UNAUTHENTICATED if it is wrong, RESOURCE_EXHAUSTED
         after too many failures from this peer, UNIMPLEMENTED if the server is open.
@@ -139,11 +141,16 @@ class Authenticator:
             issuer=self._audience[0],
             credential=type,
             metadata={_FINGERPRINT: shown},
+            life=life,
         )
 
-    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002
         """As `authenticate`, for those who can wait: where credentials are kept elsewhere, they are asked for first."""
-        return self.authenticate(entity, type, payload, peer=peer)
+        return self.authenticate(entity, type, payload, peer=peer, life=life)
+
+    async def sign_out(self, identity: Identity) -> None:
+        """Void the token that `identity` was found by. Where others know it too, they are told: MachineError if not."""
+        self.revoke(str(identity.claims["jti"]))
 
     def must_wait(self, peer: Peer) -> float:
         """Seconds until `peer`, who failed too often, may try again; 0 if it may now."""
@@ -168,8 +175,10 @@ class Authenticator:
     def identify(self, token: str) -> Identity | None:
         """Whom a token stands for; None if it is not (or no longer) valid, and on an open server."""
         identity = self._cache.get(token)
-        if identity is not None or not token or not self.enabled:
+        if identity is not None and not self._signer.ended(identity.claims["exp"]):
             return identity
+        if not token or not self.enabled:
+            return None
         try:
             claims = self._signer.verify(token)
         except MachineError:
@@ -222,7 +231,7 @@ class Authenticator:
         return Identity(
             claims.sub,
             claims.rpc_creds_type,
-            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud},
+            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud, "exp": claims.exp},
         )
 
     def _fingerprint(self, type: str, entity: str, digest: str) -> str:  # noqa: A002

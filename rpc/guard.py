@@ -10,16 +10,16 @@ need a token too: in `authorization: Bearer`, or in a cookie that the login form
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote_from_bytes, urlsplit
 
 from rpc.addresses import allowed_host
 from rpc.asgi import ASGIApp, Message, Receive, Scope, Send, plain
 from rpc.auth import Authenticator, bearer
 from rpc.carrier import Identity, Peer
-from rpc.login import COOKIE, login
+from rpc.login import COOKIE, Entrance, login
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # RFC 9110 9.2.1
 _PROTECTION: Final = (
@@ -72,7 +72,9 @@ class Guard:
     """Wraps `app`. `names` are further names of a server that is bound to loopback; None if it is bound to more.
 
     `public` paths need no token, nor does anything below those of `public_below`, each of which ends with / and has a
-    name. Where they overlap, /login and /logout are answered here, not by `app`.
+    name. Where they overlap, /login and /logout are answered here, not by `app`. `entrance` is what the form says.
+    `outside` is the address that clients reach it by, one of its names: with https://, what comes under that name in
+    plain text has come through a proxy that ended TLS.
     """
 
     def __init__(
@@ -83,10 +85,15 @@ class Guard:
         names: Collection[str] | None = (),
         public: Collection[str] = ("/healthz",),
         public_below: Collection[str] = (),
+        entrance: Entrance = Entrance(),  # noqa: B008 - frozen
+        outside: str = "",
     ) -> None:
         self._app = app
+        address = urlsplit(outside)
+        self._outside = address.netloc.lower().removesuffix(":443") if address.scheme == "https" else ""
+        self._entrance = entrance
         self._authenticator = authenticator
-        self._names = names
+        self._names = names if names is None or not address.hostname else (*names, address.hostname)
         self._public = frozenset(public)
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
             raise ValueError(
@@ -98,6 +105,9 @@ class Guard:
         """As ASGI 3."""
         facts = Facts.of(scope)
         websocket = scope["type"] == "websocket"
+        if self._outside and facts.host.lower() == self._outside:
+            facts = replace(facts, scheme="https")
+            scope = {**scope, "scheme": "wss" if websocket else "https"}
         protected = _protecting(send)
         if self._names is not None and not allowed_host(facts.host, self._names):
             await _answer(
@@ -113,8 +123,9 @@ class Guard:
         state["authentication"] = self._authenticator.enabled
         if self._authenticator.enabled:
             if facts.path in ("/login", "/logout") and not websocket:
+                secure = facts.scheme == "https"
                 await login(
-                    self._authenticator, scope, receive, protected, facts.peer, facts.scheme == "https", identity
+                    self._authenticator, scope, receive, protected, facts.peer, secure, identity, self._entrance
                 )
                 return
             if identity is None and facts.path not in self._public and not facts.path.startswith(self._public_below):

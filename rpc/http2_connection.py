@@ -1,4 +1,4 @@
-"""One HTTP/2 connection, whichever side: life, reading, settings, keepalive. Streams and flow are in http2_streams."""
+"""One HTTP/2 connection, whichever side: life, reading, settings, keepalive. Its streams are in http2_streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rpc.errors import (
     Reason,
 )
 from rpc.frame_reader import FrameReader
-from rpc.http2_streams import Streams
+from rpc.http2_sending import SendingStreams
 
 _log = logging.getLogger("rpc.http2")
 _READ: Final = 65536
@@ -29,7 +29,7 @@ _DRAIN_PING: Final = b"draining"
 _ALIVE_PING: Final = b"are you?"
 
 
-class Connection(Streams):
+class Connection(SendingStreams):
     """A connection in its own nursery. `run` is its life; the calls on it are its children.
 
     A peer that breaks a rule gets GOAWAY with the reason; a peer that vanishes, nothing. Either way every call on the

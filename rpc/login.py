@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -17,8 +18,10 @@ from grpclib.exceptions import GRPCError
 from rpc.asgi import Receive, Scope, Send
 from rpc.auth import API_KEY, Authenticator
 from rpc.carrier import Identity, Peer
+from schema.errors import ErrorKind, MachineError
 
 COOKIE: Final = "machine_token"
+SESSION: Final = 30 * 24 * 3600  # seconds after which one logs in again: cookies outlive those who forget them
 MAX_FORM: Final = 4096  # bytes
 
 _STATUS: Final[Mapping[Status, int]] = {
@@ -28,13 +31,22 @@ _STATUS: Final[Mapping[Status, int]] = {
 }
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Log in</title><style>{style}</style></head><body><main class="card"><h1>Log in</h1>
+<title>{title}</title><style>{style}</style></head><body><main class="card"><h1>{title}</h1>
 <div class="note is-unhealthy" role="alert"{hidden}><p>{message}</p></div>
 <form method="post" action="/login"><input type="hidden" name="next" value="{next}">
-<label>Key id <input name="id" autocomplete="username" required autofocus></label>
-<label>Key <input name="key" type="password" autocomplete="current-password" required></label>
-<div class="actions"><button>Log in</button></div></form></main></body></html>
+<label>Key id <input name="id" value="{entity}" autocomplete="username" required{first}></label>
+<label>Key <input name="key" type="password" autocomplete="current-password" required{second}></label>
+<div class="actions"><button>Log in</button></div></form>
+<p class="muted small">{hint}</p></main></body></html>
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What the form says: what one logs in to, and where keys come from."""
+
+    title: str = "Log in"
+    hint: str = ""
 
 
 @cache
@@ -54,6 +66,7 @@ async def login(
     peer: Peer,
     secure: bool,
     identity: Identity | None,
+    entrance: Entrance,
 ) -> None:
     """Answer /login (GET: the form, POST: fields `id`, `key`, `next`) and /logout (POST: voids the token)."""
     if scope["path"] == "/logout":
@@ -61,18 +74,25 @@ async def login(
             await _send(send, 405, [(b"allow", b"POST")], "Log out by POST")
             return
         if identity is not None:
-            authenticator.revoke(str(identity.claims["jti"]))
+            try:
+                await authenticator.sign_out(identity)
+            except MachineError as error:  # the cookie stays, so that it can be tried again
+                code = 503 if error.kind is ErrorKind.UNAVAILABLE else 400
+                await _send(send, code, [], f"Nobody was logged out: {error}")
+                return
         await _send(send, 303, [(b"location", b"/login"), _cookie("", secure, gone=True)], "")
     elif scope["method"] in ("GET", "HEAD"):
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        await _form(send, 200, local_target(query.get("next", [""])[0]), "")
+        await _form(send, 200, entrance, local_target(query.get("next", [""])[0]))
     elif scope["method"] == "POST":
-        await _post(authenticator, receive, send, peer, secure)
+        await _post(authenticator, receive, send, peer, secure, entrance)
     else:
         await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Log in by POST")
 
 
-async def _post(authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool) -> None:
+async def _post(
+    authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool, entrance: Entrance
+) -> None:
     body = bytearray()
     more = True
     while more and len(body) <= MAX_FORM:
@@ -80,16 +100,17 @@ async def _post(authenticator: Authenticator, receive: Receive, send: Send, peer
         body += message.get("body", b"")
         more = message.get("more_body", False)
     if len(body) > MAX_FORM:
-        await _form(send, 413, "/", "That is too long for a key.")
+        await _form(send, 413, entrance, "/", "That is too long for a key.")
         return
     form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
     entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
     target = local_target(target)
     try:
-        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer)
+        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer, life=SESSION)
     except GRPCError as error:
         text = error.message or ""
-        await _form(send, _STATUS.get(error.status, 400), target, f"{text[:1].upper()}{text[1:]}.")
+        said = f"{text[:1].upper()}{text[1:]}."
+        await _form(send, _STATUS.get(error.status, 400), entrance, target, said, entity.strip()[:100])
         return
     await _send(send, 303, [(b"location", target.encode("ascii", "replace")), _cookie(token, secure)], "")
 
@@ -109,10 +130,19 @@ def _cookie(token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, byt
     return b"set-cookie", text.encode("ascii")
 
 
-async def _form(send: Send, status: int, target: str, message: str) -> None:
+async def _form(send: Send, status: int, entrance: Entrance, target: str, message: str = "", entity: str = "") -> None:
     css, policy = _style()
-    hidden = "" if message else " hidden"
-    page = _PAGE.format(style=css, message=escape(message), hidden=hidden, next=escape(target))
+    page = _PAGE.format(
+        style=css,
+        title=escape(entrance.title),
+        hint=escape(entrance.hint),
+        message=escape(message),
+        hidden="" if message else " hidden",
+        next=escape(target),
+        entity=escape(entity),
+        first="" if entity else " autofocus",
+        second=" autofocus" if entity else "",
+    )
     await _send(send, status, [(b"content-security-policy", policy)], page, b"text/html; charset=utf-8")
 
 

@@ -1,8 +1,8 @@
 """Signed access tokens: a JWT of one fixed form, EdDSA over Ed25519.
 
 Only tokens of exactly the form issued here are accepted: the header is compared byte for byte, so neither an
-algorithm nor a key can be chosen by whoever presents one. Tokens do not expire, because clients never renew them;
-they are revoked (`rpc.auth`).
+algorithm nor a key can be chosen by whoever presents one. Tokens of programs do not expire, because clients never renew
+them; they are revoked (`rpc.auth`). Those of people who sign in at a page end by themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TokenError(MachineError):
     kind = ErrorKind.UNAUTHENTICATED
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a token says; names and meaning are those of the wire."""
 
     sub: str  # the entity: the id of an API key, a host name or a part id
@@ -45,6 +45,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     jti: str
     rpc_creds_type: str
     rpc_auth_md: dict[str, str] = {}
+    exp: int = 0  # seconds since 1970; 0 for a token that does not end
 
 
 class Signer:
@@ -85,17 +86,26 @@ class Signer:
             ) from None
 
     def issue(
-        self, *, subject: str, audience: tuple[str, ...], issuer: str, credential: str, metadata: Mapping[str, str]
+        self,
+        *,
+        subject: str,
+        audience: tuple[str, ...],
+        issuer: str,
+        credential: str,
+        metadata: Mapping[str, str],
+        life: int = 0,
     ) -> str:
-        """A token for `subject`, who has shown a credential of type `credential`."""
+        """A token for `subject`, who has shown a credential of type `credential`; for `life` seconds, 0 for ever."""
+        moment = int(self._clock())
         claims = Claims(
             sub=subject,
             aud=audience,
             iss=issuer,
-            iat=int(self._clock()),
+            iat=moment,
             jti=secrets.token_urlsafe(16),
             rpc_creds_type=credential,
             rpc_auth_md=dict(metadata),
+            exp=moment + life if life else 0,
         )
         signed = f"{self._header}.{_encode(msgspec.json.encode(claims))}"
         return f"{signed}.{_encode(self._key.sign(signed.encode('ascii')))}"
@@ -107,9 +117,16 @@ class Signer:
         signed, _, signature = token.rpartition(".")
         try:
             self._public.verify(_decode(signature), signed.encode("ascii"))
-            return _claims.decode(_decode(signed.partition(".")[2]))
+            claims = _claims.decode(_decode(signed.partition(".")[2]))
         except (InvalidSignature, ValueError, msgspec.DecodeError):
             raise TokenError("the token was not issued by this server", remedy="authenticate again") from None
+        if self.ended(claims.exp):
+            raise TokenError("the token has expired", remedy="authenticate again")
+        return claims
+
+    def ended(self, exp: int) -> bool:
+        """Whether a token that ends then has ended; never for 0."""
+        return 0 < exp <= self._clock()
 
     def fingerprint(self, *parts: str) -> str:
         """A keyed digest of secrets: equal parts give equal text with this key, and nothing can be read from it."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.auth import Authenticator
+from rpc.auth import LOCATION_SECRET, Authenticator
 from rpc.carrier import Peer
 from runtime.machine import Machine
 
+LOCATION: Final = "location"
+"""Who shows a secret of the machine's location."""
+
 
 class MachineAuthenticator(Authenticator):
-    """As Authenticator, with the rule of -allow-insecure-creds."""
+    """As Authenticator, with the rule of -allow-insecure-creds. Whoever shows a secret of the location is LOCATION."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__()
         self._machine = machine
 
-    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - the word of the wire
+    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
         """As Authenticator; UNAUTHENTICATED too for a key that came over the network without TLS."""
         if self.enabled and not (peer.local or self._machine.secure or self._machine.options.allow_insecure_creds):
             raise GRPCError(
@@ -25,4 +30,6 @@ class MachineAuthenticator(Authenticator):
                 "API keys are not accepted without TLS from another computer; connect with TLS, or start "
                 "machine-server with -allow-insecure-creds. Replace this key if the network is not yours",
             )
-        return super().authenticate(entity, type, payload, peer=peer)
+        if type == LOCATION_SECRET and entity:
+            entity = LOCATION  # clients say which host they have dialled, and it has many names
+        return super().authenticate(entity, type, payload, peer=peer, life=life)

@@ -47,6 +47,10 @@ class Source(Protocol):
         """The text as it is now, and then each time it differs."""
         ...
 
+    async def used(self, reading: Reading) -> None:
+        """What it read counts from now on: something to be kept for a start without it. Never raises."""
+        ...
+
 
 class Configuration:
     """Makes the graph of `machine` want what its newest usable document wants."""
@@ -87,10 +91,11 @@ class Configuration:
                     self._keep(str(reading.problem))
                 elif reading.data != self._seen:
                     self._seen = reading.data
-                    self.take(decode_text(reading.data, self._environment))
+                    if self.take(decode_text(reading.data, self._environment)):
+                        await self._source.used(reading)
 
-    def take(self, decoded: Decoded) -> None:
-        """A new document was read; returns at once."""
+    def take(self, decoded: Decoded) -> bool:
+        """A new document was read; returns at once. False if it cannot be used as a whole."""
         machine = self.machine
         for warning in decoded.warnings:
             machine.log.warning("in the configuration", problem=str(warning))
@@ -99,12 +104,12 @@ class Configuration:
         document = decoded.document
         if document is None:
             self._keep(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
-            return
+            return False
         try:
             self._serving.gate.credentials(document)
         except ConfigError as error:
             self._keep(str(error))
-            return
+            return False
         machine.note_config(rejected="", problems=tuple(_problem(error) for error in decoded.problems))
         if self._applied and document == machine.document:
             self._waiting = None
@@ -112,6 +117,7 @@ class Configuration:
         else:
             self._waiting = document
         self._wake.set()
+        return True
 
     def _keep(self, reason: str) -> None:
         """The newest document cannot be used: what is in force stays."""

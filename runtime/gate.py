@@ -40,18 +40,28 @@ class Gate:
 
     def credentials(self, document: MachineDocument) -> list[Credential]:
         """The keys of `document`; raises ConfigError if they cannot be used."""
-        if not document.auth.handlers:
+        secrets = _location_secrets(document)
+        if not document.auth.handlers and not secrets:
             return []
-        from rpc.auth import credentials_of
+        from rpc.auth import LOCATION_SECRET, Credential, credentials_of
+        from runtime.authentication import LOCATION
 
         handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
         found, problems = credentials_of(handlers)
         if problems:
             raise problems[0]
-        return found
+        return found + [Credential(LOCATION_SECRET, LOCATION, one) for one in secrets]
 
     def configure(self, credentials: Iterable[Credential]) -> None:
         """Take exactly these keys from now on; tokens of others are void, connections stay."""
         credentials = list(credentials)
         if credentials or self._authenticator is not None:
             self.authenticator.configure(credentials)
+
+
+def _location_secrets(document: MachineDocument) -> list[str]:
+    """What clients may show besides keys, each as a digest where the cloud has sent it."""
+    cloud = document.cloud
+    if cloud is None:
+        return []
+    return [one for one in (cloud.location_secret, *(each.secret for each in cloud.location_secrets)) if one]

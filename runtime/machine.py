@@ -165,7 +165,7 @@ class Machine:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
         if status.state is State.READY:  # its door is closed already: it is about to stop
             return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
-        reason = self._told(reason_of(status, self.wanted.get(full), nodes))
+        reason = self._told(reason_of(status, self.wanted, nodes))
         return MachineError(
             f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
         )
@@ -257,7 +257,9 @@ class Machine:
                 ModuleStatus(
                     name=link.module.name,
                     state=_MODULE_STATES[node.state] if node else "pending",
-                    reason=self._told(link.waiting if node.state is State.CONFIGURING else reason_of(node, None, nodes))
+                    reason=self._told(
+                        link.waiting if node.state is State.CONFIGURING else reason_of(node, self.wanted, nodes)
+                    )
                     if node
                     else "",
                     since=_wall(node.since) if node else self.started,
@@ -293,7 +295,7 @@ class Machine:
             api=api,
             model=wanted.model if wanted else "",
             state=node.state.value if node else "unconfigured",
-            reason=self._told(reason_of(node, wanted, nodes)) if node else "",
+            reason=self._told(reason_of(node, self.wanted, nodes)) if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
@@ -328,18 +330,22 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
 
 
 def reason_of(
-    node: NodeStatus, wanted: Wanted | None = None, nodes: Mapping[str, NodeStatus] = MappingProxyType({})
+    node: NodeStatus,
+    wanted: Mapping[str, Wanted] = MappingProxyType({}),
+    nodes: Mapping[str, NodeStatus] = MappingProxyType({}),
 ) -> str:
-    """Why a node is in its state, for people: the fault of its entry, or what the graph says without class names.
+    """Why a node is in its state, for people: the fault of its entry if it is `wanted`, or what the graph says without
+    class names.
 
     Of what it waits for among `nodes`, a module or another resource, the reason is told, too.
     """
-    if wanted is not None and wanted.fault is not None:
-        return str(wanted.fault)
+    entry = wanted.get(node.name)
+    if entry is not None and entry.fault is not None:
+        return str(entry.fault)
     for name in node.waiting_for:
         awaited = nodes.get(name)
         if awaited is not None and awaited.state is State.UNHEALTHY:
-            return f"waiting for {name}: {reason_of(awaited)}"
+            return f"waiting for {name}: {reason_of(awaited, wanted)}"
     return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ").removeprefix("HalError: ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 ANSWER_LIMIT: Final = 5.0  # seconds a sensor has for its readings; reference: no answer in 5 s means not allowed
 RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuration; reference: each poll, every 10 s
 FACTS_KEY: Final = "machine-facts"
+WAITING_ROOM: Final = 3000  # characters of reasons: clients take 8 KiB of metadata by default (gRPC)
 """Metadata key of replies to GetMachineStatus, of this project alone: what the published reply has no place for."""
 
 
@@ -61,9 +63,24 @@ def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
     return Decision(False, f"{key} in the readings of {sensor} is {type(value).__name__}, not true or false")
 
 
+def _waiting(status: MachineStatus) -> dict[str, str]:
+    """Reasons of resources that are neither ready nor unhealthy, as many as there is room for."""
+    found: dict[str, str] = {}
+    room = WAITING_ROOM
+    for one in status.resources:
+        if one.reason and one.state not in ("ready", "unhealthy"):
+            room -= len(json.dumps([one.name, one.reason]))
+            if room < 0:
+                break
+            found[one.name] = one.reason
+    return found
+
+
 def facts_of(status: MachineStatus) -> dict[str, Any]:
-    """Under FACTS_KEY, as JSON: may it be restarted, what the window says, what keeps a newer configuration out."""
+    """Under FACTS_KEY, as JSON: may it be restarted, what the window says, what keeps a newer configuration out, and
+    what resources wait for, which the published reply has no place for."""
     return {
+        **({"waiting": waiting} if (waiting := _waiting(status)) else {}),
         "restart_allowed": status.restart_allowed,
         "maintenance": status.maintenance,
         "pending": status.config.pending,

@@ -36,6 +36,7 @@ class MemorySource:
     def __init__(self, data: bytes = b"{}") -> None:
         self._reading = Reading(data)
         self._changed = trio.Event()
+        self.kept: bytes | None = None  # the last document that could be used
 
     def write(self, data: bytes) -> None:
         """Replace the document."""
@@ -46,6 +47,10 @@ class MemorySource:
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
         """As FileSource."""
         yield self._iterate()
+
+    async def used(self, reading: Reading) -> None:
+        """As Source."""
+        self.kept = reading.data
 
     async def _iterate(self) -> AsyncIterator[Reading]:
         while True:

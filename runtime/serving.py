@@ -150,9 +150,10 @@ class Serving:
 
         def make() -> ASGIApp:
             from rpc.guard import Guard
-            from runtime.web.pages import PUBLIC, app
+            from runtime.web.pages import ENTRANCE, PUBLIC, app
 
-            return Guard(app(self.machine), self.gate.authenticator, names=() if loopback else None, public=PUBLIC)
+            names = () if loopback else None
+            return Guard(app(self.machine), self.gate.authenticator, names=names, public=PUBLIC, entrance=ENTRANCE)
 
         return Lazily(make)
 

@@ -82,6 +82,9 @@ class FileSource:
         async with aclosing(self._readings()) as readings:
             yield readings
 
+    async def used(self, reading: Reading) -> None:
+        """As Source: the file stays where it is."""
+
     async def _readings(self) -> AsyncGenerator[Reading, None]:
         inotify = None
         try:

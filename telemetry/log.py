@@ -120,15 +120,19 @@ class Logs(logging.Handler):
         """Called by the standard library for each message, in any thread."""
         if record.levelno < self._rules.level(record.name) and record.name != names.ACTIVITY:
             return
+        if trio.lowlevel.in_trio_run():
+            self._token = trio.lowlevel.current_trio_token()
+        elif self._token is not None:
+            try:
+                self._token.run_sync_soon(self._guarded, record)
+                return
+            except trio.RunFinishedError:
+                self._token = None
+        self._guarded(record)
+
+    def _guarded(self, record: logging.LogRecord) -> None:
+        """A message that cannot be written harms nobody: what is raised in Trio's thread would end the process."""
         try:
-            if trio.lowlevel.in_trio_run():
-                self._token = trio.lowlevel.current_trio_token()
-            elif self._token is not None:
-                try:
-                    self._token.run_sync_soon(self._process, record)
-                    return
-                except trio.RunFinishedError:
-                    self._token = None
             self._process(record)
         except Exception:
             self.handleError(record)

@@ -11,7 +11,7 @@ import trio
 
 from telemetry.entry import ERROR, WARN, Entry
 from telemetry.names import LOGS
-from telemetry.outbox import Gap, Outbox
+from telemetry.outbox import Batch, Gap, Outbox
 from telemetry.records import Record
 from telemetry.sinks import Notice
 
@@ -20,14 +20,16 @@ SYNC_DELAY: Final = 1.0
 
 LAST_SYNC_LIMIT: Final = 2.0  # seconds for what was not on the disk when the server stops
 MAX_ENTRY: Final = 64 * 1024  # bytes of a message as it is kept; longer ones are cut
+MAX_UPLOAD: Final = 256 * 1024  # bytes of messages, as they are kept, that are given at once: a slow line has an end
 _KEPT_OF_LONG: Final = 8 * 1024  # characters of a message, and of its trace, that was too long
 
 
 class Upload(NamedTuple):
-    """Entries to be uploaded, the oldest first; then `OutboxSink.acknowledge(last)`."""
+    """Entries to be uploaded, the oldest first; then `OutboxSink.acknowledge(last)`. `size` in bytes, as kept."""
 
     entries: tuple[Entry, ...]
     last: int
+    size: int
 
 
 class OutboxSink:
@@ -85,13 +87,14 @@ class OutboxSink:
     async def next(self, limit: int = 100) -> Upload:
         """At most `limit` entries, as soon as there is one to be uploaded; the very same until they are acknowledged.
 
-        So an upload whose answer was lost can be known again, and what was lost is counted once.
+        They are MAX_UPLOAD bytes at most, or one that is larger. So an upload whose answer was lost can be known again,
+        and what was lost is counted once.
         """
         while self._offered is None:
             durable = self._durable
             batch = await self._outbox.read(limit)
             if batch.last:
-                self._offered = Upload(_entries(batch.items), batch.last)
+                self._offered = _upload(batch)
                 break
             await durable.wait()
         return self._offered
@@ -114,7 +117,12 @@ def _unwritable(error: OSError) -> Notice:
 
 
 def _encoded(entry: Entry) -> bytes:
-    data = msgspec.json.encode(entry)
+    try:
+        data = msgspec.json.encode(entry)
+    except (UnicodeError, ValueError, msgspec.MsgspecError):  # lone surrogates, as in names of files that are no UTF-8
+        fields = {_whole(key): _whole(value) for key, value in entry.fields.items()}
+        entry = replace(entry, message=_whole(entry.message), trace=_whole(entry.trace), fields=fields)
+        data = msgspec.json.encode(entry)
     if len(data) <= MAX_ENTRY:
         return data
     cut = replace(
@@ -124,6 +132,27 @@ def _encoded(entry: Entry) -> bytes:
         fields={"cut": f"this message had {len(data)} bytes"},
     )
     return msgspec.json.encode(cut)
+
+
+def _whole(value: object) -> str:
+    """Its text, with escapes for what UTF-8 cannot say."""
+    try:
+        return str(value).encode(errors="backslashreplace").decode()
+    except ValueError:  # a number with too many digits
+        return f"<{type(value).__name__}>"
+
+
+def _upload(batch: Batch) -> Upload:
+    size = last = 0
+    items: list[Record | Gap] = []
+    for item in batch.items:
+        more = len(item.data) if isinstance(item, Record) else 0
+        if items and size + more > MAX_UPLOAD:
+            break
+        items.append(item)
+        size += more
+        last = item.number if isinstance(item, Record) else item.last
+    return Upload(_entries(tuple(items)), last, size)
 
 
 def _entries(items: tuple[Record | Gap, ...]) -> tuple[Entry, ...]:

@@ -32,6 +32,8 @@ LONG: Final = ("e2e/cloud", "e2e/module_api", "unit/cloud", "e2e/modules", "e2e/
 """Rooms that take longest begin first, so that none of them is left alone at the end."""
 TOGETHER: Final = 10  # other rooms for one process, which takes two seconds to begin
 AT_ONCE: Final = 4  # at most, unless asked for
+ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it where everything is judged
+TIMED_OUT: Final = 124  # the status that timeout(1) gives
 FAILED: Final = 1  # pytest's exit status when tests have failed
 NOTHING_FOUND: Final = 5  # and when -k has left nothing
 
@@ -113,11 +115,12 @@ def merge(reports: Sequence[Path], into: Path) -> None:
 
 
 async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -> None:
-    """One process of pytest from its turn on; its group ends when this is cancelled."""
+    """One process of pytest from its turn on; it is killed after ROOM_LIMIT, and when this is cancelled."""
     async with turns:
         begin = time.monotonic()
         words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{one}" for one in run.folders)]
-        with run.log.open("wb") as log:
+        run.status = TIMED_OUT
+        with run.log.open("wb") as log, trio.move_on_after(ROOM_LIMIT):
             done = await trio.run_process(
                 [*words, f"--junitxml={run.report}", *arguments],
                 cwd=ROOT,
@@ -125,7 +128,8 @@ async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        run.status, run.seconds, run.counts = done.returncode, time.monotonic() - begin, counts_of(run.report)
+            run.status = done.returncode
+        run.seconds, run.counts = time.monotonic() - begin, counts_of(run.report)
         print(said(run), flush=True)
 
 

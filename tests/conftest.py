@@ -1,4 +1,4 @@
-"""Hypothesis for all tests: no time limits on shared machines; repeatable where a change is judged. Files in memory."""
+"""For all tests: Hypothesis, repeatable where a change is judged; a limit of time for each test; files in memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.limit import pytest_collection_modifyitems, pytest_runtest_call
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("judged", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("judged" if os.environ.get("CI") else "default")
 
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_call"]
 MEMORY: Final = Path("/dev/shm")
 ENOUGH: Final = 4 << 30  # bytes free there
 PREFIX: Final = "mt-"  # short: paths of Unix sockets have 107 bytes

@@ -5,14 +5,18 @@ There is one clock for each trigger, target and part. What happens while it runs
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime, timedelta
 
 from triggers.document import CONDITIONAL, DATA, Notification, Trigger
 
 
 def clock(trigger: Trigger, notification: Notification) -> str:
-    """Which clock of the part a notification starts; the same as long as trigger and target are called the same."""
-    return f"{trigger.name}\n{notification.type}\n{notification.value}"
+    """Which clock of the part a notification starts; the same as long as trigger and target are called the same.
+
+    64 characters, however long those names are: it is in an index.
+    """
+    return hashlib.sha256(f"{trigger.name}\n{notification.type}\n{notification.value}".encode()).hexdigest()
 
 
 def interval(trigger: Trigger, notification: Notification) -> timedelta:

@@ -17,7 +17,7 @@ from schema.errors import ConfigError, ConfigErrors
 from schema.report import Report, join
 from schema.section import Section
 from triggers.condition import Eval
-from triggers.ssrf import Refused, parse_url
+from triggers.ssrf import MAX_URL, Refused, parse_url
 
 DATA: Final = "part_data_ingested"
 CONDITIONAL: Final = "conditional_data_ingested"
@@ -36,6 +36,8 @@ SECRET_PREFIX: Final = "whsec_"  # Standard Webhooks 1.0, "Signature scheme"
 _SECRET_BYTES: Final = range(16, 65)  # 24 to 64 are recommended there; shorter ones are in use
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\\]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?\Z", re.ASCII)
 _MOST: Final = 200  # triggers of one part
+MAX_NAME: Final = 100  # characters: with a target it is in an index
+MAX_TARGETS: Final = 50  # of one trigger
 
 
 class Basic(Section, frozen=True, kw_only=True):
@@ -165,10 +167,15 @@ class Trigger(Section, frozen=True, kw_only=True):
     """Signs the webhooks that have no secret of their own."""
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or not self.name.isprintable():
-            raise ConfigError("name", "is empty, or holds control characters", remedy="give the trigger a name")
-        if not self.notifications:
-            raise ConfigError("notifications", "is empty", remedy="add a webhook or an email")
+        if not self.name.strip() or not self.name.isprintable() or len(self.name) > MAX_NAME:
+            raise ConfigError(
+                "name",
+                f"is empty, holds control characters, or is longer than {MAX_NAME} characters",
+                remedy="give the trigger a short name",
+            )
+        if not 0 < len(self.notifications) <= MAX_TARGETS:
+            text = f"has {len(self.notifications)} targets" if self.notifications else "is empty"
+            raise ConfigError("notifications", text, remedy=f"add a webhook or an email, at most {MAX_TARGETS}")
         signing_keys(self.secret)
 
 
@@ -231,6 +238,11 @@ def split_method(text: str) -> tuple[str, str, str]:
     return kind, name, method
 
 
+def is_address(text: str) -> bool:
+    """True for a mail address that arrives at whom it names: encoded words (RFC 2047) would become something else."""
+    return _ADDRESS.match(text) is not None and "=?" not in text and text.isprintable()
+
+
 def signing_keys(secret: str) -> tuple[bytes, ...]:
     """The keys of a `secret`, which is empty, one, or several separated by spaces; ConfigError."""
     return tuple(map(_signing_key, secret.split()))
@@ -257,7 +269,9 @@ def _target_problems(target: Notification) -> list[ConfigError]:
             parse_url(target.value)
         except Refused as refused:
             problems.append(ConfigError("value", refused.reason, remedy=refused.remedy))
-    if target.type == EMAIL and target.value != OWNERS and not _ADDRESS.match(target.value):
+    if target.type == PUSH and len(target.value) > MAX_URL:
+        problems.append(ConfigError("value", f"has {len(target.value)} characters", remedy=f"use at most {MAX_URL}"))
+    if target.type == EMAIL and target.value != OWNERS and not is_address(target.value):
         problems.append(
             ConfigError(
                 "value", f"{target.value!r} is no email address", remedy=f"write such as ann@example.com, or {OWNERS}"

@@ -13,7 +13,7 @@ from schema.report import shown
 from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
 from triggers.events import Firing, Happening, Ingested, Logged, Presence
-from triggers.regex import MAX_STEPS, MAX_TEXT, Pattern, StepLimit
+from triggers.regex import MAX_STEPS, MAX_TEXT, Effort, Pattern, StepLimit
 
 _MISSING: Final = object()
 
@@ -54,8 +54,15 @@ def _asked(evals: Sequence[Eval]) -> list[tuple[str, Comparison]]:
     return [(wanted.operator, one) for wanted in evals for one in comparisons(wanted)]
 
 
-def _holds(asked: Sequence[tuple[str, Comparison]], reading: Any) -> bool:
-    return all(_compare(operator, one, lookup(reading, one.path))[0] for operator, one in asked)
+def _holds(asked: Sequence[tuple[str, Comparison]], reading: Any, effort: Effort | None = None) -> bool:
+    for operator, one in asked:
+        if effort is not None:
+            if effort.left <= 0:
+                return False
+            effort.left -= 1
+        if not _compare(operator, one, lookup(reading, one.path), effort)[0]:
+            return False
+    return True
 
 
 def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
@@ -71,8 +78,11 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
     return tuple(result)
 
 
-def fires(trigger: Trigger, event: Happening) -> Firing | None:
-    """What a trigger makes of a happening; at most one firing, however many readings came."""
+def fires(trigger: Trigger, event: Happening, effort: Effort | None = None) -> Firing | None:
+    """What a trigger makes of a happening; at most one firing, however many readings came.
+
+    Readings that are not looked at because nothing is left of `effort` do not satisfy it.
+    """
     wanted = trigger.event
     if isinstance(event, Presence):
         kind = ONLINE if event.online else OFFLINE
@@ -92,7 +102,7 @@ def fires(trigger: Trigger, event: Happening) -> Firing | None:
             return None
         evals = wanted.conditional.evals
         asked = _asked(evals)
-        matching = [reading for reading in event.readings if _holds(asked, reading.data)]
+        matching = [reading for reading in event.readings if _holds(asked, reading.data, effort)]
         if evals and not matching:
             return None
         return Firing(trigger.name, CONDITIONAL, event, evals, next(iter(matching), None), len(matching))
@@ -178,7 +188,7 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _compare(operator: str, one: Comparison, left: Any) -> tuple[bool, str]:
+def _compare(operator: str, one: Comparison, left: Any, effort: Effort | None = None) -> tuple[bool, str]:
     """Whether a comparison holds, and why, with {here} and {there} for the two sides."""
     if left is _MISSING:
         return False, "the reading has no such field" if one.path else "the reading is an object, not a single value"
@@ -188,7 +198,7 @@ def _compare(operator: str, one: Comparison, left: Any) -> tuple[bool, str]:
     if kind == "a number" and _double(left) is None:
         return False, "{here} is no finite number"
     if operator == "regex":
-        return _search(left, str(one.right))
+        return _search(left, str(one.right), effort)
     if kind != other:
         return False, f"{{here}} is {kind}, {{there}} is {other}: they are not compared"
     if operator in _ORDER:
@@ -204,11 +214,11 @@ def _compare(operator: str, one: Comparison, left: Any) -> tuple[bool, str]:
     return verdict, _REASONS[operator, verdict]
 
 
-def _search(left: Any, pattern: str) -> tuple[bool, str]:
+def _search(left: Any, pattern: str, effort: Effort | None) -> tuple[bool, str]:
     if not isinstance(left, str):
         return False, f"{{here}} is {_kind(left)}: expressions are for strings"
     try:
-        found = _pattern(pattern).search(left)
+        found = _pattern(pattern).search(left, effort)
     except StepLimit:
         return False, f"the search was given up after {MAX_STEPS} steps: simplify the expression"
     cut = f" in its first {MAX_TEXT} characters" if len(left) > MAX_TEXT else ""

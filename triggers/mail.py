@@ -11,7 +11,6 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Final
 
-from schema.report import shown
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Notification, Trigger
 from triggers.evaluate import findings
 from triggers.events import Firing, Ingested, Where
@@ -93,7 +92,8 @@ def _blocks(firing: Firing) -> tuple[tuple[str, str], ...]:
         held = findings(firing.condition, firing.reading.data)
         blocks.append(("Condition", "\n".join(f"{one.path or 'reading'}: {one.reason}" for one in held)))
     elif firing.condition:
-        blocks.append(("Condition", "\n".join(f"{one.operator} {shown(one.value, '')}" for one in firing.condition)))
+        wanted = (f"{one.operator} {json.dumps(finite(one.value), ensure_ascii=False)}" for one in firing.condition)
+        blocks.append(("Condition", "\n".join(wanted)))
     if firing.reading is not None:
         text = json.dumps(finite(firing.reading.data), indent=2, ensure_ascii=False)
         cut = text if len(text) <= MAX_READING else f"{text[:MAX_READING]}\n(cut off: {len(text)} characters)"

@@ -38,6 +38,13 @@ class StepLimit(Exception):
 
 
 @dataclass(slots=True)
+class Effort:
+    """How much work is still allowed: a step for each comparison, and those of searches."""
+
+    left: int
+
+
+@dataclass(slots=True)
 class _State:
     """Either takes one character that `accepts`, or goes on without one, if `assertion` holds."""
 
@@ -72,10 +79,19 @@ class Pattern:
             raise self._error("unbalanced parenthesis")
         self._end = end
 
-    def search(self, text: str) -> bool:
-        """True if the expression is found anywhere in the first MAX_TEXT characters; StepLimit."""
-        text = text[:MAX_TEXT]
-        self._steps = 0
+    def search(self, text: str, effort: Effort | None = None) -> bool:
+        """True if the expression is found anywhere in the first MAX_TEXT characters; StepLimit.
+
+        It takes MAX_STEPS at most, and no more than what is left of `effort`, which is less by them afterwards.
+        """
+        self._steps, self._limit = 0, MAX_STEPS if effort is None else min(MAX_STEPS, effort.left)
+        try:
+            return self._search(text[:MAX_TEXT])
+        finally:
+            if effort is not None:
+                effort.left -= self._steps
+
+    def _search(self, text: str) -> bool:
         current: set[int] = set()
         for position in range(len(text) + 1):
             self._follow(self._start, text, position, current)
@@ -100,7 +116,7 @@ class Pattern:
             if number in reached:
                 continue
             self._steps += 1
-            if self._steps > MAX_STEPS:
+            if self._steps > self._limit:
                 raise StepLimit
             state = self._states[number]
             if state.assertion and not _holds(state.assertion, text, position):

@@ -133,7 +133,7 @@ def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
         return float(text)
     try:
         when = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())

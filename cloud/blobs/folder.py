@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, TypeVar
 
 from cloud.blobs import PIECE, Blob, Kept, key_of, name_of, new_key
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
+
+WRITE_BACK: Final = 32 * 1024 * 1024  # bytes that wait for the disk: others wait no longer than for so many
+T = TypeVar("T")
 
 
 class FolderBlobs:
@@ -26,7 +29,7 @@ class FolderBlobs:
     async def opened(self) -> AsyncIterator[FolderBlobs]:
         """Usable while the context is open."""
         async with self._worker.opened():
-            await self._worker.run(self._prepare)
+            await self._run(self._prepare)
             yield self
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
@@ -35,12 +38,12 @@ class FolderBlobs:
         writing = _Writing(self._path(key))
         digest, size = hashlib.sha256(), 0
         try:
-            await self._worker.run(writing.begin)
+            await self._run(writing.begin)
             async for piece in pieces:
                 digest.update(piece)
                 size += len(piece)
-                await self._worker.run(lambda data=piece: writing.write(data))  # type: ignore[misc]
-            await self._worker.run(writing.finish)
+                await self._run(lambda data=piece: writing.write(data))  # type: ignore[misc]
+            await self._run(writing.finish)
         except BaseException:
             self._worker.post(writing.abandon)  # after what the thread does now, though nobody waits for that
             raise
@@ -51,23 +54,25 @@ class FolderBlobs:
         path = self._path(key)
         opened = ExitStack()
         try:
-            file = await self._worker.run(lambda: opened.enter_context(path.open("rb")))
-            await self._worker.run(lambda: file.seek(start))
-            while piece := await self._worker.run(lambda: file.read(PIECE)):
+            file = await self._run(lambda: opened.enter_context(path.open("rb")))
+            await self._run(lambda: file.seek(start))
+            while piece := await self._run(lambda: file.read(PIECE)):
                 yield piece
-        except FileNotFoundError:
-            raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
+        except MachineError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
+            raise
         finally:
             self._worker.post(opened.close)  # also what the thread opens for a reader that was cancelled meanwhile
 
     async def delete(self, key: str) -> None:
         """As Blobs."""
-        await self._worker.run(lambda: self._path(key).unlink(missing_ok=True))
+        await self._run(lambda: self._path(key).unlink(missing_ok=True))
 
     async def listed(self) -> AsyncGenerator[list[Kept], None]:
         """As Blobs."""
-        for folder in await self._worker.run(lambda: sorted(self._folder.glob("??"))):
-            page = await self._worker.run(
+        for folder in await self._run(lambda: sorted(self._folder.glob("??"))):
+            page = await self._run(
                 lambda folder=folder: [  # type: ignore[misc]
                     Kept(path.name, size, kept) for path, size, kept in _files(folder) if _is(path)
                 ]
@@ -86,7 +91,18 @@ class FolderBlobs:
                 path.unlink(missing_ok=True)
             return len(left)
 
-        return await self._worker.run(remove)
+        return await self._run(remove)
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        """In the thread. What the disk refuses is no fault of the caller, who may try again: UNAVAILABLE."""
+        try:
+            return await self._worker.run(function)
+        except OSError as error:
+            raise MachineError(
+                f"the folder of files {self._folder} cannot be used: {error.strerror or error}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="see that its disk has room and that this user may write there",
+            ) from error
 
     def _path(self, key: str) -> Path:
         return self._folder / name_of(key)
@@ -117,6 +133,7 @@ class _Writing:
         self._begun = path.with_suffix(f".{new_key()}")  # nobody else writes it
         self._file: BinaryIO | None = None
         self._remains: list[Path] = []
+        self._waiting = 0  # bytes that may not be on the disk yet
 
     def begin(self) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -126,6 +143,11 @@ class _Writing:
     def write(self, data: bytes) -> None:
         assert self._file is not None
         self._file.write(data)
+        self._waiting += len(data)
+        if self._waiting >= WRITE_BACK:
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+            self._waiting = 0
 
     def finish(self) -> None:
         assert self._file is not None
@@ -143,6 +165,7 @@ class _Writing:
 
     def abandon(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # a full disk refuses what is still to be written
+                self._file.close()
         for path in self._remains:
             path.unlink(missing_ok=True)

@@ -8,12 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloud.certificates.issue import MOST_CROSSED, Pair, crossed, new_root
+from cloud.store.events import EVERY
 from cloud.store.sql import Sql, inserted
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
 PORT: Final = ""
-"""The scope of the cloud's own port; others are ids of organizations, for their machines."""
+"""The scope of the cloud's own port; others are ids of organizations, for their machines.
+
+News of it concern everybody: as a subject it is EVERY.
+"""
 
 OVERLAP: Final = timedelta(days=90)
 """For how long a rotated authority is trusted beside the new one: the time to bring the new one to all clients."""
@@ -83,7 +87,10 @@ def scopes(sql: Sql) -> list[str]:
 
 def expire(sql: Sql, now: datetime) -> int:
     """Delete those that nobody is to trust any more; how many there were."""
-    return sql.run("DELETE FROM authorities WHERE ends <= ?", stored(now))
+    gone = sql.run("DELETE FROM authorities WHERE ends <= ?", stored(now))
+    if gone:
+        sql.notify(TOPIC, EVERY)
+    return gone
 
 
 _ALL: Final = "SELECT number, scope, certificate, private_key, cross_signed, created, ends FROM authorities"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 import click
 
 from cloud.options import EXIT_FAILED, Options
-from cloud.store.sql import Sql, Store
+from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ def rotate_command(options: Options, at_once: bool) -> None:
     """Make new authorities, which sign from now on.
 
     Whoever trusts the old ones trusts what the new ones sign for 90 days: until then give all clients the new file.
-    A running cloud takes the new one within an hour, machines at their next question, also within an hour.
+    A running cloud and the machines that are connected to it take the new ones at once.
     """
     from cloud.certificates.authorities import OVERLAP, rotate, scopes
 
@@ -64,10 +63,17 @@ def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
     """Carry out a transaction on the database that `options` names; ends the program if there is none."""
     import trio
 
+    from cloud.store.beside import opened_beside
     from cloud.times import now
 
     async def main() -> T:
-        async with _store(options) as store:
+        if not options.postgres and not options.database.exists():
+            raise MachineError(
+                f"there is no cloud in {options.data}",
+                kind=ErrorKind.NOT_FOUND,
+                remedy="name its folder: machine-cloud --data FOLDER ca",
+            )
+        async with opened_beside(options.database, options.postgres) as store:
             return await store.write(lambda sql: work(sql, now()))
 
     try:
@@ -75,21 +81,3 @@ def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
     except MachineError as error:
         click.echo(f"machine-cloud: {error}", err=True)
         sys.exit(EXIT_FAILED)
-
-
-def _store(options: Options) -> AbstractAsyncContextManager[Store]:
-    from cloud.store.events import Events
-
-    if options.postgres:
-        from cloud.store.postgres import PostgresStore
-
-        return PostgresStore(options.postgres, Events()).opened()
-    from cloud.store.sqlite import SqliteStore
-
-    if not options.database.exists():
-        raise MachineError(
-            f"there is no cloud in {options.data}",
-            kind=ErrorKind.NOT_FOUND,
-            remedy="name its folder: machine-cloud --data FOLDER ca",
-        )
-    return SqliteStore(options.database, Events()).opened()

@@ -20,6 +20,7 @@ from cloud.store.sql import Sql
 from cloud.times import moment_of, stored
 
 REMEMBERED: Final = timedelta(days=30)  # how long an upload that is repeated is known again
+AT_ONCE: Final = 5000  # uploads that one transaction forgets
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,9 @@ def delete(sql: Sql, wanted: Wanted, scope: Scope) -> int:
 
 
 def forget_uploads(sql: Sql, now: datetime) -> int:
-    """Uploads that long ago are not repeated any more."""
-    return sql.run("DELETE FROM data_uploads WHERE synced < ?", stored(now - REMEMBERED))
+    """Uploads that long ago are not repeated any more. A part of them at a time; how many."""
+    old = "SELECT key FROM data_uploads WHERE synced < ? ORDER BY synced LIMIT ?"
+    return sql.run(f"DELETE FROM data_uploads WHERE key IN ({old})", stored(now - REMEMBERED), AT_ONCE)
 
 
 def _read(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:

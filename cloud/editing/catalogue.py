@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from cloud.editing.sections import NAMED, SECTIONS
+from cloud.paths import index_of
 from schema.errors import ConfigError
 from schema.names import API, Model
 
@@ -43,10 +44,14 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the text alone does not tell: fragments by id with their names, resources that fragments bring."""
+    """What the text alone does not tell: fragments by id with their names, resources that fragments bring.
+
+    `advice`: the message by id and version of what the registry advises against; no version for all of an item.
+    """
 
     fragments: Mapping[str, str] = field(default_factory=dict)
     resources: Sequence[str] = ()
+    advice: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 class Catalogue:
@@ -114,10 +119,10 @@ def inside(schema: Schema, word: str, root: Schema) -> Schema | None:
     extra = schema.get("additionalProperties")
     if schema.get("type") == "object" and isinstance(extra, Mapping):
         return resolved(extra, root)
-    if word.isdigit():
+    if (index := index_of(word)) is not None:
         first = schema.get("prefixItems", ())
-        if int(word) < len(first):
-            return resolved(first[int(word)], root)
+        if index < len(first):
+            return resolved(first[index], root)
         if isinstance(schema.get("items"), Mapping):
             return resolved(schema["items"], root)
     return None

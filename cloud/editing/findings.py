@@ -9,6 +9,7 @@ from typing import Any, Final
 from cloud.editing.catalogue import Catalogue, Known
 from cloud.editing.conforming import mistakes
 from cloud.editing.tree import Node, place, position, read
+from cloud.paths import index_of
 from schema.errors import ConfigError
 from schema.machine import Decoded, decode, default_services
 from schema.names import ResourceName
@@ -48,6 +49,7 @@ def findings(text: str, known: Known, catalogue: Catalogue, *, partial: bool = F
         *((ERROR, one) for one in decoded.problems),
         *((WARNING, one) for one in decoded.warnings if one.path.partition(".")[0] not in _CLOUD_ONLY),
         *_attributes(document, catalogue),
+        *_advised(document, known),
         *(() if partial else _dependencies(decoded, document, known)),
     ]
     kept = {(one.path, one.message): (severity, one) for severity, one in found if not _variable(root, one.path)}
@@ -79,8 +81,8 @@ def _variable(root: Node, path: str) -> bool:
             return False
         if node.kind == "object":
             node = node.get(word)
-        elif node.kind == "array" and word.isdigit() and int(word) < len(node.items):
-            node = node.items[int(word)]
+        elif node.kind == "array" and (index := index_of(word)) is not None and index < len(node.items):
+            node = node.items[index]
         else:
             return False
         if node is not None and node.kind == "object" and node.get("$variable") is not None:
@@ -114,6 +116,20 @@ def _attributes(document: Mapping[str, Any], catalogue: Catalogue) -> Iterator[t
                 at = "attributes" if attributes is not None else ""
                 yield from ((ERROR, _moved(one, path, at)) for one in problems)
                 yield from ((WARNING, one) for one in warnings)
+
+
+def _advised(document: Mapping[str, Any], known: Known) -> Iterator[tuple[str, ConfigError]]:
+    """Modules and packages that their owners advise against."""
+    for section, key in (("modules", "module_id"), ("packages", "package")):
+        for index, entry in enumerate(_list(document, section)):
+            if not isinstance(entry, Mapping) or (section == "modules" and entry.get("type") != "registry"):
+                continue
+            named = str(entry.get(key))
+            for version, at in {str(entry.get("version") or ""): "version", "": key}.items():
+                message = known.advice.get((named.replace("/", ":", 1), version))
+                if message is not None:
+                    reason = f"{named} {version}".rstrip() + " is deprecated"
+                    yield WARNING, ConfigError(join(section, index, at), reason, remedy=message)
 
 
 def _moved(error: ConfigError, path: str, key: str) -> ConfigError:

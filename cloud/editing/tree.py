@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cloud.paths import index_of
+
 DEPTH: Final = 200  # deeper nesting is read as nothing
 
 _TOKEN = re.compile(r'\s+|"(?:[^"\\\n]|\\[^\n])*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
@@ -168,9 +170,9 @@ def place(root: Node, path: str) -> tuple[int, int]:
             node = found.value
         elif node.kind == "array":
             head, _, after = rest.partition(".")
-            if not (head.isascii() and head.isdigit() and int(head) < len(node.items)):
+            if (index := index_of(head)) is None or index >= len(node.items):
                 return node.start, node.start + 1
-            node, rest = node.items[int(head)], after
+            node, rest = node.items[index], after
         else:
             break
     return (node.start, node.start + 1) if node.kind in ("object", "array") else (node.start, node.end)
@@ -188,8 +190,8 @@ def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
             return None
         if node.kind == "object":
             node = node.get(word)
-        elif node.kind == "array" and word.isdigit() and int(word) < len(node.items):
-            node = node.items[int(word)]
+        elif node.kind == "array" and (index := index_of(word)) is not None and index < len(node.items):
+            node = node.items[index]
         else:
             return None
     return node

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.registry import files, items
 from cloud.registry.files import File
-from cloud.registry.items import TOPIC, Item
+from cloud.registry.items import PRIVATE, TOPIC, Item
 from cloud.store.sql import Sql
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -49,6 +49,38 @@ def of_item(found: Item) -> Deprecation | None:
 def of_version(uploads: Iterable[File]) -> Deprecation | None:
     """Whether a version is, whose files these are."""
     return next((said for one in uploads if (said := _read(one.metadata.get(_FILE))) is not None), None)
+
+
+def advice(sql: Sql, organization: str) -> dict[tuple[str, str], str]:
+    """What is advised against of all that an organization's configurations may name; without one, of what is public.
+
+    The message by id and version; the version is empty where it is all of an item. Ids are `owner:name`, with the
+    namespace and with the organization's id.
+    """
+    readable = (PRIVATE, organization)
+    rows = sql.rows(
+        f"""
+        SELECT namespace, organization_id, registry_items.name AS name, '' AS version,
+            registry_items.metadata AS metadata
+        {_READABLE} AND lower(registry_items.metadata) LIKE ?
+        UNION ALL
+        SELECT namespace, organization_id, registry_items.name AS name, version, registry_files.metadata AS metadata
+        {_READABLE.replace("WHERE", "JOIN registry_files ON item_id = registry_items.id WHERE")}
+            AND lower(registry_files.metadata) LIKE ?
+        """,
+        *readable, f'%"{_ITEM}": {{%', *readable, f'%"{_FILE}": {{%',
+    )  # fmt: skip
+    found = {}
+    for row in rows:
+        if (said := _read(json.loads(row["metadata"]).get(_FILE if row["version"] else _ITEM))) is not None:
+            for owner in filter(None, (row["namespace"], row["organization_id"])):
+                found[f"{owner}:{row['name']}", row["version"]] = said.message
+    return found
+
+
+_READABLE: Final = """
+        FROM registry_items JOIN organizations ON organizations.id = organization_id
+        WHERE (visibility <> ? OR organization_id = ?)"""
 
 
 def _note(sql: Sql, found: Item, version: str, said: Mapping[str, Any] | None, now: datetime) -> None:

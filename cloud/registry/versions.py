@@ -20,6 +20,7 @@ _FREE: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,99}")
 _PREFIX: Final = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?")
 _PLATFORM: Final = re.compile(r"any|(any|linux|darwin|windows)/(any|amd64|arm64|arm32v7|arm32v6)")
 _TAG: Final = re.compile(r"[0-9A-Za-z_.:-]{1,60}")
+MAX_TAGS: Final = 20  # of a platform: together they are in an index
 _MACHINES: Final = {  # as `uname -m` says it, and as registries write it
     "x86_64": "amd64",
     "aarch64": "arm64",
@@ -107,6 +108,8 @@ def normal_platform(platform: str) -> str:
 def checked_tags(tags: Iterable[str]) -> str:
     """Tags as they are kept: in order, with commas; INVALID for one that is not a short word."""
     given = sorted(set(tags))
+    if len(given) > MAX_TAGS:
+        raise MachineError(f"{len(given)} tags of a platform", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}")
     for tag in given:
         if not _TAG.fullmatch(tag):
             raise MachineError(

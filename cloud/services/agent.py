@@ -95,7 +95,7 @@ class AgentDeviceService(Service):
         `subsystem_versions` is what agents said before there was `version_info`.
 
         A version of the agent or of machine-server is a package of type ARCHIVE called `machine-agent` or
-        `machine-server` of the machine's organization, or a public one; or an address. Without any, nothing is updated.
+        `machine-server` of the machine's organization; or an address. Without any, nothing is updated.
         """
         told = _reported(host_info, version_info)
 
@@ -134,7 +134,7 @@ class AgentDeviceService(Service):
         package = "machine-agent" if names is AGENT else "machine-server"
         if "://" in wanted:
             return UpdateInfo(package, wanted, CUSTOM)
-        for found in (*items.of_organization(sql, owner), *items.public(sql)):
+        for found in items.of_organization(sql, owner):  # nobody else decides what its machines run
             if found.name == package and found.type == "archive":
                 try:
                     there = files.files(sql, found.id)

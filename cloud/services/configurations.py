@@ -20,6 +20,8 @@ from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+MAX_CHANGES: Final = 1000  # of one SetConfigProperty: each copies what is on its way
+MAX_DIGITS: Final = 18  # of a number that the database can compare with
 _AUTHORS: Final = {
     KEY: m.AuthenticationType.API_KEY,
     PART: m.AuthenticationType.ROBOT_PART_SECRET,
@@ -57,6 +59,9 @@ class Configurations(Service):
         self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
     ) -> list[m.ConfigPropertyChangeResult]:
         """Change single values, all of them in one save. If one cannot be made, none is, and each says why."""
+        if len(property_changes) > MAX_CHANGES:
+            text = f"{len(property_changes)} changes in one call"
+            raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
 
         def work(sql: Sql) -> list[m.ConfigPropertyChangeResult]:
             document: Any = configurations.current(sql, robot_part_id)[1]
@@ -133,7 +138,7 @@ def page_start(token: str | None) -> int | None:
     """The revision below which a page begins; None for the first page."""
     if not token:
         return None
-    if not (token.isascii() and token.isdigit()):
+    if not (token.isascii() and token.isdigit() and len(token) <= MAX_DIGITS):
         raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
     return int(token)
 

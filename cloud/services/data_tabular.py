@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from cloud.access import Role
+from cloud.cursor import cursor
 from cloud.data import readings, retention
 from cloud.data.files import Total
 from cloud.data.filters import Scope, Wanted
@@ -18,7 +19,7 @@ from cloud.data.scope import scope_of
 from cloud.data.sources import canonical, last_segment
 from cloud.services import data_messages as m
 from cloud.services.base import Service
-from cloud.services.data_words import metadata_of, page_of, place, wanted_of, wanted_of_readings
+from cloud.services.data_words import metadata_of, page_of, wanted_of, wanted_of_readings
 from cloud.store.sql import Sql
 from cloud.times import stored
 
@@ -47,7 +48,7 @@ class Tabular(Service):
             index.setdefault(one.source_number, len(index))
         known = {one.source_number: metadata_of(one.source, one.tags) for one in found}
         data = [m.TabularData(one.data, index[one.source_number], one.requested, one.received) for one in found]
-        last = place(stored(found[-1].requested), found[-1].number) if found else ""
+        last = cursor(found[-1].requested, found[-1].number) if found else ""
         return m.TabularPage([known[number] for number in index], data, count.count, last, count.size)
 
     async def get_latest_tabular_data(

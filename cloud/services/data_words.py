@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from cloud.cursor import cursor, read_cursor
 from cloud.data import files, labels
 from cloud.data.files import FileRecord
 from cloud.data.filters import Wanted
@@ -12,7 +13,6 @@ from cloud.data.pages import PAGE, Page
 from cloud.data.sources import Source, last_segment
 from cloud.services import data_messages as m
 from cloud.store.sql import Sql
-from cloud.times import stored
 from schema.errors import ErrorKind, MachineError
 
 MAX_IDS: Final = 10_000  # in one call
@@ -72,27 +72,15 @@ def _tags(given: m.TagsFilter | None) -> tuple[tuple[str, ...], bool | None]:
 def page_of(request: m.DataRequest) -> Page:
     """The page that a request asks for; the oldest data come first unless it says otherwise."""
     return Page(
-        after=_place(request.last) if request.last else None,
+        after=read_cursor(request.last) if request.last else None,
         limit=request.limit or PAGE,
         descending=request.sort_order is m.Order.DESCENDING,
     )
 
 
-def place(requested: int, number: int) -> str:
-    """What `last` of a page says."""
-    return f"{requested}.{number}"
-
-
-def _place(text: str) -> tuple[int, int]:
-    requested, _, number = text.partition(".")
-    if not (requested.lstrip("-").isdigit() and number.isdigit() and text.isascii() and len(text) < 40):
-        raise MachineError("`last` is not one of this call", kind=ErrorKind.INVALID, remedy="give it as it came")
-    return int(requested), int(number)
-
-
 def last_of(found: Sequence[FileRecord]) -> str:
     """Where a page of files ends."""
-    return place(stored(found[-1].requested), found[-1].number) if found else ""
+    return cursor(found[-1].requested, found[-1].number) if found else ""
 
 
 def ids_of(old: Iterable[m.BinaryID], new: Iterable[str]) -> list[str]:

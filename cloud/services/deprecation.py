@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from cloud.access import Of
-from cloud.registry import deprecation, items
-from cloud.services.base import Rule, Service, owner
+from cloud.registry import access, deprecation, files, items
+from cloud.registry.deprecation import Deprecation
+from cloud.services.base import SELF, Rule, Service, owner
+from cloud.store.sql import Sql
 
 RULES: Final[Mapping[str, Rule]] = {
     "deprecate_registry_item": owner(Of.ITEM, "item_id"),
     "undeprecate_registry_item": owner(Of.ITEM, "item_id"),
     "deprecate_registry_item_version": owner(Of.ITEM, "item_id"),
     "undeprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+    "list_deprecated_versions": SELF,
 }
 
 
@@ -35,3 +38,13 @@ class Deprecations(Service):
     async def undeprecate_registry_item_version(self, item_id: str, version: str) -> None:
         """Take the advice back; NOT_FOUND."""
         await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now(), version))
+
+    async def list_deprecated_versions(self, item_id: str) -> dict[str, Deprecation]:
+        """Versions of an item that are advised against: the published messages tell it of modules only. NOT_FOUND."""
+
+        def work(sql: Sql) -> dict[str, Deprecation]:
+            there = files.files(sql, access.find(sql, self.author, item_id).id)
+            said = {one.version: deprecation.of_version([one]) for one in there}
+            return {version: one for version, one in said.items() if one is not None}
+
+        return await self.read(work)

@@ -10,13 +10,14 @@ from typing import Any, Final
 from cloud import configurations, fragments, keys, machines, tenants, watching
 from cloud.access import Of, Place, Role, is_home, place_of, role_at, visible
 from cloud.author import KEY, MACHINES, Author
-from cloud.configurations import Revision
 from cloud.editing.catalogue import Known
 from cloud.fragment_uses import parts_using
 from cloud.fragments import FragmentRecord
 from cloud.machines import PartRecord
 from cloud.online import Presence, presence
-from cloud.resolve import Resolved
+from cloud.registry.deprecation import advice
+from cloud.resolve import Resolved, entries
+from cloud.revisions import Revision
 from cloud.services.base import SELF, Service, guarded, operator
 from cloud.store.sql import Sql
 from cloud.tenants import missing
@@ -58,10 +59,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """One revision with the name of who made it."""
+    """One revision with the name of who made it. Who asks may not see the secrets in it, unless `owned`."""
 
     revision: Revision
     who: str
+    owned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,8 @@ class Editor(Service):
 
         def work(sql: Sql) -> list[Save]:
             found = configurations.history(sql, part, before=before, limit=limit)
-            return [Save(one, name_of(sql, one.author)) for one in found]
+            owned = role_at(sql, self.author, place_of(sql, Of.PART, part)) is Role.OWNER
+            return [Save(one, name_of(sql, one.author), owned) for one in found]
 
         return await self.read(work)
 
@@ -180,7 +183,7 @@ class Editor(Service):
                 [machines.part(sql, one) for one in shown],
                 len(using) - len(shown),
                 role_at(sql, self.author, place) is Role.OWNER,
-                Known(_fragments(sql, found.organization_id)),
+                Known(_fragments(sql, found.organization_id), advice=advice(sql, found.organization_id)),
             )
 
         return await self.read(work)
@@ -189,23 +192,28 @@ class Editor(Service):
         """Revisions of a fragment below `before`, the newest first."""
 
         def work(sql: Sql) -> list[Save]:
-            return [
-                Save(Revision(one.number, one.document, one.saved, one.author, one.before), name_of(sql, one.author))
+            owned = role_at(sql, self.author, place_of(sql, Of.FRAGMENT, fragment)) is Role.OWNER
+            found = [
+                Revision(one.number, one.document, one.saved, one.author, one.before)
                 for one in fragments.revisions(sql, fragment, before=before, limit=limit)
             ]
+            return [Save(one, name_of(sql, one.author), owned) for one in found]
 
         return await self.read(work)
 
     def _known(self, sql: Sql, place: Place, resolved: Resolved) -> Known:
-        """Names for completion. Those with whom a machine is shared are not told of its organization's fragments."""
+        """What a text is checked against. Those with whom a machine is shared are told of its organization's fragments
+        and private modules nothing.
+        """
         names = [
             str(one["name"])
             for section in ("components", "services")
-            for one in resolved.document.get(section) or ()
+            for one in entries(resolved.document, section)
             if resolved.used and isinstance(one, Mapping) and isinstance(one.get("name"), str)
         ]
         home = is_home(sql, self.author, place)
-        return Known(_fragments(sql, place.organization) if home else {}, tuple(names))
+        told = advice(sql, place.organization if home else "")
+        return Known(_fragments(sql, place.organization) if home else {}, tuple(names), told)
 
     def _sees(self, sql: Sql, part: str) -> bool:
         return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NOBODY

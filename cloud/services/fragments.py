@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cloud import configurations, fragments, machines, resolve, tenants
+from cloud import configurations, fragments, machines, resolve
 from cloud.access import Of, Role, is_home, place_of
 from cloud.fragment_uses import parts_using
+from cloud.registry.access import organizations_of
 from cloud.services import fragment_messages as m
 from cloud.services.base import SELF, Rule, Service, operator, owner
 from cloud.services.configurations import decoded, editor, page_start
@@ -33,6 +34,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+MAX_ASKED: Final = 100  # fragments that one call has merged
 _VISIBILITY: Final[Mapping[m.Visibility, fragments.Visibility]] = {
     m.Visibility.PRIVATE: "private",
     m.Visibility.PUBLIC: "public",
@@ -76,11 +78,11 @@ class Fragments(Service):
                 raise missing("version", version or "")
             if current_organization_id:
                 self.require(sql, Role.OPERATOR, Of.ORGANIZATION, current_organization_id)
-            saves = fragments.revisions(sql, id, limit=MAX_PAGE)
+            saves = fragments.saves(sql, id, MAX_PAGE)
             return m.GetFragmentResponse(
                 _message(sql, found, revision),
                 _usage(sql, id, current_organization_id),
-                [m.FragmentRevision(str(one.number), one.saved) for one in saves],
+                [m.FragmentRevision(str(number), saved) for number, saved in saves],
                 _tags(sql, id),
             )
 
@@ -207,14 +209,15 @@ class Fragments(Service):
     ) -> m.Resolution:
         """What a fragment and further ones hold, each merged."""
         asked = [*([m.AdditionalFragment(fragment_id)] if fragment_id else []), *additional_fragments]
+        _check_few(asked)
         if not asked:
             raise MachineError("no fragment is named", kind=ErrorKind.INVALID, remedy="give fragment_id")
 
         def work(sql: Sql) -> m.Resolution:
-            home = self._readable(sql, asked[0].fragment_id).organization_id
-            for one in asked[1:]:
+            for one in asked:
                 self._readable(sql, one.fragment_id)
-            return _resolution(sql, home, [{"id": one.fragment_id, "version": one.version or ""} for one in asked])
+            find = self._finder(sql)
+            return _resolution(sql, [({"id": one.fragment_id, "version": one.version or ""}, find) for one in asked])
 
         return await self.read(work)
 
@@ -225,20 +228,28 @@ class Fragments(Service):
         additional_fragments: Sequence[m.AdditionalFragment] = (),
     ) -> m.Resolution:
         """The fragments of all parts of a machine, and further ones, each merged as the machine asks for it."""
+        _check_few([*additional_fragment_ids, *additional_fragments])
 
         def work(sql: Sql) -> m.Resolution:
-            place = machines.machine(sql, machine_id).location_id
-            if not is_home(sql, self.author, place_of(sql, Of.ROBOT, machine_id)):
+            place = place_of(sql, Of.ROBOT, machine_id)
+            find = own = fragments.finder(sql, place.organization)
+            if not is_home(sql, self.author, place):
+                own = self._finder(sql)
                 for one in (*additional_fragment_ids, *(each.fragment_id for each in additional_fragments)):
                     self._readable(sql, one)
-            entries: list[Any] = []
+            entries: list[tuple[Any, resolve.Find]] = []
             for part in machines.parts(sql, machine_id):
-                entries += configurations.current(sql, part.id)[1].get("fragments") or []
-            entries += [{"id": one} for one in additional_fragment_ids]
-            entries += [{"id": each.fragment_id, "version": each.version or ""} for each in additional_fragments]
-            return _resolution(sql, tenants.location(sql, place).organization_id, entries)
+                document = configurations.current(sql, part.id)[1]
+                entries += [(one, find) for one in resolve.entries(document, "fragments")]
+            entries += [({"id": one}, own) for one in additional_fragment_ids]
+            entries += [({"id": one.fragment_id, "version": one.version or ""}, own) for one in additional_fragments]
+            return _resolution(sql, entries)
 
         return await self.read(work)
+
+    def _finder(self, sql: Sql) -> resolve.Find:
+        """Finds what the caller's organization may use: what others nest in public ones stays their own."""
+        return fragments.finder(sql, next(iter(organizations_of(sql, self.author)), ""))
 
     def _readable(self, sql: Sql, subject: str) -> fragments.FragmentRecord:
         found = fragments.fragment(sql, subject)
@@ -288,11 +299,17 @@ def _counted(sql: Sql, subject: str, parts: set[str], current: str, version: str
     return m.FragmentUsage(subject, len(set(owners.values())), len(owners), here, version)
 
 
-def _resolution(sql: Sql, organization: str, entries: Sequence[Any]) -> m.Resolution:
-    find = fragments.finder(sql, organization)
+def _check_few(asked: Sequence[Any]) -> None:
+    if len(asked) > MAX_ASKED:
+        text = f"{len(asked)} fragments are asked for in one call"
+        raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"ask for at most {MAX_ASKED}")
+
+
+def _resolution(sql: Sql, entries: Sequence[tuple[Any, resolve.Find]]) -> m.Resolution:
+    """Each entry merged, with what its function finds."""
     shown: dict[str, m.Fragment] = {}
     resolved = []
-    for entry in entries:
+    for entry, find in entries:
         found = resolve.resolve({"fragments": [entry]}, find)
         subject = entry if isinstance(entry, str) else str(entry.get("id", "")) if isinstance(entry, Mapping) else ""
         for used in found.used:

@@ -8,6 +8,7 @@ from typing import Final, NoReturn, cast
 from cloud import keys
 from cloud.access import OF, Of, Role, place_of, role_at
 from cloud.keys import Grant, Kind
+from cloud.names import MAX_NAME
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.store.sql import Sql
@@ -22,6 +23,9 @@ PERMISSIONS: Final = {
     "admin": Role.OWNER,
 }
 """The role that a permission needs, by the word at the end of its name: `control_robot` or `robot_control`."""
+
+
+COPY: Final = " (copy)"
 
 
 class Keys(Service):
@@ -43,7 +47,7 @@ class Keys(Service):
 
         def work(sql: Sql) -> tuple[str, str]:
             found = keys.key(sql, id)
-            name = f"{found.name} (copy)"
+            name = f"{found.name[: MAX_NAME - len(COPY)]}{COPY}"
             return keys.create_key(sql, found.organization_id, name, found.grants, self.now(), found.person_id)
 
         return m.NewKey(*await self.write(work))

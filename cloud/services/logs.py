@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Final
 
 from cloud import logs
+from cloud.cursor import cursor, read_cursor
 from cloud.logs import LogQuery, LogRecord
 from cloud.services import messages as m
 from cloud.services.base import Service
-from cloud.times import stored
 from schema.errors import ErrorKind, MachineError
 
 ERRORS: Final = ("error", "fatal", "panic", "dpanic", "critical")
+MAX_LEVELS: Final = 50
+MAX_WORDS: Final = 1000  # characters; a database compares with patterns up to its own bound
 
 _NOWHERE: Final = {"File": "", "Line": 0}  # where clients that write logs to a file look for them in every entry
 
@@ -42,6 +44,9 @@ class Logs(Service):
         """
         if range:
             raise MachineError("`range` is not known here", kind=ErrorKind.UNSUPPORTED, remedy="give start and end")
+        if len(levels) > MAX_LEVELS or max(len(filter or ""), len(source or "")) > MAX_WORDS:
+            text = f"more than {MAX_LEVELS} levels, or a text of more than {MAX_WORDS} characters, are looked for"
+            raise MachineError(text, kind=ErrorKind.INVALID, remedy="look for less")
         wanted = LogQuery(
             levels=ERRORS if errors_only else tuple(levels),
             contains=filter or "",
@@ -49,12 +54,12 @@ class Logs(Service):
             end=end,
             source=source or "",
             ascending=order is m.LogOrder.ASCENDING,
-            after=_place(page_token) if page_token else None,
+            after=read_cursor(page_token) if page_token else None,
             limit=limit or logs.PAGE,
         )
         found = await self.read(lambda sql: logs.query(sql, id, wanted))
         full = len(found) == min(wanted.limit, logs.MAX_PAGE)
-        token = f"{stored(found[-1].time)}.{found[-1].number}" if full else ""
+        token = cursor(found[-1].time, found[-1].number) if full else ""
         return m.GetRobotPartLogsResponse([_entry(one) for one in found], token)
 
     async def tail_robot_part_logs(
@@ -94,10 +99,3 @@ def _entry(one: LogRecord) -> m.LogEntry:
         stack=one.stack,
         fields=list(one.fields),
     )
-
-
-def _place(token: str) -> tuple[int, int]:
-    time, _, number = token.partition(".")
-    if not (time.lstrip("-").isdigit() and number.isdigit() and token.isascii()):
-        raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
-    return int(time), int(number)

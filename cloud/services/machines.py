@@ -245,6 +245,7 @@ def address_of(part: machines.PartRecord, document: Mapping[str, Any]) -> str:
     if isinstance(listening, str) and listening:
         return listening
     ips = part.reported.get("ips") or []
-    bind = str((document.get("network") or {}).get("bind_address", ""))
+    network = document.get("network")
+    bind = str(network.get("bind_address", "")) if isinstance(network, Mapping) else ""
     port = bind.rpartition(":")[2] or str(DEFAULT_PORT)
     return f"{ips[0]}:{port}" if ips else part.host_name

@@ -11,6 +11,7 @@ from cloud import machines
 from cloud.access import Of
 from cloud.author import MACHINES
 from cloud.blobs import discard
+from cloud.readable import check_readable
 from cloud.registry import access, items
 from cloud.registry import files as registered
 from cloud.registry.files import File
@@ -50,6 +51,7 @@ class PackageService(Service):
     ) -> m.NewPackage:
         """Upload a version of a package, which is made if it is not there. A version stays as it was uploaded."""
         kind = type_of(type)
+        check_readable(metadata or {})
         item = await self.write(lambda sql: self._item(sql, organization_id, name, kind))
         place = registered.checked_place(item, version, platform or "")
         about = {"files": [asdict(one) for one in files], "package": dict(metadata or {})}

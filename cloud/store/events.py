@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -51,10 +51,10 @@ class Events:
         self._listeners: dict[str, set[Listener]] = {}
 
     @contextmanager
-    def listening(self, topic: str, subject: str = EVERY, *, also: str = "") -> Iterator[Listener]:
-        """Hear of `subject` from now on, until the context is left; `also` is a second topic."""
+    def listening(self, topic: str, subject: str = EVERY, *, also: Sequence[str] = ()) -> Iterator[Listener]:
+        """Hear of `subject` from now on, until the context is left; `also` are further topics."""
         listener = Listener(subject)
-        heard = [self._listeners.setdefault(one, set()) for one in (topic, also) if one]
+        heard = [self._listeners.setdefault(one, set()) for one in (topic, *also)]
         for listeners in heard:
             listeners.add(listener)
         try:

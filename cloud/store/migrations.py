@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from cloud.store.tables import certificates, core, data, fragments, live, people, registry, triggers
+from cloud.store.tables import certificates, core, data, fragments, live, people, registry, sessions, triggers
 from schema.errors import ErrorKind, MachineError
 
 STEPS: Final = (
@@ -17,6 +17,7 @@ STEPS: Final = (
     live.TABLES,
     certificates.TABLES,
     people.TABLES,
+    sessions.TABLES,
 )
 
 

@@ -29,6 +29,15 @@ T = TypeVar("T")
 CONNECTIONS: Final = 4  # that read, and as many that write: more would only wait for the one core that a process has
 
 
+def without_library(error: ImportError) -> MachineError:
+    """What is said where psycopg is not installed."""
+    return MachineError(
+        f"PostgreSQL needs a library that is missing ({error})",
+        kind=ErrorKind.PRECONDITION,
+        remedy="pip install 'machine-runtime[postgresql]'",
+    )
+
+
 class PostgresStore:
     """`async with PostgresStore(url, events).opened() as store`. See Store.
 
@@ -51,11 +60,7 @@ class PostgresStore:
             from cloud.store.listening import follow
             from cloud.store.session import Session, migrate
         except ImportError as error:
-            raise MachineError(
-                f"PostgreSQL needs a library that is missing ({error})",
-                kind=ErrorKind.PRECONDITION,
-                remedy="pip install 'machine-runtime[postgresql]'",
-            ) from error
+            raise without_library(error) from error
         migration = BusWorker("database migration")
         async with migration.opened():
             await migration.run(lambda: migrate(self.url))

@@ -27,6 +27,7 @@ TOGETHER: Final = 500  # rows of one INSERT: a statement has at most 65,535 para
 CONFLICTS: Final = 3  # of which so many may end in a Conflict: it may be with what came between
 FIRST_PAUSE: Final = 0.002  # seconds at most before the second attempt; doubled each time
 MAX_PAUSE: Final = 0.25
+USED_UP: Final = "53"  # class of SQLSTATE: disk full, out of memory, too many connections (PostgreSQL, appendix A)
 NUMERIC: Final = 1700  # type of sums and averages of BIGINT: pg_type.dat of PostgreSQL
 DEFAULTS: Final = {
     "application_name": "machine-cloud",
@@ -159,11 +160,13 @@ class Session:
                 raise
         except (errors.SerializationFailure, errors.DeadlockDetected):
             raise
-        except (errors.InsufficientResources, errors.ReadOnlySqlTransaction) as error:
+        except errors.ReadOnlySqlTransaction as error:  # of a database that stands by for another
             if self._told is None:
                 raise
             raise unavailable(self._url, error) from error
         except psycopg.OperationalError as error:
+            if (error.sqlstate or "").startswith(USED_UP):
+                raise unavailable(self._url, error) from error
             if self._connection is not None:
                 raise
             if committing and self._told is not None:
@@ -267,6 +270,11 @@ class PostgresHandle:
         found = self.rows(statement, *parameters)
         return found[0] if found else None
 
+    def in_turn(self, subject: str) -> None:
+        """As Sql."""
+        with self._going_on():
+            self._connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_TURN, subject))
+
     def notify(self, topic: str, subject: str) -> None:
         """As Sql."""
         self.told[topic, subject] = None
@@ -314,6 +322,7 @@ def _number(value: Any) -> Any:
 
 
 _LOCK: Final = 0x6D63  # of the migration: any number that is no other program's; the second one is the schema's
+_TURN: Final = 0x6D64  # of turns; the second one is the subject's
 
 
 def migrate(url: str) -> None:

@@ -41,6 +41,14 @@ class Sql(Protocol):
         """The first row of a query; None if there is none."""
         ...
 
+    def in_turn(self, subject: str) -> None:
+        """Wait for every other transaction that has said the same, until it has ended.
+
+        What is written after this has higher running numbers than all that was written so before: whoever follows the
+        numbers of `subject` passes over none. At once where one process has the database to itself.
+        """
+        ...
+
     def notify(self, topic: str, subject: str) -> None:
         """Tell whoever listens to `topic` about `subject`, once the transaction has been committed."""
         ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,7 +25,23 @@ from schema.errors import ErrorKind, MachineError
 T = TypeVar("T")
 
 BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as a backup
+WAL_LIMIT: Final = 64 * 1024 * 1024  # bytes of the write-ahead log that stay on the disk after it had to grow
 GROUP: Final = 256  # writes that share one commit at most
+
+_OF_THE_FILE: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
+"""Primary result codes (sqlite.org/rescode.html) that say something of the file or its disk, not of the statement."""
 
 
 class SqliteHandle:
@@ -54,6 +70,9 @@ class SqliteHandle:
             cursor = self._connection.execute(statement, parameters)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def in_turn(self, subject: str) -> None:
+        """As Sql: one thread writes, one transaction after the other."""
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
         """As Sql."""
@@ -119,7 +138,10 @@ class SqliteStore:
 
     async def read(self, work: Work[T]) -> T:
         """As Store."""
-        return await self._reader.run(lambda connection: _reading(connection, work))
+        try:
+            return await self._reader.run(lambda connection: _reading(connection, work))
+        except sqlite3.Error as error:
+            raise self._failure(error, "read") from error
 
     async def write(self, work: Work[T]) -> T:
         """As Store."""
@@ -149,18 +171,28 @@ class SqliteStore:
         try:
             await self._writer.run(lambda connection: _writing(connection, group))
         except sqlite3.Error as error:
-            failure = MachineError(
-                f"the database {self.path} cannot be written: {error}",
-                kind=ErrorKind.UNAVAILABLE,
-                remedy="see that the disk is not full and that nobody else holds the file",
-            )
             for write in group:
-                write.result = outcome.Error(failure)
+                write.result = outcome.Error(self._unavailable(error, "written"))
                 write.told = []
         for write in group:
+            result = write.result
+            if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
+                write.result = outcome.Error(self._failure(result.error, "written"))
             for topic, subject in write.told:
                 self.events.tell(topic, subject)
             write.done.set()
+
+    def _failure(self, error: sqlite3.Error, done: str) -> Exception:
+        """What is told of an error in a transaction: one of the statement itself is our mistake, and told as it is."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        return self._unavailable(error, done) if code & 0xFF in _OF_THE_FILE else error
+
+    def _unavailable(self, error: sqlite3.Error, done: str) -> MachineError:
+        return MachineError(
+            f"the database {self.path} cannot be {done}: {error}",
+            kind=ErrorKind.UNAVAILABLE,
+            remedy="see that the disk is not full and that nobody else holds the file",
+        )
 
 
 class _Thread:
@@ -196,6 +228,7 @@ class _Thread:
                 connection.execute("PRAGMA query_only = ON")
             else:
                 connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
         except sqlite3.Error as error:
             raise MachineError(
                 f"the database {self._path} cannot be opened: {error}",
@@ -205,13 +238,30 @@ class _Thread:
         return connection
 
 
+@contextmanager
+def held(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that nobody else uses meanwhile, with everything in that one file.
+
+    Raises MachineError with `remedy` if somebody does, sqlite3.DatabaseError if it is damaged.
+    """
+    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise MachineError(f"{path} is in use: {error}", kind=ErrorKind.PRECONDITION, remedy=remedy) from error
+        yield connection
+
+
 def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
         found: T = SqliteHandle(connection).result(work)
         return found
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
@@ -223,6 +273,8 @@ def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
             handle = SqliteHandle(connection)
             write.result = outcome.capture(handle.result, write.work)
             if isinstance(write.result, outcome.Error):
+                if not connection.in_transaction:  # SQLite has undone the whole group: its disk is full, for example
+                    raise sqlite3.OperationalError(str(write.result.error)) from write.result.error
                 connection.execute("ROLLBACK TO one")
             else:
                 write.told = handle.told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from triggers.evaluate import Explanation, explain, fires
 from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading
 
 AT_PART: Final = "part"
+NOTHING_YET: Final = "no reading has been captured yet: give one to try it with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ class TriggerService(Service):
             now = self.now()
             given = reading if reading is not None else _newest(sql, part, one)
             said = explain(one, _happening(one, given, now))
+            if given is None and one.event.type == CONDITIONAL and not said.fires:
+                said = replace(said, reason=NOTHING_YET)
             return Tried(said, tuple(_target(sql, part, one, target, now) for target in one.notifications), given)
 
         return await self.read(work)

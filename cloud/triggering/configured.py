@@ -92,7 +92,7 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
             f"""
             SELECT parts.id AS id, document FROM parts
             JOIN configurations ON part_id = parts.id AND configurations.revision = parts.revision
-            WHERE parts.id IN ({", ".join("?" * len(some))}) AND (document LIKE ? OR document LIKE ?)
+            WHERE parts.id IN ({", ".join("?" * len(some))}) AND (lower(document) LIKE ? OR lower(document) LIKE ?)
             """,
             *some,
             '%"triggers"%',

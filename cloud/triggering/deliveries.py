@@ -15,6 +15,7 @@ from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
 RETENTION: Final = timedelta(days=30)
+AT_ONCE: Final = 1000  # that one transaction deletes, with their attempts
 TOPIC: Final = "outbox"
 """Told with the id of a part when one of its deliveries was made, tried or replayed."""
 PAGE: Final = 50
@@ -101,7 +102,8 @@ def add(sql: Sql, one: Delivery) -> None:
 # The first tries to one target are made in order. A message that is tried again may be overtaken: nothing waits for
 # hours behind it. Of one part, one target hears one message at a time, so that a dead one cannot occupy everybody.
 _DUE: Final = """
-    FROM deliveries WHERE state = 'waiting' AND due <= ? AND NOT EXISTS (
+    FROM deliveries WHERE state = 'waiting' AND due <= ? AND (type = 'email' OR ? = 0) AND (type <> 'email' OR ? = 1)
+    AND NOT EXISTS (
         SELECT 1 FROM deliveries AS other
         WHERE other.part_id = deliveries.part_id AND other.target = deliveries.target AND other.state = 'waiting'
             AND ((other.tries = 0 AND other.number < deliveries.number)
@@ -110,19 +112,20 @@ _DUE: Final = """
 """
 
 
-def due(sql: Sql, now: datetime) -> tuple[bool, datetime | None]:
-    """Whether something can be sent now; and when something waits for its time next."""
+def due(sql: Sql, now: datetime, *, emails: bool) -> tuple[bool, datetime | None]:
+    """Whether an email, or any other message, can be sent now; and when something waits for its time next."""
     moment = stored(now)
-    found = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, moment)
+    found = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, int(emails), int(emails), moment)
     row = sql.row("SELECT MIN(due) AS next FROM deliveries WHERE state = 'waiting' AND due > ?", moment)
     later = row["next"] if row is not None else None
     return found is not None, None if later is None else moment_of(later)
 
 
-def take(sql: Sql, now: datetime, lease: timedelta, limit: int) -> list[Delivery]:
-    """Deliveries to send now, at most `limit`. Nobody else is given them before `lease` is over."""
+def take(sql: Sql, now: datetime, lease: timedelta, limit: int, *, emails: bool = False) -> list[Delivery]:
+    """Emails, or any other messages, to send now, at most `limit`. Nobody else is given them before `lease` is over."""
     moment = stored(now)
-    rows = sql.rows(f"SELECT deliveries.* {_DUE} ORDER BY due, number LIMIT ?{sql.skip_locked}", moment, moment, limit)
+    query = f"SELECT deliveries.* {_DUE} ORDER BY due, number LIMIT ?{sql.skip_locked}"
+    rows = sql.rows(query, moment, int(emails), int(emails), moment, limit)
     first = {(row["part_id"], row["target"]): row for row in reversed(rows)}
     chosen = sorted(first.values(), key=lambda row: (row["due"], row["number"]))
     for row in chosen:
@@ -264,11 +267,11 @@ def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
 
 
 def expire(sql: Sql, now: datetime) -> int:
-    """Delete deliveries that are older than RETENTION, unless they are still tried; how many that were."""
-    limit = stored(now - RETENTION)
-    old = "SELECT id FROM deliveries WHERE created < ? AND state <> 'waiting'"
-    sql.run(f"DELETE FROM delivery_attempts WHERE delivery IN ({old})", limit)
-    return sql.run("DELETE FROM deliveries WHERE created < ? AND state <> 'waiting'", limit)
+    """Delete deliveries that are older than RETENTION, unless they are still tried, some at a time; how many."""
+    old = "SELECT id FROM deliveries WHERE created < ? AND state <> 'waiting' ORDER BY created, number LIMIT ?"
+    limit = (stored(now - RETENTION), AT_ONCE)
+    sql.run(f"DELETE FROM delivery_attempts WHERE delivery IN ({old})", *limit)
+    return sql.run(f"DELETE FROM deliveries WHERE id IN ({old})", *limit)
 
 
 def _delivery(row: Mapping[str, Any]) -> Delivery:

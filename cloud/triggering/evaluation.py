@@ -5,7 +5,6 @@ So no event is lost and none makes two deliveries for one target, wherever the p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -15,6 +14,8 @@ from urllib.parse import quote
 import structlog
 import trio
 
+from cloud import logs
+from cloud.logs import LogRecord
 from cloud.names import new_id
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
@@ -23,21 +24,24 @@ from cloud.times import moment_of, stored
 from cloud.triggering import deliveries, queue
 from cloud.triggering.configured import digest, in_force, where
 from cloud.triggering.deliveries import Delivery
+from cloud.triggering.hourly import OWN
 from cloud.triggering.queue import Queued
 from schema.errors import ErrorKind, MachineError
 from triggers import cooldown
-from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, Trigger
+from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
 from triggers.evaluate import fires
 from triggers.events import Firing, Happening, Ingested, Where
 from triggers.mail import mail
+from triggers.regex import Effort
 from triggers.webhook import unsigned
 
 NOBODY: Final = "machine-cloud@localhost"
 """In From of emails until they are sent: the mail server's settings name the sender."""
 BATCH: Final = 100  # events of one transaction
+EFFORT: Final = 1_000_000
+"""Comparisons and steps of expressions at one event, and at about all events of one transaction: about a second, while
+which everybody else waits."""
 PARTS: Final = 10  # whose events it has: they share the wait for the disk
-
-_ADDRESS: Final = re.compile(r"[^\s@<>,;:]+@[^\s@<>,;:]+")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.triggers")
 
@@ -60,17 +64,18 @@ async def evaluate(
 
 def evaluate_many(sql: Sql, page: Page) -> int:
     """Evaluate the oldest events of a few parts, one after the other; how many. 0 if none waits."""
-    count = 0
+    count, effort = 0, Effort(EFFORT)
     for _ in range(PARTS):
-        done = evaluate_some(sql, page)
+        done = evaluate_some(sql, page, effort)
         count += done
-        if not done or count >= BATCH:
+        if not done or count >= BATCH or effort.left <= 0:
             break
     return count
 
 
-def evaluate_some(sql: Sql, page: Page) -> int:
-    """Evaluate the oldest events of one part; how many. 0 if none waits."""
+def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
+    """Evaluate the oldest events of one part, until nothing is left of `effort`; how many. 0 if none waits."""
+    effort = Effort(EFFORT) if effort is None else effort
     taken = queue.take(sql, BATCH)
     if not taken:
         return 0
@@ -84,11 +89,25 @@ def evaluate_some(sql: Sql, page: Page) -> int:
     if place is not None:
         known = in_force(sql, part)
         stopped = {(one.trigger, one.target): one.entry for one in deliveries.stops(sql, part)}
-        for one in taken:
+        for number, one in enumerate(taken, 1):
+            own = Effort(EFFORT)
             for trigger, entry in known:
-                _met(sql, one, trigger, entry, place, stopped, page)
+                _met(sql, one, trigger, entry, place, stopped, page, own)
+            if own.left <= 0:
+                logs.append(sql, part, [_given_up(one)], one.happened)
+            effort.left -= EFFORT - own.left
+            if effort.left <= 0:
+                taken = taken[:number]
+                break
     queue.done(sql, taken)
     return len(taken)
+
+
+def _given_up(one: Queued) -> LogRecord:
+    text = (
+        f"an upload asked for more than {EFFORT} comparisons and steps of expressions: its other readings fire nothing"
+    )
+    return LogRecord(time=one.happened, level="error", logger=f"{OWN}conditions", message=text)
 
 
 def _met(
@@ -99,9 +118,10 @@ def _met(
     place: Where,
     stopped: Mapping[tuple[str, str], str],
     page: Page,
+    effort: Effort,
 ) -> None:
     try:
-        firing = fires(trigger, one.event)
+        firing = fires(trigger, one.event, effort)
     except Exception:  # a mistake of this program in one trigger must not keep all later events waiting
         _log.exception("a trigger could not be evaluated", part=one.part, trigger=trigger.name)
         return
@@ -211,7 +231,7 @@ def recipients(sql: Sql, notification: Notification, place: Where) -> list[str]:
     ):
         known = metadata(sql, kind, subject).get("email")
         several = known if isinstance(known, list) else [known]
-        found = [one.strip() for one in several if isinstance(one, str) and _ADDRESS.fullmatch(one.strip())]
+        found = [one.strip() for one in several if isinstance(one, str) and is_address(one.strip())]
         if found:
-            return list(dict.fromkeys(found))
+            return list(dict.fromkeys(found))[:MAX_TARGETS]
     return []

@@ -19,8 +19,12 @@ from triggers.events import Logged, LogLine
 INTERVAL: Final = timedelta(hours=1)
 LINES: Final = 100
 """Entries of one level that a message tells of at most: the newest."""
+SETTLED: Final = timedelta(minutes=1)
+"""Entries that came later are for the next look: of two that came together, the one with the lower number may be kept
+last, and must not be passed over."""
 OWN: Final = "app.trigger."
-"""Loggers of failed deliveries begin so. They are not looked at: a trigger would tell of its own failures for ever."""
+"""Loggers of what triggers say themselves begin so. They are not looked at: a trigger would tell of its own failures
+for ever."""
 
 _SETTING: Final = "trigger logs"
 _LEVELS: Final = ("error", "warn", "info")
@@ -45,7 +49,8 @@ def last(sql: Sql) -> Look | None:
 
 def look(sql: Sql, now: datetime) -> datetime:
     """Queue what was logged since the last look, if an hour has gone by; when the next look is due."""
-    before, newest = last(sql), logs.newest(sql)
+    before = last(sql)
+    newest = logs.newest(sql) if before is None else max(before.number, logs.newest(sql, now - SETTLED))
     value = json.dumps({"number": newest, "at": stored(now)})
     if before is None:
         sql.run("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", _SETTING, value)

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from cloud.readable import check_readable
 from cloud.services.base import Cloud
 from cloud.triggering.api import TriggerService
 from cloud.triggering.deliveries import PAGE, Attempt, Delivery
@@ -165,8 +166,11 @@ async def _body(request: Request) -> dict[str, Any]:
 
 def _reading(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     reading = body.get("reading")
-    if reading is not None and not isinstance(reading, Mapping):
+    if reading is None:
+        return None
+    if not isinstance(reading, Mapping):
         raise _invalid("`reading` is no object")
+    check_readable(reading)
     return reading
 
 

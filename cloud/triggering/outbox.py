@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -22,10 +23,13 @@ from cloud.times import Clock
 from cloud.triggering import deliveries
 from cloud.triggering.configured import target_of
 from cloud.triggering.deliveries import Attempt, Delivery, State
-from triggers.document import Notification, Trigger
+from triggers.document import EMAIL, Notification, Trigger
 from triggers.retry import Outcome, next_try
 
-CONCURRENT: Final = 16  # messages sent at the same time
+CONCURRENT: Final = 16  # messages sent at the same time, besides emails
+EMAILS: Final = 2
+"""The one that the mail server is given, and the next: a server that hangs keeps no other message waiting, and no email
+so long that its time is over before its turn."""
 LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svix gives a receiver 15
 LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record it
 LOGGER: Final = "app.trigger"
@@ -43,7 +47,7 @@ class Outbox:
         self._events = events
         self._clock = clock
         self._senders = senders
-        self._sending = 0
+        self._sending = {False: 0, True: 0}  # emails apart
         self._log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.outbox")
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -59,13 +63,23 @@ class Outbox:
 
     async def round(self, nursery: trio.Nursery) -> float:
         """Start what can be sent now; seconds until something is due by itself."""
-        now = self._clock()
-        ready, later = await self._store.read(lambda sql: deliveries.due(sql, now))
-        free = CONCURRENT - self._sending
-        if ready and free:
-            for one in await self._store.write(lambda sql: deliveries.take(sql, now, LEASE, free)):
-                self._sending += 1
+        return min([await self._start(nursery, emails=emails) for emails in (True, False)])
+
+    async def _start(self, nursery: trio.Nursery, *, emails: bool) -> float:
+        while True:
+            now = self._clock()
+            ready, later = await self._store.read(partial(deliveries.due, now=now, emails=emails))
+            free = (EMAILS if emails else CONCURRENT) - self._sending[emails]
+            if not ready or not free:
+                break
+            take = partial(deliveries.take, now=now, lease=LEASE, limit=free, emails=emails)
+            taken = await self._store.write(take)
+            for one in taken:
+                self._sending[emails] += 1
                 nursery.start_soon(self._deliver, one)
+            if not taken:  # a replica was faster; should it die, what it took is due when its lease ends
+                later = min(later or now + LEASE, now + LEASE)
+                break
         return float("inf") if later is None else max(0.0, (later - self._clock()).total_seconds())
 
     async def _deliver(self, one: Delivery) -> None:
@@ -78,7 +92,7 @@ class Outbox:
             ended = self._clock()
             await self._store.write(lambda sql: conclude(sql, one, attempt, outcome, wait, ended))
         finally:
-            self._sending -= 1
+            self._sending[one.type == EMAIL] -= 1
 
     async def _attempt(self, one: Delivery, now: datetime) -> Outcome:
         send = self._senders.get(one.type)

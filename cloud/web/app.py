@@ -15,18 +15,26 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from cloud.services.base import Cloud
 from cloud.triggering import http
-from cloud.web import members_api, pages, site
+from cloud.web import history_api, members_api, pages, site
 from cloud.web.push import Push
 from rpc.guard import Guard
+from rpc.login import Entrance
 from rpc.pages.headers import Protect
 from schema.errors import MachineError
 
 PUBLIC = ("/healthz", "/ca.pem")
 PUBLIC_BELOW = ("/packages/", "/files/", "/invites/", "/static/")  # signed links, invitations; scripts and styles
+ENTRANCE = Entrance(
+    "Log in to the cloud",
+    "The first start of machine-cloud printed the key of its owner. Owners make keys for others on the page Keys.",
+)
 
 
-def application(cloud: Cloud, *, loopback: bool) -> Any:
-    """Everything that is no RPC, behind the guard: no page of another site, and no call without a token."""
+def application(cloud: Cloud, *, loopback: bool, url: str = "") -> Any:
+    """Everything that is no RPC, behind the guard: no page of another site, and no call without a token.
+
+    `url` is where clients reach it, if that is elsewhere than where it listens.
+    """
     push = Push(cloud)
     inner = Starlette(
         routes=[
@@ -35,6 +43,7 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             WebSocketRoute("/machine/v1/follow", push.serve),
             *http.routes(cloud),
             *members_api.routes(cloud),
+            *history_api.routes(cloud),
             *_pages(cloud),
         ],
         middleware=[Middleware(Protect)],
@@ -45,7 +54,15 @@ def application(cloud: Cloud, *, loopback: bool) -> Any:
             Exception: site.failed,
         },
     )
-    return Guard(inner, cloud.authenticator, names=() if loopback else None, public=PUBLIC, public_below=PUBLIC_BELOW)
+    return Guard(
+        inner,
+        cloud.authenticator,
+        names=() if loopback else None,
+        public=PUBLIC,
+        public_below=PUBLIC_BELOW,
+        entrance=ENTRANCE,
+        outside=url,
+    )
 
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:

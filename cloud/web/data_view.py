@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from cloud.data.media import PICTURES
 from cloud.data.table import numbers
 from cloud.services import data_messages as m
+from cloud.web.log_view import time_of
 from cloud.web.plots import Plot, plot
 from rpc.pages.words import bytes_text
-from schema.errors import ErrorKind, MachineError
 
 FILES: Final = "files"
 READINGS: Final = "readings"
@@ -47,7 +47,7 @@ class Asked:
 
     def filter(self) -> m.Filter:
         """The filter that is meant. INVALID for a time that is none."""
-        start, end = _moment(self.start, "from"), _moment(self.end, "to")
+        start, end = time_of(self.start, "from"), time_of(self.end, "to")
         return m.Filter(
             robot_name=self.machine,
             part_id=self.part,
@@ -148,15 +148,3 @@ def where_text(source: m.CaptureMetadata) -> str:
 def _short(data: Mapping[str, Any]) -> str:
     text = json.dumps(data.get("readings", data), ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} …"
-
-
-def _moment(text: str, what: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise MachineError(
-            f"{what}: {text[:40]!r} is no time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00 (UTC)"
-        ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -19,7 +19,7 @@ import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud.author import Author
-from cloud.credentials import require_in_force
+from cloud.credentials import SIGNED_OUT, require_in_force
 from cloud.openings import STREAMS
 from cloud.services.base import Cloud
 from cloud.standing import patiently
@@ -89,7 +89,7 @@ class _KeyChanged(Exception):
 
 
 async def _key_changed(cloud: Cloud, author: Author) -> None:
-    with cloud.events.listening("key", author.name, also="secret") as news:
+    with cloud.events.listening("key", author.name, also=["secret", SIGNED_OUT]) as news:
         await patiently(lambda: cloud.store.read(lambda sql: require_in_force(sql, author)))
         await news.next()
     raise _KeyChanged

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from cloud.cursor import cursor, read_cursor
 from cloud.logs import LogQuery, LogRecord
-from cloud.times import stored
 from rpc.pages import words
 from schema.errors import ErrorKind, MachineError
 
@@ -46,7 +46,7 @@ class Wanted:
             query.get("logger", "").strip(),
             time_of(query.get("from", ""), "from"),
             time_of(query.get("to", ""), "to"),
-            _place(query.get("before", "")),
+            read_cursor(before) if (before := query.get("before", "")) else None,
         )
 
     def query(self) -> dict[str, str]:
@@ -122,8 +122,7 @@ def line(one: LogRecord) -> Line:
 def page(found: list[LogRecord]) -> tuple[list[Line], str]:
     """A page, the oldest line first, of what `search` found; and where the page before it ends, empty without one."""
     shown = found[:PAGE]
-    before = f"{stored(shown[-1].time)}.{shown[-1].number}" if len(found) > PAGE else ""
-    return [line(one) for one in reversed(shown)], before
+    return [line(one) for one in reversed(shown)], cursor(shown[-1].time, shown[-1].number) if len(found) > PAGE else ""
 
 
 def field_of(moment: datetime | None) -> str:
@@ -150,17 +149,8 @@ def time_of(text: str, name: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise MachineError(
             f"{name}={text[:40]!r} is no time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _place(text: str) -> tuple[int, int] | None:
-    if not text:
-        return None
-    time, _, number = text.partition(".")
-    if not (text.isascii() and time.isdigit() and number.isdigit() and len(text) < 40):
-        raise MachineError("`before` is not of this page", kind=ErrorKind.INVALID, remedy="go back to the newest lines")
-    return int(time), int(number)

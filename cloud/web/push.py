@@ -2,9 +2,9 @@
 
 `/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5`, a WebSocket with a token in `authorization`.
 The cloud sends a JSON object whenever what it says has changed, beginning at once: `revision`, `document`, `cloud`,
-`keys` (see cloud.facts), and `restart` when somebody asked for one, once; and `{"watched": seconds}` when somebody
-looks at the machine for so long. The machine sends `{"report": {...}}`; reports are kept and shown. While somebody
-looks it also sends `{"live": {...}}`: resources and readings, about once a second.
+`keys`, `authorities` (see cloud.facts), and `restart` when somebody asked for one, once; and `{"watched": seconds}`
+when somebody looks at the machine for so long. The machine sends `{"report": {...}}`; reports are kept and shown. While
+somebody looks it also sends `{"live": {...}}`: resources and readings, about once a second.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud import watching
-from cloud.access import Of, Role, require
+from cloud.access import Of, Role, place_of, require
 from cloud.authentication import author_of
 from cloud.author import Author
-from cloud.facts import facts
+from cloud.certificates.authorities import TOPIC as AUTHORITY
+from cloud.facts import facts, roots
 from cloud.machines import mark_restart, note_seen, part
 from cloud.openings import FOLLOWERS
 from cloud.registry.items import TOPIC as REGISTRY
 from cloud.services.base import Cloud
 from cloud.standing import patiently, until_refused
+from cloud.store.events import EVERY
 from cloud.store.sql import Sql
+from cloud.tenants import ROLES_AT
 from cloud.web.closing import farewell, first_of
 from cloud.web.site import status_of
 from rpc.guard import identity_of
@@ -100,8 +103,17 @@ class Push:
 
     async def _tell(self, socket: WebSocket, subject: str) -> None:
         store, events = self._cloud.store, self._cloud.events
+        organization = (await patiently(lambda: store.read(lambda sql: part(sql, subject)))).organization_id
         sent: Mapping[str, Any] = {}
         changed = trio.Event()
+        own_port = self._cloud.tls is not None and self._cloud.tls.own
+        within: frozenset[str] = frozenset()  # where keys with roles count here, as it was read last
+        elsewhere: set[str] = set()  # where roles have changed since the last reading was begun
+
+        def read(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
+            authorities = roots(sql, subject, self._cloud.clock(), port=own_port)
+            around = frozenset(one for _, one in place_of(sql, Of.PART, subject).within)
+            return {**facts(sql, subject), "authorities": authorities}, around
 
         async def follow(topic: str, of: str) -> None:
             nonlocal changed
@@ -111,14 +123,28 @@ class Push:
                     await news.all()
                     changed.set()
 
+        async def follow_roles() -> None:
+            """A thousand machines are connected, and a key concerns few: the others read nothing."""
+            with events.listening(ROLES_AT) as news:
+                changed.set()
+                while True:
+                    elsewhere.update(await news.all())
+                    if EVERY in elsewhere or not within.isdisjoint(elsewhere):
+                        changed.set()
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow, "part", subject)
-            nursery.start_soon(follow, "key", "")
+            nursery.start_soon(follow_roles)
+            nursery.start_soon(follow, "secret", subject)
             nursery.start_soon(follow, REGISTRY, "")
+            nursery.start_soon(follow, AUTHORITY, organization)
             while True:
                 await changed.wait()
                 changed = trio.Event()
-                found = await patiently(lambda: store.read(lambda sql: facts(sql, subject)))
+                elsewhere.clear()
+                found, within = await patiently(lambda: store.read(read))
+                if not within.isdisjoint(elsewhere):  # it lies elsewhere now, where something came meanwhile
+                    changed.set()
                 if found.pop("restart"):
                     await patiently(lambda: store.write(lambda sql: mark_restart(sql, subject, wanted=False)))
                     await socket.send_text(json.dumps({"restart": True}))
@@ -168,7 +194,9 @@ def _message(text: str) -> Mapping[str, Any]:
         return {}
     try:
         message = json.loads(text)
-    except ValueError:
+        if "\\u" in text:  # perhaps half a character, such as in names of files that are no UTF-8: nothing keeps that
+            message = json.loads(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(message, dict) or (len(text) > MAX_REPORT and "report" in message):
         return {}

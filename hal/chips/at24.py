@@ -108,18 +108,23 @@ class At24(Chip):
                 )
 
     async def _written(self, address: int, word: bytes) -> None:
-        """Wait until it acknowledges again; a word address alone writes nothing."""
-        with trio.move_on_after(WRITE_CYCLE * PATIENCE):
-            while True:
-                await trio.sleep(LOOK)
-                try:
-                    await self.registers.bus.transaction(address, word)
-                except HalError as error:
-                    if error.fault is not Fault.NO_ACKNOWLEDGE:
-                        raise
-                else:
-                    return
-        raise HalError(f"{self} does not finish writing", Fault.TIMEOUT)
+        """Wait until it acknowledges again; a word address alone writes nothing.
+
+        It is given up by a look that began too late, not by one that took too long: this computer may be busy.
+        """
+        deadline = trio.current_time() + WRITE_CYCLE * PATIENCE
+        while True:
+            await trio.sleep(LOOK)
+            late = trio.current_time() >= deadline
+            try:
+                await self.registers.bus.transaction(address, word)
+            except HalError as error:
+                if error.fault is not Fault.NO_ACKNOWLEDGE:
+                    raise
+            else:
+                return
+            if late:
+                raise HalError(f"{self} does not finish writing", Fault.TIMEOUT)
 
     def _check(self, offset: int, count: int) -> None:
         if offset < 0 or count < 0 or offset + count > self.model.size:

@@ -26,6 +26,7 @@ from hal.errors import Fault, HalError
 from hal.linux.i2c_adapters import DEV, SYS, find_adapter, kernel_driver
 from hal.linux.nodes import Identity, identify, identity, vanished
 from hal.linux.smbus import carry_out
+from hal.ports.i2c import check_transaction
 from hal.worker import BusWorker
 
 GROUP: Final = "i2c"  # whose members may use the nodes on Debian and its descendants
@@ -37,7 +38,6 @@ I2C_TIMEOUT: Final = 0x0702  # in units of 10 ms
 I2C_SLAVE: Final = 0x0703
 I2C_FUNCS: Final = 0x0705
 FUNC_I2C: Final = 0x1
-LAST_POSSIBLE: Final = 0x7F
 LONGEST_MESSAGE: Final = 8192  # bytes; i2c-dev refuses more
 MOST_MESSAGES: Final = 42  # in a transaction
 
@@ -90,14 +90,7 @@ class LinuxI2cBus:
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
         """Carry out `steps` at a 7-bit `address` with repeated starts between them; see hal.ports.i2c."""
-        if not 0 <= address <= LAST_POSSIBLE:
-            raise HalError(
-                f"{self.name}: 0x{address:02x} is not a 7-bit address",
-                Fault.UNSUPPORTED,
-                remedy="shift it right by one bit: data sheets often name it with the read/write bit",
-            )
-        if not steps:
-            raise ValueError("a transaction has at least one step")
+        check_transaction(self.name, address, steps)
         life = self._life or await self._attach()
         try:
             return await self._worker.run(partial(self._transfer, life, address, steps))

@@ -11,10 +11,14 @@ do that transaction). After `gone` the bus opens the adapter anew at the next tr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn, Protocol
+
+from hal.errors import Fault, HalError
 
 FIRST_ADDRESS = 0x08  # 7-bit addresses below and above are reserved (I2C specification UM10204, table 4)
 LAST_ADDRESS = 0x77
+LAST_POSSIBLE = 0x7F  # of seven bits
 
 
 class I2cBus(Protocol):
@@ -32,3 +36,15 @@ class I2cBus(Protocol):
 
     async def lost(self) -> NoReturn:
         """Wait until the adapter is gone, then raise HalError (gone)."""
+
+
+def check_transaction(name: str, address: int, steps: Sequence[bytes | int]) -> None:
+    """What no bus begins: HalError (unsupported) for an address that is none, ValueError for no steps."""
+    if not 0 <= address <= LAST_POSSIBLE:
+        raise HalError(
+            f"{name}: 0x{address:02x} is not a 7-bit address",
+            Fault.UNSUPPORTED,
+            remedy="shift it right by one bit: data sheets often name it with the read/write bit",
+        )
+    if not steps:
+        raise ValueError("a transaction has at least one step")

@@ -10,12 +10,11 @@ from typing import Final, NoReturn
 import trio
 
 from hal.errors import Fault, HalError
-from hal.ports.i2c import I2cBus
+from hal.ports.i2c import I2cBus, check_transaction
 from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
 from hal.sim.target import I2cTarget, Nak
 
-LAST_POSSIBLE: Final = 0x7F
 STALL_TIME: Final = 1.0  # seconds until an adapter gives up a hung transfer: the kernel's default, HZ (i2c-core-base.c)
 
 # The words of the Linux family (hal/linux/i2c.py); other faults have the kernel's.
@@ -111,14 +110,7 @@ class SimI2cBus:
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
         """As the port says."""
-        if not 0 <= address <= LAST_POSSIBLE:
-            raise HalError(
-                f"{self.name}: 0x{address:02x} is not a 7-bit address",
-                Fault.UNSUPPORTED,
-                remedy="shift it right by one bit: data sheets often name it with the read/write bit",
-            )
-        if not steps:
-            raise ValueError("a transaction has at least one step")
+        check_transaction(self.name, address, steps)
         async with self._order:
             await trio.sleep_until(self._free_at)
             self._check()

@@ -90,7 +90,7 @@ class MemoryCall:
                 self._server.status = outcome.status.value
                 if outcome.bug:
                     raise
-                self._error = GRPCError(outcome.status, outcome.message)
+                self._error = GRPCError(outcome.status, outcome.message, outcome.details)
             finally:
                 if self._server.ended is not None:
                     self._server.ended(self._server)

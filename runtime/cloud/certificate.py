@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import trio
@@ -15,6 +15,7 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.tls import HeldTls, TlsError
 from runtime import cached
+from runtime.cloud.authorities import CloudAuthorities
 from runtime.cloud.dial import CloudAddress
 from schema.errors import ErrorKind, MachineError
 
@@ -67,12 +68,15 @@ class CloudCertificate:
         self,
         address: CloudAddress,
         path: Path,
+        authorities: CloudAuthorities,
         *,
         names: Callable[[], list[str]] = own_names,
         moves: Callable[[Callable[[], None]], Awaitable[None]] = moves,
     ) -> None:
         self.tls = HeldTls(plain_locally=True)
-        self.roots = ""  # PEM: what other machines of the organization are trusted by; "" if the cloud did not send it
+        self._authorities = authorities
+        self._root = ""  # PEM: what it was signed by; "" if the cloud did not send it
+        self._signer = ""  # PEM: what signs now, if it was told to be another
         self._address = address
         self._path = path
         self._names = names
@@ -97,8 +101,21 @@ class CloudCertificate:
     def _use(self, data: bytes) -> bool:
         """Serve with this key and the chain behind it; True if it is another. TlsError changes nothing."""
         changed = self.tls.take(data, data)
-        self.roots = _root(data)
+        self._root = _root(data)
         return changed
+
+    @property
+    def roots(self) -> str:
+        """PEM: what other machines of the organization are trusted by; "" if the cloud did not say."""
+        return self._authorities.machines or self._root
+
+    async def told(self, authorities: Any, worker: BusWorker) -> None:
+        """What the cloud says of its authorities; if another one signs now, it is asked again. Errors as theirs."""
+        await self._authorities.told(authorities, worker)
+        newest = _first(self._authorities.machines)
+        if newest not in ("", self._root, self._signer):
+            self._signer = newest
+            self._moved.ring()
 
     async def ask(self, names: Iterable[str], worker: BusWorker) -> bool:
         """Ask the cloud for a certificate for `names`, use and keep it; True if it is another.
@@ -137,7 +154,7 @@ class CloudCertificate:
             delay, trouble = FIRST_DELAY, ""
             while True:
                 first, names = self.tls.context is None, self._names()
-                asked = (names, self._configured)
+                asked = (names, self._configured, self._signer)
                 try:
                     with trio.fail_after(CALL_LIMIT):
                         another = await self.ask(names, worker)
@@ -158,7 +175,7 @@ class CloudCertificate:
                         changed()
                 delay = FIRST_DELAY
                 with trio.move_on_after(HOUR * random.uniform(0.8, 1.0)):
-                    while (self._names(), self._configured) == asked:
+                    while (self._names(), self._configured, self._signer) == asked:
                         await self._moved.rung()
                         await trio.sleep(QUIET)
 
@@ -183,6 +200,12 @@ class _Bell:
     async def rung(self) -> None:
         await self._event.wait()
         self._event = trio.Event()
+
+
+def _first(text: str) -> str:
+    """The first certificate of several (PEM)."""
+    end = "-----END CERTIFICATE-----\n"
+    return text.partition(end)[0] + end if text else ""
 
 
 def _root(data: bytes) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode, urlsplit
@@ -17,6 +18,7 @@ from rpc.auth import API_KEY, PART_SECRET
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 from rpc.tls import ALPN, TlsError, client_context
+from rpc.websocket_client import NotOpened, Stream, open_websocket
 from runtime.builtin.together import plain
 from runtime.cloud.contact import Contact
 from runtime.cloud.platform import platform, tags
@@ -30,8 +32,8 @@ PUSH: Final = "/machine/v1/follow"
 HTTP1: Final = "http/1.1"  # for WebSockets and downloads
 HERE: Final = Path()
 Headers: TypeAlias = Sequence[tuple[str, str]]
-Stream: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # words of OpenSSL
+BY_TIME: Final = ("certificate is not yet valid", "certificate has expired")
 NO_TLS: Final = "WRONG_VERSION_NUMBER"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
 CLOSE_LIMIT: Final = 0.1  # seconds for saying goodbye; whoever reads the answer may have been cancelled already
@@ -54,6 +56,9 @@ class CloudAddress:
     type: str
     secret: str = field(repr=False)
     authorities: Path | None = None  # certificates to trust besides the system's
+    learned: Callable[[], str] = field(default=str, repr=False, compare=False, kw_only=True)
+    """PEM: what counts in the place of `authorities`; "" while nothing does."""
+
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
 
     @property
@@ -73,7 +78,11 @@ class CloudAddress:
         """
         if not self.secure:
             return None
-        return client_context(authorities=self.authorities, protocols=protocols or ALPN)
+        learned = self.learned()
+        context = client_context(authorities=None if learned else self.authorities, protocols=protocols or ALPN)
+        if learned:
+            context.load_verify_locations(cadata=learned)
+        return context
 
     @property
     def secure(self) -> bool:
@@ -122,19 +131,7 @@ async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]
                     await trio.aclose_forcefully(stream)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise _rejected(group) or plain(group) from None
-
-
-def _rejected(group: BaseExceptionGroup[BaseException]) -> Refused | None:
-    """What the cloud answered instead of a push channel; the library says it in a task of its own."""
-    from trio_websocket import ConnectionRejected
-
-    found: BaseException | None = group.subgroup(ConnectionRejected)
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    if not isinstance(found, ConnectionRejected):
-        return None
-    return Refused(f"refused with HTTP status {found.status_code}: {_words(found.body)}")
+        raise plain(group) from None
 
 
 async def _opened(address: CloudAddress) -> tuple[Headers, Stream]:
@@ -158,24 +155,18 @@ async def _shaken(
     address: CloudAddress, headers: Headers, stream: Stream, nursery: trio.Nursery
 ) -> WebSocketConnection:
     """The WebSocket on a stream, after its handshakes."""
-    from trio_websocket import HandshakeError, wrap_client_stream
-
     parts = urlsplit(address.push_url)
     try:
         with trio.fail_after(DIAL_LIMIT):
             if isinstance(stream, trio.SSLStream):
                 await stream.do_handshake()
-            return await wrap_client_stream(
-                nursery,
-                stream,
-                parts.netloc,
-                f"{parts.path}?{parts.query}",
-                extra_headers=[(name.encode(), value.encode()) for name, value in headers],
-                max_message_size=MAX_MESSAGE,
-            )
+            target = f"{parts.path}?{parts.query}"
+            return await open_websocket(nursery, stream, parts.netloc, target, headers=headers, max_message=MAX_MESSAGE)
     except trio.TooSlowError:
         raise _late() from None
-    except (HandshakeError, OSError, trio.BrokenResourceError) as error:
+    except NotOpened as error:
+        raise Refused(str(error)) from None
+    except (OSError, trio.BrokenResourceError) as error:
         raise _refused(address, str(error.__cause__ or error) or repr(error)) from None
 
 
@@ -186,7 +177,9 @@ def _late() -> Refused:
 def _refused(address: CloudAddress, reason: str) -> Refused:
     """Why there is no connection; with what to do, where the certificate is not trusted or there is none."""
     remedy = ""
-    if NOT_TRUSTED in reason:
+    if any(words in reason for words in BY_TIME):
+        remedy = f"set this computer's clock, which says {datetime.now(UTC):%Y-%m-%d}, or renew the certificate"
+    elif NOT_TRUSTED in reason:
         own = (
             f"replace {address.authorities}" if address.authorities is not None else "name it as `ca_file` beside `id`"
         )
@@ -203,7 +196,3 @@ async def token_headers(address: CloudAddress) -> list[tuple[str, str]]:
     """Sign in: what requests by HTTP carry from now on. Errors as those of a call."""
     async with Channel(address.url, tls=address.tls()) as channel:
         return list(await address.credentials().headers(channel))
-
-
-def _words(body: bytes | None) -> str:
-    return (body or b"").decode(errors="replace")[:200].strip()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hal.worker import BusWorker
+from runtime.cloud.authorities import CloudAuthorities
+from runtime.cloud.authorities import path_of as authorities_of
 from runtime.cloud.certificate import CloudCertificate, path_of
 from runtime.cloud.dial import HERE, CloudAddress, address_of
 from runtime.cloud.live import MAX_TEXT, tell
@@ -70,9 +72,15 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], besi
         ) from error
     certificate = None
     if address.secure:
-        certificate = CloudCertificate(address, path_of(folder, address.part))
+        authorities = CloudAuthorities(address.authorities, authorities_of(folder, address.part))
+        authorities.load()
+        address = replace(address, learned=authorities.trusted)
+        certificate = CloudCertificate(address, path_of(folder, address.part), authorities)
         certificate.load()
-    return CloudLink(address, CloudSource(address, initial, folder, worker), OutboxSink(outbox), worker, certificate)
+    source = CloudSource(address, initial, folder, worker)
+    if certificate is not None:
+        source.trust(certificate.told)
+    return CloudLink(address, source, OutboxSink(outbox), worker, certificate)
 
 
 def _name(part: str) -> str:

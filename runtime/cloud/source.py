@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,10 @@ Changes = Callable[[], Sequence[AsyncIterator[object]]]
 """Streams that have an item whenever the state may differ; they may lag, but never lose the last."""
 
 
+Trust = Callable[[Any, "BusWorker"], Awaitable[None]]
+"""What is done with the authorities of a message; TypeError or ValueError if they cannot be understood."""
+
+
 class CloudSource:
     """Follows one part of the cloud at `address`.
 
@@ -51,16 +56,22 @@ class CloudSource:
         self._cache = cached.path_of(home, address.part)
         self._worker = worker
         self._reading = Reading(initial)
+        self._heard: bytes | None = None  # what the cloud said last, other than what was cached
         self._changed = trio.Event()
         self._state: State | None = None
         self._changes: Changes = tuple
         self._tell: Tell | None = None
         self._watch = Watch()
         self._restart: Callable[[], None] = lambda: None
+        self._trust: Trust | None = None
 
     def attach(self, *, state: State, changes: Changes, restart: Callable[[], None], tell: Tell) -> None:
         """Who knows what the machine is like, what to do when the cloud asks for a restart, and who tells more."""
         self._state, self._changes, self._restart, self._tell = state, changes, restart, tell
+
+    def trust(self, told: Trust) -> None:
+        """Who is to know what the cloud says of its authorities."""
+        self._trust = told
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
@@ -73,6 +84,15 @@ class CloudSource:
             nursery.start_soon(self._follow)
             yield self._iterate()
             nursery.cancel_scope.cancel()
+
+    async def used(self, reading: Reading) -> None:
+        """As Source: the last configuration of the cloud that can be used is cached, never one that cannot."""
+        if reading.data is None or reading.data != self._heard:
+            return
+        try:
+            await cached.save(self._cache, reading.data, self._worker.run)
+        except (OSError, ValueError) as error:
+            _log.error("the configuration cannot be kept for a start without the cloud", error=str(error))
 
     async def _iterate(self) -> AsyncIterator[Reading]:
         while True:
@@ -90,14 +110,17 @@ class CloudSource:
     async def _follow(self) -> None:
         delay = FIRST_DELAY
         while True:
+            begun = math.inf
             try:
                 async with connected(self.address) as socket:
                     self._came()
-                    delay = FIRST_DELAY
+                    begun = trio.current_time()
                     await self._speak(socket)
                     self._went(ended(socket))
             except (Refused, OSError) as error:
                 self._went(str(error) or repr(error))
+            if trio.current_time() - begun > MAX_DELAY:  # one that hangs up at once is no better than one that is away
+                delay = FIRST_DELAY
             await trio.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(2 * delay, MAX_DELAY)
 
@@ -135,15 +158,21 @@ class CloudSource:
                 self._watch.look(float(message["watched"]))
                 return
             data = document_of(message, self._own)
-        except (ValueError, TypeError, AttributeError, NotAMessage) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError, NotAMessage) as error:
             _log.error("the cloud said something that cannot be understood", problem=str(error))
             return
+        await self._learn(message.get("authorities"))
         if data != self._reading.data:
+            self._heard = data
             self._take(data)
-            try:
-                await cached.save(self._cache, data, self._worker.run)
-            except OSError as error:
-                _log.error("the configuration cannot be kept for a start without the cloud", error=str(error))
+
+    async def _learn(self, authorities: Any) -> None:
+        if authorities is None or self._trust is None:
+            return
+        try:
+            await self._trust(authorities, self._worker)
+        except (ValueError, TypeError) as error:
+            _log.error("the cloud said something of authorities that cannot be understood", problem=str(error))
 
     async def _ping(self, socket: WebSocketConnection, scope: trio.CancelScope) -> None:
         """Notice a cloud that has gone without a word."""

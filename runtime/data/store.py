@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,7 @@ class Store:
         self.clock = clock
         self.health = Health(folder, log, self._told)
         self.recovered = Recovered()
+        self._prepared = True  # what a killed process has left is closed, unless there was no room
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.disk_used = 0.0  # 0 to 1, as last looked at
@@ -64,14 +66,35 @@ class Store:
         self._report(reason)
 
     async def prepare(self) -> None:
-        """Make the folder and close what a killed process has left; MachineError if it cannot be written to."""
+        """Make the folder and close what a killed process has left; MachineError if it cannot be written to.
+
+        A disk that is full is no reason to fail: what is there can be uploaded, or go to make room. `keep_room` tells
+        of it, and does the rest as soon as there is some.
+        """
         try:
-            await self.disk.run(partial(probe, self.folder))
-            self.recovered = found = await self.disk.run(partial(recover, self.folder))
+            await self._recover()
         except OSError as error:
-            raise unusable(self.folder, error) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise unusable(self.folder, error) from error
+            self._prepared = False
+
+    async def _recover(self) -> None:
+        await self.disk.run(partial(probe, self.folder))
+        found = await self.disk.run(partial(recover, self.folder))
+        if not self._prepared:
+            found = replace(found, in_use=0)  # this process writes by now
+        self.recovered = found
         if found != Recovered():
             self.log.warning("recovered what was being captured when machine-server ended", **asdict(found))
+
+    async def _prepare_again(self) -> None:
+        try:
+            await self._recover()
+        except OSError as error:
+            self.health.refused(self, error)
+        else:
+            self._prepared = True
+            self.health.accepted(self)
 
     @contextmanager
     def writing(self, key: str, source: Source, queue: int) -> Iterator[Writer]:
@@ -115,6 +138,8 @@ class Store:
                 self.log.error("the disk could not be looked at", error=str(error))
             else:
                 self._note(deleted, limits)
+            if not self._prepared:
+                await self._prepare_again()
             with trio.move_on_after(LOOK_INTERVAL):
                 await self._look.wait()
             self._look = trio.Event()

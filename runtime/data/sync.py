@@ -23,14 +23,15 @@ from runtime.data import sync_files
 from runtime.data.disk import Disk
 from runtime.data.store import Store
 from runtime.data.sync_file import Parcel, Sent
-from runtime.data.sync_files import Waiting
-from runtime.data.sync_upload import Uploader
+from runtime.data.sync_files import Waiting, shown
+from runtime.data.sync_upload import Busy, Uploader
 from schema.errors import ErrorKind, MachineError
 
 FIRST_DELAY: Final = 0.5  # seconds before the next try while the cloud takes nothing; doubled each time, with jitter
 MAX_DELAY: Final = 60.0  # reference value
 FILE_DELAY: Final = 0.2  # seconds before the next try of a file that alone cannot be uploaded; reference value
 MAX_FILE_DELAY: Final = 3600.0  # reference value
+MAX_FULL_DELAY: Final = 300.0  # the same, where the cloud says that something is used up: room and quotas come back
 
 _NOBODY: Final = frozenset(
     {
@@ -96,6 +97,7 @@ class Syncer:
         self._wake = trio.Event()
         self._requests: list[_Request] = []
         self._delay = FIRST_DELAY
+        self._after = 0.0  # seconds for which the cloud wants to be left alone
         self._serious = ""  # the trouble, if it does not pass by itself
         self._later: dict[Path, tuple[float, float]] = {}  # files that alone failed: when they are due, the next delay
         self._last = ""  # why a file was put aside or failed last
@@ -161,7 +163,7 @@ class Syncer:
         if not self.trouble:
             return self._settings.interval
         delay, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
-        return delay * random.uniform(0.5, 1.0)
+        return max(delay * random.uniform(0.5, 1.0), self._after * random.uniform(1.0, 1.2))
 
     async def _round(self, *, demanded: bool) -> str:
         """One look at the folders and everything that is there; why something still waits, "" if nothing does."""
@@ -189,7 +191,7 @@ class Syncer:
     async def _found(self) -> Sequence[Waiting]:
         settings = self._settings
         found = await self._disk.run(
-            partial(sync_files.waiting, self.store.folder, settings.others, self._today() - settings.untouched)
+            partial(sync_files.waiting, self.store.folder, settings.others, self._today(), settings.untouched)
         )
         self.waiting = len(found)
         there = {one.path for one in found}
@@ -213,13 +215,14 @@ class Syncer:
         except FileNotFoundError:
             pass  # deleted to make room
         except MachineError as error:
-            if error.kind in _NOBODY:
+            if error.kind in _NOBODY or isinstance(error, Busy):
                 self._no_cloud(error)
                 return False
             if error.kind is ErrorKind.INVALID:
                 await self._put_aside(one, str(error))
             else:
-                self._try_later(one, str(error))
+                most = MAX_FULL_DELAY if error.kind is ErrorKind.EXHAUSTED else MAX_FILE_DELAY
+                self._try_later(one, str(error), most)
         else:
             self._later.pop(one.path, None)
         finally:
@@ -234,6 +237,7 @@ class Syncer:
         if not self.trouble:
             self._log.warning("captured data waits for the cloud", reason=str(error), files=self.waiting)
         self.trouble = str(error)
+        self._after = error.after if isinstance(error, Busy) else 0.0
         self._serious = self.trouble if error.kind in _WRONG else ""
 
     def _cloud_works(self) -> None:
@@ -242,11 +246,12 @@ class Syncer:
             self._log.info("captured data goes to the cloud again", files=self.waiting)
             self.trouble = self._serious = ""
 
-    def _try_later(self, one: Waiting, reason: str) -> None:
+    def _try_later(self, one: Waiting, reason: str, most: float = MAX_FILE_DELAY) -> None:
         _, delay = self._later.get(one.path, (0.0, FILE_DELAY))
-        self._later[one.path] = (trio.current_time() + delay * random.uniform(0.5, 1.0), min(2 * delay, MAX_FILE_DELAY))
+        delay = min(delay, most)
+        self._later[one.path] = (trio.current_time() + delay * random.uniform(0.5, 1.0), 2 * delay)
         if reason != self._last:
-            self._log.warning("a file could not be uploaded and is tried again", file=str(one.path), reason=reason)
+            self._log.warning("a file could not be uploaded and is tried again", file=shown(one.path), reason=reason)
         self._last = reason
 
     async def _put_aside(self, one: Waiting, reason: str) -> None:
@@ -260,7 +265,7 @@ class Syncer:
         self.refused += 1
         self._later.pop(one.path, None)
         self._last = reason
-        self._log.error("a file cannot be uploaded and is put aside", file=str(target), reason=reason)
+        self._log.error("a file cannot be uploaded and is put aside", file=shown(target), reason=reason)
 
     async def _tell(self) -> None:
         """What a person must deal with is a reason to be unhealthy; that the cloud cannot be reached now is none."""
@@ -275,7 +280,9 @@ class Syncer:
         elif self._later:
             words = f"{len(self._later)} files could not be uploaded and are tried again: {self._last}"
         elif aside:
-            words = f"{len(aside)} files could not be uploaded; each has its reason beside it, such as {aside[0]}"
+            words = (
+                f"{len(aside)} files could not be uploaded; each has its reason beside it, such as {shown(aside[0])}"
+            )
         self._report(words)
 
 

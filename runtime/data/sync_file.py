@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,13 +14,15 @@ from runtime.data import sync_files
 from runtime.data.disk import Disk
 from runtime.data.encode import DAT, EXTENSIONS
 from runtime.data.names import CLOSED
-from runtime.data.sync_files import Waiting
+from runtime.data.sync_files import Waiting, shown
 from runtime.data.sync_read import CaptureReader, Large
 from runtime.data.sync_upload import Uploader
 from schema.errors import ErrorKind, MachineError
 
 TAG: Final = "tag="  # folders called so are tags of the files in them; published
 DATASET: Final = "dataset="  # ... and datasets
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+"""Of these nothing is known of the file: the computer is short of something."""
 
 T = TypeVar("T")
 
@@ -28,6 +31,12 @@ class Unreadable(MachineError):
     """The file cannot be read: no other try will help."""
 
     kind = ErrorKind.INVALID
+
+
+class Kept(MachineError):
+    """The file was uploaded, and cannot be removed: it is uploaded again, which adds nothing."""
+
+    kind = ErrorKind.PRECONDITION
 
 
 class Changed(MachineError):
@@ -87,12 +96,12 @@ class Parcel:
                     await self._run(partial(sync_files.keep_progress, path, offset))
         finally:
             self.disk.post(reader.close)
-        await self._run(partial(sync_files.delete, path))
+        await self._delete(partial(sync_files.delete, path))
 
     async def _pieces(self, read: Callable[[int, int], bytes], begin: int, offset: int, size: int) -> bytes:
         piece = await self._run(partial(read, begin + offset, size))
         if not piece:
-            raise Changed(f"{self.one.path} became shorter while it was uploaded")
+            raise Changed(f"{shown(self.one.path)} became shorter while it was uploaded")
         return piece
 
     # ---- other files
@@ -102,12 +111,12 @@ class Parcel:
         file = await self._run(partial(_Opened, path))
         try:
             metadata = self.uploader.file_metadata(
-                str(path.relative_to(self.one.root.parent)), path.suffix, file.changed, *labels_of(path)
+                shown(path.relative_to(self.one.root.parent)), shown(path.suffix), file.changed, *labels_of(path)
             )
             await self.uploader.file(metadata, file.size, partial(self._pieces, file.read, 0))
             self.sent.bytes += file.size
-            if not await self._run(file.delete_unless_changed):
-                raise Changed(f"{path} was changed while it was uploaded: it is uploaded again")
+            if not await self._delete(file.delete_unless_changed):
+                raise Changed(f"{shown(path)} was changed while it was uploaded: it is uploaded again")
         finally:
             self.disk.post(file.close)
 
@@ -118,7 +127,19 @@ class Parcel:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise Unreadable(f"{self.one.path} cannot be read: {error.strerror or error}") from error
+            reason = f"{shown(self.one.path)} cannot be read: {error.strerror or error}"
+            if error.errno in _SHORT:
+                raise MachineError(reason, kind=ErrorKind.EXHAUSTED) from error
+            raise Unreadable(reason) from error
+
+    async def _delete(self, function: Callable[[], T]) -> T:
+        try:
+            return await self.disk.run(function)
+        except OSError as error:
+            raise Kept(
+                f"{shown(self.one.path)} was uploaded and cannot be removed: {error.strerror or error}",
+                remedy="let this user write to its folder",
+            ) from error
 
 
 class Readable(Protocol):
@@ -137,7 +158,7 @@ def name_of(path: Path, header: Readable, offset: int, start: int) -> str:
 
 def labels_of(path: Path) -> tuple[list[str], list[str]]:
     """Tags and datasets that the folders of a file say."""
-    parts = path.parent.parts
+    parts = [shown(part) for part in path.parent.parts]
     return (
         [part.removeprefix(TAG) for part in parts if part.startswith(TAG)],
         [part.removeprefix(DATASET) for part in parts if part.startswith(DATASET)],

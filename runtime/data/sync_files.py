@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,19 +33,21 @@ class Waiting:
         return self.path.parent if self.captured else self.path
 
 
-def waiting(capture: Path, others: Sequence[Path], changed_before: float) -> list[Waiting]:
+def waiting(capture: Path, others: Sequence[Path], now: float, untouched: float) -> list[Waiting]:
     """Every closed capture file below `capture` and `others`, and what else is below `others`, the oldest first.
 
-    Of the latter only files that have something in them and were not changed since `changed_before`, in seconds since
-    1970. Links are not followed. OSError if a folder cannot be read; one that is not there holds nothing.
+    Of the latter only files that have something in them and were not changed for `untouched` seconds; `now` is in
+    seconds since 1970. A change that is yet to come was made before the clock was set back. Links are not followed.
+    OSError if a folder cannot be read; one that is not there holds nothing.
     """
+    recent = (now - untouched) * 1e9, (now + untouched) * 1e9
     found = {one.path: one for one in _below(capture, None)}
     for other in others:
-        found.update((one.path, one) for one in _below(other, changed_before) if one.path not in found)
+        found.update((one.path, one) for one in _below(other, recent) if one.path not in found)
     return sorted(found.values(), key=lambda one: (one.time, one.path))
 
 
-def _below(root: Path, changed_before: float | None) -> Iterator[Waiting]:
+def _below(root: Path, recent: tuple[float, float] | None) -> Iterator[Waiting]:
     for parent, folders, names in os.walk(root, onerror=_unless_missing):
         if Path(parent) == root and FAILED in folders:
             folders.remove(FAILED)
@@ -55,9 +58,9 @@ def _below(root: Path, changed_before: float | None) -> Iterator[Waiting]:
             elif name.endswith(PROGRESS):
                 if path.with_suffix("").name not in names:  # what it belongs to is gone
                     path.unlink(missing_ok=True)
-            elif changed_before is not None and not name.endswith(OPEN):
+            elif recent is not None and not name.endswith(OPEN):
                 changed = _changed(path)
-                if changed is not None and changed < changed_before * 1e9:
+                if changed is not None and not recent[0] <= changed <= recent[1]:
                     yield Waiting(stem_of(changed // 1000), path, root, captured=False)
 
 
@@ -73,6 +76,11 @@ def _changed(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     return found.st_mtime_ns if stat.S_ISREG(found.st_mode) and found.st_size else None
+
+
+def shown(path: str | Path) -> str:
+    """A path, or a part of one, as text: with escapes for bytes that are no UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 # ---- progress
@@ -91,10 +99,9 @@ def progress_of(path: Path) -> int:
 
 
 def keep_progress(path: Path, offset: int) -> None:
-    """Note that a file was acknowledged up to `offset`. Lost with the power, it is sent once more."""
-    new = path.with_name(f"{path.name}{PROGRESS}.new")
-    new.write_text(json.dumps({"acknowledged": offset, "size": path.stat().st_size}))
-    os.replace(new, _progress(path))
+    """Note that a file was acknowledged up to `offset`. Lost with the power or on a full disk, it is sent once more."""
+    with suppress(OSError):
+        _progress(path).write_text(json.dumps({"acknowledged": offset, "size": path.stat().st_size}))
 
 
 def _progress(path: Path) -> Path:
@@ -118,7 +125,7 @@ def put_aside(one: Waiting, reason: str) -> Path:
     while target.exists():
         target = target.with_name(f"{one.path.stem}-{number}{one.path.suffix}")
         number += 1
-    target.with_name(target.name + REASON).write_text(reason + "\n")
+    target.with_name(target.name + REASON).write_text(reason + "\n", encoding="utf-8")
     os.rename(one.path, target)
     _progress(one.path).unlink(missing_ok=True)
     return target

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import trio
+from google.rpc.error_details_pb2 import RetryInfo
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
@@ -23,6 +24,17 @@ SLOWEST: Final = 8 * 1024  # bytes per second that a link carries at least
 
 Read = Callable[[int, int], Awaitable[bytes]]
 """At most so many bytes from an offset on, at least one; raises MachineError if they cannot be had."""
+
+
+MAX_AFTER: Final = 3600.0  # seconds that a cloud can ask for
+
+
+class Busy(MachineError):
+    """The cloud takes nothing now, and asks to be left alone for `after` seconds (google.rpc.RetryInfo)."""
+
+    def __init__(self, said: MachineError, after: float) -> None:
+        super().__init__(said.message, kind=said.kind)
+        self.after = min(max(after, 0.0), MAX_AFTER)
 
 
 def limit_of(size: int) -> float:
@@ -140,11 +152,19 @@ class Uploader:
         except trio.TooSlowError:
             raise MachineError(f"no answer within {limit:.0f} s", kind=ErrorKind.TIMEOUT) from None
         except GRPCError as error:
-            raise to_machine_error(error) from None
+            raise _said(error) from None
         except (StreamTerminatedError, OSError) as error:
             raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
         if reply is None:
             raise MachineError("the cloud ended the call without an answer", kind=ErrorKind.UNAVAILABLE)
+
+
+def _said(error: GRPCError) -> MachineError:
+    found = to_machine_error(error)
+    for one in error.details or ():
+        if isinstance(one, RetryInfo):
+            return Busy(found, one.retry_delay.ToTimedelta().total_seconds())
+    return found
 
 
 async def _exchanged(call: Any, size: int, wrap: Callable[[bytes], Any], read: Read) -> Any:

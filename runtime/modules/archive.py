@@ -1,7 +1,8 @@
 """Module archives: a `.tgz` with a `meta.json`, unpacked once for each content. Blocks: run it in a worker.
 
 An archive is written by others: no member may be or lead outside its folder, none may be a device, and there are
-bounds. It is unpacked beside its place and moved there when it is whole, so that what is there was unpacked to its end.
+bounds. It is unpacked beside its place and moved there when it is whole and on the disk, so that what is there was
+unpacked to its end, also after a power cut.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ def remove_others(packages: Path, name: str, keep: Path | None) -> None:
 
 
 def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Unpack into a new folder. Links are made last, so that nothing is written through one."""
+    """Unpack into a new folder, all of which is on the disk when this returns.
+
+    Links are made last, so that nothing is written through one.
+    """
     links: list[tuple[tarfile.TarInfo, Path]] = []
     try:
         with tarfile.open(archive, "r:*") as tar:
@@ -122,6 +126,7 @@ def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: Fa
                 if member.issym():
                     _symbolic_link(archive, member, target, folder)
             _verify(archive, folder, [target for member, target in links if member.issym()])
+        os.sync()  # once for all: fsync for each of thousands of files takes minutes on a memory card
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         raise MachineError(f"{archive} cannot be unpacked: {error}", kind=ErrorKind.PRECONDITION) from error
 

@@ -25,6 +25,7 @@ from runtime.operator.cloud_triggers import triggers
 from runtime.operator.connection import EXIT_INTERRUPTED, Connection, run
 from runtime.operator.data import data
 from runtime.operator.ftdc import ftdc
+from runtime.operator.groups import Commands
 from runtime.operator.hal import hal
 from runtime.operator.module import module
 
@@ -37,7 +38,7 @@ EXIT_CODES = """\b
 Exit codes: 0 done; 1 the machine says no; 2 wrong usage; 3 the machine cannot be reached."""
 
 
-class Commands(click.Group):
+class Main(Commands):
     """The commands in the order in which they are introduced."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -116,7 +117,7 @@ def connected(function: Function) -> Function:
     return command  # type: ignore[return-value]
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )

@@ -14,6 +14,7 @@ import click
 from runtime.operator import cloud_login
 from runtime.operator.cloud_login import Login
 from runtime.operator.connection import run
+from runtime.operator.groups import Commands
 from schema.numbers import whole_numbers
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
-@click.group("cloud")
+@click.group("cloud", cls=Commands)
 def cloud() -> None:
     """Machines, configurations, logs and keys of a machine-cloud.
 
@@ -156,6 +157,8 @@ def new(name: str, location: str, output: Path | None) -> None:
     for path in (output, authorities):
         if path is not None and path.exists():
             raise click.UsageError(f"{path} exists: name a new file")
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"there is no folder {path.parent}: make it first, or name another file")
     ask(work)
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from runtime.operator.cloud import APP, ask, current, find
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
     from runtime.operator.cloud_show import Part
 
+_REVISION: Final = click.IntRange(1, 999_999_999)
 
-@click.group()
+
+@click.group(cls=Commands)
 def config() -> None:
     """A machine's configuration and its history."""
 
@@ -75,17 +78,30 @@ def edit(machine: str) -> None:
 
 @config.command()
 @click.argument("machine")
-@click.argument("file", type=click.File("rb"))
-def diff(machine: str, file: Any) -> None:
-    """What would change if FILE became the configuration of MACHINE. Secrets are masked."""
-    wanted = _document(file.read().decode(errors="replace"))
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option("--from", "old", type=_REVISION, help="From this revision; from the one in force by default.")
+@click.option("--to", "new", type=_REVISION, help="To this revision, instead of to FILE or to the one in force.")
+def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
+    """What would change if FILE, or a revision, became the configuration of MACHINE. Secrets are masked.
+
+    With --from, what has changed since that revision.
+    """
+    if file is not None and new is not None:
+        raise click.UsageError("compare with FILE or with --to, not with both")
+    if file is None and new is None and old is None:
+        raise click.UsageError("name a FILE (- for standard input), or a revision with --from or --to")
+    wanted = _document(file.read().decode(errors="replace")) if file is not None else None
 
     async def work(client: ApiClient) -> None:
         from runtime.operator.cloud_show import changes
 
-        before = await current(client, await find(client, machine))
-        lines = changes(json.loads(before["config_json"]), wanted)
-        click.echo("\n".join(lines) or "no difference")
+        part = await find(client, machine)
+        if wanted is not None and old is None:
+            before = json.loads((await current(client, part))["config_json"])
+        else:
+            before = await _document_of(part, old)
+        after = wanted if wanted is not None else await _document_of(part, new)
+        click.echo("\n".join(changes(before, after)) or "no difference")
 
     ask(work)
 
@@ -93,38 +109,50 @@ def diff(machine: str, file: Any) -> None:
 @config.command()
 @click.argument("machine")
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="So many, the newest.")
-def history(machine: str, count: int) -> None:
-    """Who changed what and when, the newest first; `revert` takes the number."""
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+def history(machine: str, count: int, as_json: bool) -> None:
+    """Who changed what and when, the newest first; `revert` and `diff` take the number of a revision."""
 
     async def work(client: ApiClient) -> None:
+        from runtime.operator.cloud_history import revisions
         from runtime.operator.cloud_show import history as lines
+        from runtime.operator.cloud_show import saves
+        from runtime.operator.tables import one_line
 
         part = await find(client, machine)
-        page = await client.call(APP, "", "get_robot_part_history", id=part.id, page_limit=count)
-        now = json.loads((await current(client, part))["config_json"])
-        click.echo("\n".join(lines(page["history"], now)) or "it was never changed")
+        found = saves(await revisions("parts", part.id, count + 1))[:count]
+        click.echo(one_line(found) if as_json else "\n".join(lines(found)))
 
-    ask(work)
+    ask(work, as_json=as_json)
 
 
 @config.command()
 @click.argument("machine")
-@click.argument("number", type=click.IntRange(1, 1000), default=1)
+@click.argument("revision", type=_REVISION, required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def revert(machine: str, number: int, yes: bool) -> None:
-    """Take back the newest save of MACHINE, or all up to the one with this NUMBER in `history`."""
+def revert(machine: str, revision: int | None, yes: bool) -> None:
+    """Make a REVISION in `history` the configuration of MACHINE again, by default the one before that in force."""
 
     async def work(client: ApiClient) -> None:
-        from runtime.operator.cloud_show import was
+        from runtime.operator.cloud_history import revisions
 
         part = await find(client, machine)
-        page = await client.call(APP, "", "get_robot_part_history", id=part.id, page_limit=number)
-        if len(page["history"]) < number:
-            raise click.ClickException(f"{part.machine} was saved {len(page['history'])} times only")
-        text = json.dumps(was(page["history"][number - 1]))
-        await _save(client, part, await current(client, part), text, ask_first=not yes)
+        before = await current(client, part)
+        wanted = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
+        if not wanted:
+            raise click.ClickException(f"there is nothing to go back to: {part.machine} was never changed")
+        text = json.dumps(await _document_of(part, wanted))
+        await _save(client, part, before, text, ask_first=not yes)
 
     ask(work)
+
+
+async def _document_of(part: Part, number: int | None) -> Any:
+    """The configuration that a revision is, by default the newest one; without secrets for who does not own it."""
+    from runtime.operator.cloud_history import revision, revisions
+
+    found = await revision("parts", part.id, number) if number else (await revisions("parts", part.id, 1))[0]
+    return found["document"]
 
 
 async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_first: bool) -> None:

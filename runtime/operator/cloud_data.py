@@ -12,6 +12,8 @@ import click
 
 from runtime.operator.cloud import APP, ask, find
 from runtime.operator.data import MOMENT
+from runtime.operator.groups import Commands
+from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -26,7 +28,7 @@ _SINCE: Final = click.option("--since", type=MOMENT, default=None, help="Only fr
 _UNTIL: Final = click.option("--until", type=MOMENT, default=None, help="Only before this time.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def data() -> None:
     """What machines have captured and uploaded: readings, pictures and other files.
 
@@ -143,12 +145,18 @@ def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
     if bool(ids) == bool(days):
         raise click.UsageError("name files by their ids, or readings with --readings-older-than")
     if not yes:
-        click.confirm(f"Delete {f'{len(ids)} files' if ids else f'readings older than {days} days'}?", abort=True)
+        click.confirm(f"Delete {_counted(len(set(ids))) if ids else f'readings older than {days} days'}?", abort=True)
 
     async def work(client: ApiClient) -> None:
         if ids:
             count = await client.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=list(ids))
-            click.echo(f"{count} files deleted")
+            click.echo(_counted(count) + " deleted")
+            if missing := len(set(ids)) - count:
+                raise MachineError(
+                    f"{missing} of {len(set(ids))} ids not found",
+                    kind=ErrorKind.NOT_FOUND,
+                    remedy="`machine cloud data ls -q` lists the ids",
+                )
             return
         count = 0
         for one in await client.call(APP, "", "list_organizations"):
@@ -303,3 +311,7 @@ def _pieces(path: Path) -> Iterator[dict[str, bytes]]:
     with path.open("rb") as file:
         while piece := file.read(PIECE):
             yield {"data": piece}
+
+
+def _counted(count: int) -> str:
+    return f"{count} file{'s' * (count != 1)}"

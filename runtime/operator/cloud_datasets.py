@@ -8,6 +8,7 @@ import click
 
 from runtime.operator.cloud import APP, ask
 from runtime.operator.cloud_data import DATA
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -16,7 +17,7 @@ DATASETS: Final = "viam.app.dataset.v1.DatasetService"
 _ORGANIZATION: Final = click.option("--organization", default="", metavar="ID", help="Not needed if there is one only.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def datasets() -> None:
     """Named sets of pictures and files, for training and for export."""
 

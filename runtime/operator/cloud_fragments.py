@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.operator.cloud import APP, ask
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
 
-@click.group()
+@click.group(cls=Commands)
 def fragments() -> None:
     """Configuration that many machines share; FRAGMENT is a name or an id.
 
@@ -107,19 +108,19 @@ def history(fragment: str, count: int) -> None:
     """Who saved FRAGMENT and when, the newest first."""
 
     async def work(client: ApiClient) -> None:
+        from runtime.operator.cloud_history import revisions
         from runtime.operator.tables import table
 
         subject = (await _find(client, fragment))["id"]
-        found = await client.call(APP, "", "get_fragment_history", id=subject, page_limit=count)
         tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
         rows = [
             [
-                one["revision"],
-                one["edited_on"].isoformat(timespec="seconds").replace("+00:00", "Z"),
-                one["edited_by"]["value"],
-                " ".join(tag["tag"] for tag in tags if tag["revision"] == one["revision"]),
+                str(one["revision"]),
+                one["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
+                one["author"],
+                " ".join(tag["tag"] for tag in tags if tag["revision"] == str(one["revision"])),
             ]
-            for one in found["history"]
+            for one in await revisions("fragments", subject, count)
         ]
         click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
 

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING
 import click
 
 from runtime.operator.cloud import APP, ask
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.pass_context
 def keys(context: click.Context) -> None:
     """API keys and their roles; without a command, a list of them."""
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        context.invoke(list_command)
+
+
+@keys.command("ls")
+def list_command() -> None:
+    """All keys with their roles."""
 
     async def work(client: ApiClient) -> None:
         from runtime.operator.tables import table

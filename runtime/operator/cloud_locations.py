@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.operator.cloud import APP, ask
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +18,12 @@ _JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def locations() -> None:
     """Locations: shared with other organizations, and their secrets. LOCATION is a name or an id."""
 
 
-@locations.command("list")
+@locations.command("ls")
 @_JSON
 @_QUIET
 def list_command(as_json: bool, quiet: bool) -> None:
@@ -83,7 +84,7 @@ def secrets() -> None:
     """Secrets with which any part in a location may sign in, beside the part's own."""
 
 
-@secrets.command("list")
+@secrets.command("ls")
 @click.argument("location")
 @_JSON
 @_QUIET

@@ -34,7 +34,7 @@ class Login:
         from runtime.operator.connection import Connection
 
         ca = Path(self.ca) if self.ca and self.address.startswith("https://") else None
-        return Connection(self.address, ca=ca, api_key_id=self.key_id, api_key=self.key, json=json)
+        return Connection(self.address, ca=ca, api_key_id=self.key_id, api_key=self.key, json=json, cloud=True)
 
 
 def file_of(environment: Mapping[str, str]) -> Path:

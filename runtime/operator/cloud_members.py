@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.operator.cloud import APP, ask
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ _AT: Final = click.option("--organization", default="", metavar="ID", help="Need
 KINDS: Final = ("organization", "location", "robot")
 
 
-@click.group()
+@click.group(cls=Commands)
 def members() -> None:
     """People with a mail address, who hold keys. MEMBER is an address or an id."""
 
@@ -32,7 +33,7 @@ async def only_organization(client: ApiClient, wanted: str) -> str:
     raise click.UsageError("name the organization with --organization" if found else "the key has no role anywhere")
 
 
-@members.command("list")
+@members.command("ls")
 @_AT
 @_JSON
 @_QUIET

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.operator.cloud import APP, ask
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rpc.api.client import ApiClient
     from runtime.module.meta import Meta
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+_MODULE: Final = click.argument("module")
+_VERSION: Final = click.option("--version", default="", help="Only this version; else all of it.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 _SOURCE: Final = click.argument("source", type=click.Path(exists=True, path_type=Path))
 ORGANIZATION: Final = click.option(
     "--organization", default="", metavar="ID", help="Needed if the key sees more than one."
@@ -22,12 +28,13 @@ ORGANIZATION: Final = click.option(
 
 
 @click.group(
+    cls=Commands,
     epilog="""\b
 Examples:
   machine cloud modules namespace acme
   machine cloud modules create rover-arm
   machine cloud modules upload rover-arm --version 1.0.0
-  machine cloud modules versions acme:rover-arm"""
+  machine cloud modules versions acme:rover-arm""",
 )
 def modules() -> None:
     """Modules in the registry. MODULE is its id, `namespace:name`.
@@ -64,7 +71,7 @@ def list_command(as_json: bool) -> None:
                 one["module_id"],
                 one["versions"][0]["version"] if one["versions"] else "none yet",
                 one["visibility"].lower(),
-                one["description"],
+                _advice(one) or one["description"],
             ]
             for one in found
         ]
@@ -80,20 +87,29 @@ def versions(module: str, as_json: bool) -> None:
     """The versions of MODULE, the newest first, and for which computers each is."""
 
     async def work(client: ApiClient) -> None:
-        from runtime.operator.tables import one_line, table
+        from runtime.operator.tables import clean, one_line, table
 
-        found = (await client.call(APP, "", "get_module", module_id=module))["versions"]
+        of = await client.call(APP, "", "get_module", module_id=module)
+        found = of["versions"]
         if as_json:
             click.echo(one_line(found))
             return
+        if advice := _advice(of):
+            click.echo(f"{module} is {clean(advice)}", err=True)
         rows = [
-            [one["version"], file["platform"], f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}"]
+            [one["version"], file["platform"], f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}", _advice(one)]
             for one in found
             for file in one["files"]
         ]
-        click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED"], rows)))
+        click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
 
     ask(work, as_json=as_json)
+
+
+def _advice(one: Mapping[str, Any]) -> str:
+    """Of a module or a version; empty if nobody advises against it."""
+    said = one.get("deprecated_status")
+    return f"deprecated: {said['message']}".removesuffix(": ") if said else ""
 
 
 @modules.command()
@@ -149,7 +165,7 @@ Examples:
 @click.option("--version", required=True, help="A semantic version, such as 1.2.3; it can never be uploaded again.")
 @click.option("--platform", default="", help="For which computers, such as linux/arm64; as in meta.json by default.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only for computers with this tag, too.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+@_QUIET
 def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], quiet: bool) -> None:
     """Upload SOURCE, the folder of a module or its archive, as a new version.
 
@@ -206,8 +222,50 @@ async def _tell(client: ApiClient, meta: Meta) -> None:
 
 
 @modules.command()
-@click.argument("module")
-@click.option("--version", default="", help="Only this version; else all of it.")
+@_MODULE
+@_VERSION
+@click.option("--message", default="", metavar="TEXT", help="What to use instead, or why.")
+@_QUIET
+def deprecate(module: str, version: str, message: str, quiet: bool) -> None:
+    """Advise against MODULE, or another item of the registry, or one version of it.
+
+    Machines that use it keep it. Lists leave it out, it tells the message, and so does the editor of a configuration.
+    """
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", f"deprecate_{_which(version)}", item_id=module, **_of(version), message=message)
+        if not quiet:
+            click.echo(f"{module} {version}".rstrip() + " is deprecated")
+
+    ask(work)
+
+
+@modules.command()
+@_MODULE
+@_VERSION
+@_QUIET
+def undeprecate(module: str, version: str, quiet: bool) -> None:
+    """Take back what `deprecate` said of MODULE, or of one version of it."""
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", f"undeprecate_{_which(version)}", item_id=module, **_of(version))
+        if not quiet:
+            click.echo(f"{module} {version}".rstrip() + " is not deprecated")
+
+    ask(work)
+
+
+def _which(version: str) -> str:
+    return "registry_item_version" if version else "registry_item"
+
+
+def _of(version: str) -> dict[str, str]:
+    return {"version": version} if version else {}
+
+
+@modules.command()
+@_MODULE
+@_VERSION
 @_YES
 def delete(module: str, version: str, yes: bool) -> None:
     """Delete MODULE or one version of it. Machines keep what they have, until they want something else."""

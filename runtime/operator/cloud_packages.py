@@ -9,6 +9,7 @@ import click
 
 from runtime.operator.cloud import ask
 from runtime.operator.cloud_modules import ORGANIZATION, organization_of
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -19,10 +20,11 @@ _JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of
 
 
 @click.group(
+    cls=Commands,
     epilog="""\b
 Examples:
   machine cloud packages upload net model.tar.gz --version 2026-11-21
-  machine cloud packages ls --type ml_model"""
+  machine cloud packages ls --type ml_model""",
 )
 def packages() -> None:
     """Archives with versions. PACKAGE is `organization/name` or `namespace:name`.

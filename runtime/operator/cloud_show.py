@@ -11,9 +11,9 @@ from typing import Any, Final
 from runtime.operator.tables import clean, since, table
 from schema.diff import difference
 from schema.machine import decode
-from schema.numbers import whole_numbers
 from schema.report import did_you_mean
 
+_SECRETS: Final = "(in secrets, which this key may not see)"
 WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
 
 
@@ -81,22 +81,24 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
     return table(["MACHINE", "PART", "STATE", "SEEN", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
 
 
-def history(entries: Sequence[Mapping[str, Any]], current: Mapping[str, Any]) -> Iterator[str]:
-    """Each save with what it changed, the newest first. Secrets are masked."""
-    after = current
-    for number, entry in enumerate(entries, 1):
-        before = was(entry)
-        author = entry["edited_by"]
-        yield f"{number}  {entry['when'].astimezone():%Y-%m-%d %H:%M:%S}  by {clean(author['value'])}"
-        yield from (f"     {clean(line)}" for line in changes(before, after))
-        after = before
+def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Revisions without their documents, each with what it changed: None for the oldest one. Secrets are masked."""
+    before = [*(one["document"] for one in revisions[1:]), None]
+    return [
+        {
+            **{key: value for key, value in one.items() if key != "document"},
+            "changes": None if old is None else list(changes(old, one["document"]) or (_SECRETS,)),
+        }
+        for one, old in zip(revisions, before, strict=True)
+    ]
 
 
-def was(entry: Mapping[str, Any]) -> Any:
-    """The configuration before a save, with numbers as they were written: a Struct has doubles only."""
-    old = entry["old"]
-    text = old.get("robot_config_json")
-    return json.loads(text) if text else whole_numbers(old["robot_config"])
+def history(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each of `saves`, and below it what it changed."""
+    for one in found:
+        saved = datetime.fromisoformat(one["saved"]).astimezone()
+        yield f"{one['revision']}  {saved:%Y-%m-%d %H:%M:%S}  by {clean(one['author'])}"
+        yield from (f"     {clean(line)}" for line in one["changes"] or ())
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from runtime.operator.cloud import ask, find
+from runtime.operator.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -22,7 +23,7 @@ _READING: Final = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def triggers() -> None:
     """Who is told when something happens to a machine, and what was delivered.
 

@@ -24,6 +24,8 @@ ROBOT: Final = "viam.robot.v1.RobotService"
 EXIT_UNREACHABLE: Final = 3  # 1 and 2 are click's: failed (here: the machine says no), wrong usage
 LOST: Final = "the connection was lost"  # rpc's words; a TLS server hangs up on plain text
 EXIT_INTERRUPTED: Final = 130  # as shells count Ctrl-C
+NO_METHOD: Final = "no method /"  # rpc's words
+SIGN_IN: Final = "name the cloud with `machine cloud login ADDRESS --key-id ID`, or in MACHINE_CLOUD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Connection:
     api_key_id: str = ""
     api_key: str = field(default="", repr=False)
     json: bool = False
+    cloud: bool = False  # a machine-cloud is meant, not a machine
 
     @property
     def terminal(self) -> bool:
@@ -69,6 +72,10 @@ def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]])
         trio.run(main)
     except MachineError as error:
         raise failure(error, connection) from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        if error.filename is None:
+            raise
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
     except BrokenPipeError:  # the reader of our output has what it wanted, as with `| head`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter fails to flush at exit
 
@@ -120,6 +127,8 @@ def failure(error: MachineError, connection: Connection) -> click.ClickException
     message = str(error)
     if error.kind is ErrorKind.UNAUTHENTICATED and not connection.api_key:
         message = f"{error.message}: give --api-key-id and set MACHINE_API_KEY"
+    if connection.cloud and error.kind is ErrorKind.UNSUPPORTED and error.message.startswith(NO_METHOD):
+        message = f"{connection.address} is no machine-cloud ({error.message}): {SIGN_IN}"
     if connection.json:
         click.echo(json.dumps({"error": message, "kind": error.kind.value}))
     return click.ClickException(message)
@@ -128,12 +137,29 @@ def failure(error: MachineError, connection: Connection) -> click.ClickException
 def unreachable(connection: Connection, reason: str) -> str:
     """Why nothing answered, with what to do about it."""
     address, text = connection.address, reason.lower()
+    if connection.cloud:
+        return _no_cloud(address, text, reason)
     if "wrong_version_number" in text:
         return f"{address} does not speak TLS: leave out --tls, --insecure, --ca and https:// ({reason})"
     if "certificate" in text or "ssl" in text or "tls" in text:
         advice = "give --ca FILE to trust its certificate, or --insecure to accept any"
         return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
-    if "name or service" in text or "getaddrinfo" in text or "nodename" in text:
+    if _unknown(text):
         return f"the name in {address} is not known: check --address, or use the machine's IP address"
     where = "start it with `machine-server -config FILE`, or name another machine with --address HOST:PORT"
     return f"nothing answers at {address}: is machine-server running? {where} ({reason})"
+
+
+def _no_cloud(address: str, text: str, reason: str) -> str:
+    if "wrong_version_number" in text:
+        return f"{address} does not speak TLS: write http:// where https:// stands ({reason}); {SIGN_IN}"
+    if "certificate" in text or "ssl" in text or "tls" in text:
+        advice = "`machine cloud login ADDRESS --key-id ID --ca FILE` trusts what `machine-cloud ca` prints"
+        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
+    if _unknown(text):
+        return f"the name in {address} is not known: {SIGN_IN}"
+    return f"nothing answers at {address}: is machine-cloud running there? Or {SIGN_IN} ({reason})"
+
+
+def _unknown(text: str) -> bool:
+    return "name or service" in text or "getaddrinfo" in text or "nodename" in text

@@ -9,6 +9,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from runtime.operator.groups import Commands
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -48,12 +50,13 @@ def selecting(function: Function) -> Function:
 
 
 @click.group(
+    cls=Commands,
     epilog="""\b
 Examples:
   machine data ls
   machine data tail --resource thermometer
   machine data export --format csv -o readings.csv
-  machine data export --resource camera --media pictures -o pictures.csv"""
+  machine data export --resource camera --media pictures -o pictures.csv""",
 )
 def data() -> None:
     """Look at captured data and export it; no machine-server is needed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -60,9 +60,10 @@ class Machine:
     modules: tuple[Module, ...] = ()
 
 
-def machine_of(reply: Mapping[str, Any]) -> Machine:
-    """From the reply of GetMachineStatus."""
+def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Machine:
+    """From the reply of GetMachineStatus; `more` of it (`more_of`) says what resources wait for."""
     config = reply.get("config") or {}
+    waiting = (more or {}).get("waiting")
     found = [
         Resource(
             *_name(one.get("name")),
@@ -73,6 +74,8 @@ def machine_of(reply: Mapping[str, Any]) -> Machine:
         )
         for one in reply.get("resources", ())
     ]
+    if isinstance(waiting, dict):
+        found = [one if one.reason else replace(one, reason=str(waiting.get(one.full, ""))) for one in found]
     return Machine(
         _state(reply.get("state"), MACHINE_STATES),
         config.get("revision", ""),

@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from runtime.operator.groups import Commands
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 _FILES: Final = click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 _MATCH: Final = click.option(
@@ -31,12 +33,13 @@ _OUT: Final = click.option(
 
 
 @click.group(
+    cls=Commands,
     epilog="""\b
 Examples:
   machine ftdc list
   machine ftdc show --match '*.RssMB'
   machine ftdc plot --match 'rpc.*' -o calls.svg
-  machine ftdc export --format csv -o all.csv machine-server-2026-01-02T03-04-05Z.ftdc"""
+  machine ftdc export --format csv -o all.csv machine-server-2026-01-02T03-04-05Z.ftdc""",
 )
 def ftdc() -> None:
     """Read the diagnostic data of a machine: all its statistics, each second.

@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from runtime.operator.groups import Commands
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 _AT: Final = click.option("--root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
 """Where /sys, /dev, /proc and /etc are: another folder in tests, and for looking into an image."""
@@ -28,6 +30,7 @@ def looking(function: Function) -> Function:
 
 
 @click.group(
+    cls=Commands,
     invoke_without_command=True,
     epilog="""\b
 Examples:

@@ -10,17 +10,12 @@ from urllib.parse import urlencode
 import click
 import trio
 from grpclib.exceptions import GRPCError
-from trio_websocket import (
-    ConnectionClosed,
-    ConnectionRejected,
-    HandshakeError,
-    WebSocketConnection,
-    wrap_client_stream,
-)
+from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from rpc.client import Channel, Target
 from rpc.credentials import ApiKey
 from rpc.status import to_machine_error
+from rpc.websocket_client import NotOpened, Stream, open_websocket
 from runtime.operator.connection import Connection, Unreachable, tls_context, unreachable
 from runtime.web.live import REFUSED
 from runtime.web.logs import INVALID
@@ -43,6 +38,7 @@ class LogReader:
         self._connection = connection
         self._query = dict(query)
         self._seen = 0
+        self._stream: Stream | None = None
         try:
             self._target = Target.parse(connection.address)
         except ValueError as error:
@@ -66,6 +62,9 @@ class LogReader:
                 nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise _told(group) from None
+        finally:
+            if self._stream is not None:
+                await trio.aclose_forcefully(self._stream)
 
     async def _take(self, socket: WebSocketConnection, take: Callable[[Mapping[str, Any]], None]) -> None:
         while True:
@@ -94,19 +93,20 @@ class LogReader:
         target, reason = self._target, "no answer"
         with trio.move_on_after(ANSWER_LIMIT):
             try:
-                headers = [(name.encode(), value.encode()) for name, value in await self._token()]
-                stream = await self._connect()
-                return await wrap_client_stream(
-                    nursery,
-                    stream,
-                    target.authority,
-                    f"{PATH}?{urlencode(query)}",
-                    extra_headers=headers,
-                    max_message_size=MAX_MESSAGE,
+                headers = await self._token()
+                self._stream = stream = await self._connect()
+                path = f"{PATH}?{urlencode(query)}"
+                return await open_websocket(
+                    nursery, stream, target.authority, path, headers=headers, max_message=MAX_MESSAGE
                 )
             except GRPCError as error:
                 raise to_machine_error(error) from None
-            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, HandshakeError) as error:
+            except NotOpened as error:
+                if error.status:
+                    kind = _KINDS.get(error.status, ErrorKind.UNAVAILABLE)
+                    raise MachineError(error.body or f"it answers {error.status}", kind=kind) from None
+                reason = str(error)
+            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 reason = str(error.__cause__ or error)
         raise Unreachable(unreachable(self._connection, reason))
 
@@ -118,7 +118,7 @@ class LogReader:
         async with Channel(connection.address, tls=tls_context(connection), credentials=credentials) as channel:
             return await credentials.headers(channel)
 
-    async def _connect(self) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+    async def _connect(self) -> Stream:
         target = self._target
         if target.path:
             return await trio.open_unix_socket(target.path)
@@ -128,18 +128,19 @@ class LogReader:
             return stream
         context.set_alpn_protocols(["http/1.1"])
         secure = trio.SSLStream(stream, context, server_hostname=target.host, https_compatible=True)
-        await secure.do_handshake()
+        try:
+            await secure.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
         return secure
 
 
 def _told(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error in a group that is made to be told; the group itself if there is none."""
-    found: BaseException | None = group.subgroup((MachineError, Unreachable, ConnectionRejected, KeyboardInterrupt))
+    found: BaseException | None = group.subgroup((MachineError, Unreachable, KeyboardInterrupt))
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
-    if isinstance(found, ConnectionRejected):  # the library's own task raises it
-        text = (found.body or b"").decode(errors="replace").strip() or f"it answers {found.status_code}"
-        return MachineError(text, kind=_KINDS.get(found.status_code, ErrorKind.UNAVAILABLE))
     return found or group
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 import click
 
+from runtime.operator.groups import Commands
+
 _FOLDER: Final = click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), metavar="[FOLDER]"
 )
@@ -23,12 +25,13 @@ _HARDWARE: Final = click.option(
 
 
 @click.group(
+    cls=Commands,
     epilog="""\b
 Examples:
   machine module new rover-arm --namespace acme    a folder with a module that works
   machine module dev rover-arm                     a machine with it; a saved file restarts it
   machine module test rover-arm
-  machine module pack rover-arm                    rover-arm/dist/rover-arm.tar.gz"""
+  machine module pack rover-arm                    rover-arm/dist/rover-arm.tar.gz""",
 )
 def module() -> None:
     """Write, try, test and pack a module: a program that offers models of its own."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 async def status(client: ApiClient, connection: Connection) -> None:
     """State, version, configuration, and what is not ready."""
     reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
-    machine, more = facts.machine_of(reply), facts.more_of(metadata)
+    more = facts.more_of(metadata)
+    machine = facts.machine_of(reply, more)
+    more.pop("waiting", None)
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:
@@ -40,9 +42,15 @@ async def status(client: ApiClient, connection: Connection) -> None:
         lines(MODULES, [module_row(one, now) for one in machine.modules], connection)
 
 
+async def asked(client: ApiClient) -> facts.Machine:
+    """The machine as it is now, with all that it tells of itself."""
+    reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
+    return facts.machine_of(reply, facts.more_of(metadata))
+
+
 async def resources(client: ApiClient, connection: Connection) -> None:
     """Every configured resource with its state."""
-    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    machine = await asked(client)
     if connection.json:
         click.echo(tables.one_line(machine_json(machine)["resources"]))
     elif machine.resources:

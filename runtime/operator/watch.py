@@ -14,8 +14,8 @@ import trio
 
 from rpc.pages.words import readings as flatten
 from runtime.operator import facts, tables
-from runtime.operator.connection import ROBOT, Connection
-from runtime.operator.show import HEAD, row
+from runtime.operator.connection import Connection
+from runtime.operator.show import HEAD, asked, row
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def watch(client: ApiClient, connection: Connection, names: Sequence[str],
     try:
         while True:
             start = trio.current_time()
-            machine = chosen(facts.machine_of(await client.call(ROBOT, "", "get_machine_status")), names)
+            machine = chosen(await asked(client), names)
             now = datetime.now(UTC)
             values = await read(client, machine)
             if screen:

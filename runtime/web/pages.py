@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from rpc.login import Entrance
 from rpc.pages import words
 from rpc.pages.assets import Assets, cache_control
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
@@ -36,8 +37,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 PUBLIC: Final = ("/", "/healthz", "/restart_status")
-PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # an SVG may hold code
 """Paths that `rpc.guard` should let pass without a token: what supervisors ask. `/` gives them a line of text only."""
+PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # an SVG may hold code
+ENTRANCE: Final = Entrance(
+    "Log in to the machine",
+    "With a key of its configuration (auth), or of the cloud that it is joined to.",
+)
 
 
 def app(machine: Machine) -> Starlette:

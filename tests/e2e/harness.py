@@ -51,10 +51,10 @@ class Files:
         entry = ["-c", program] if program else ["-m", "runtime.cli"]
         return [sys.executable, *entry, "-config", str(self.config), *options]
 
-    def environment(self, ready: int, more: Mapping[str, str]) -> dict[str, str]:
-        """Its environment; it says on the descriptor `ready` where its port is, and when everything was tried."""
-        own = {"MACHINE_HOME": str(self.folder / "home"), "MACHINE_READY_FD": str(ready)}
-        return {**os.environ, **own, **more}
+    @property
+    def environ(self) -> dict[str, str]:
+        """What it has in its environment beside what everybody has."""
+        return {"MACHINE_HOME": str(self.folder / "home")}
 
     def take(self, said: str) -> None:
         """Keep the address in what it has said."""
@@ -86,7 +86,7 @@ class Server(Files):
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(writing,),
-                env=self.environment(writing, self._env),
+                env={**os.environ, **self.environ, **self._env, "MACHINE_READY_FD": str(writing)},
             )
         os.close(writing)
         self._ready = os.fdopen(reading, "rb", buffering=0)

@@ -23,7 +23,10 @@ async def test_a_control_loop_keeps_its_beat_while_calls_are_served(guest: Guest
     words = ["--i2c", f"{adapter.bus}:0x48", "--gpio", f"{bank.chip}:4", "--rate", str(RATE), "--calls", str(CALLS)]
     begin = await guest.monotonic()
     done = await guest.run(
-        ["python3", "-m", "bench.control_loop", *words, "--seconds", str(SECONDS), "--json"], limit=240, cwd="/tmp"
+        ["python3", "-m", "bench.control_loop", *words, "--seconds", str(SECONDS), "--json"],
+        limit=240,
+        cwd="/tmp",
+        fresh=True,
     )
     rows = json.loads(done.stdout)
     show(rows)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +14,7 @@ from viam.components.sensor import Sensor
 
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant, PlantError
+from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
 
 READ_USB = """
@@ -34,6 +39,46 @@ async def test_a_guest_is_resumed_and_not_booted(guest: Guest, vm: VirtualMachin
     before = time.time()
     said = float((await guest.run("date +%s.%N")).stdout)
     assert before - 2 < said < time.time() + 2
+
+
+ABOUT = """
+import json, os, pathlib, signal, stat, sys
+print(json.dumps({
+    "account": [os.getresuid(), os.getresgid(), sorted(os.getgroups())],
+    "process": [os.getsid(0) == os.getpid() == os.getpgid(0), os.getppid(), os.umask(0), os.getcwd()],
+    "python": [sys.argv, sys.path[:3], __name__],
+    "environment": {key: value for key, value in os.environ.items() if key not in ("_", "PWD", "SHLVL")},
+    "descriptors": sorted(stat.S_IFMT(os.fstat(int(name)).st_mode) for name in os.listdir("/proc/self/fd")[:3]),
+    "count": len(os.listdir("/proc/self/fd")),
+    "owner": os.stat("/proc/self/status").st_uid,
+    "rights": [line for line in pathlib.Path("/proc/self/status").read_text().splitlines()
+               if line.startswith(("Cap", "Sig", "NoNewPrivs"))],
+}))
+sys.stderr.write(sys.stdin.read())
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("user", ["", "hil"])
+async def test_what_the_ready_interpreter_forks_is_a_program_like_any_other(guest: Guest, user: str) -> None:
+    await guest.run("mkdir -p /tmp/about && chmod 755 /tmp/about")
+    await guest.write("/tmp/about/about_me.py", ABOUT, 0o644)
+    command = ["python3", "-m", "about_me", "one", "two words"]
+    how: dict[str, Any] = {"user": user, "cwd": "/tmp/about", "env": {"PYTHONPATH": "/opt:/usr", "COLOUR": "red"}}
+    ready, fresh = [await guest.run(command, input="said", check=False, fresh=fresh, **how) for fresh in (False, True)]
+    assert json.loads(ready.stdout) == json.loads(fresh.stdout)
+    assert (ready.returncode, ready.stderr) == (fresh.returncode, fresh.stderr) == (7, "said")
+
+
+async def test_it_goes_on_after_one_that_is_killed_and_one_that_cannot_run(guest: Guest) -> None:
+    endless = await guest.start(["python3", "-m", "http.server", "--bind", "127.0.0.1"])
+    await endless.wait_output("Serving")
+    assert await endless.stop(SIGKILL) == -SIGKILL
+    done = await guest.run("python3 -m nowhere.to_be_found", check=False)
+    assert done.returncode == 1
+    assert "No module named" in done.stderr
+    first, second = await guest.start("python3 -m timeit pass"), await guest.start("python3 -m timeit pass")
+    assert [await first.wait(), await second.wait()] == [0, 0]
 
 
 async def test_programs_run_and_tell_their_status(guest: Guest) -> None:
@@ -138,6 +183,15 @@ async def test_a_serial_cable_carries_bytes_both_ways(guest: Guest) -> None:
     await cable.unplug()
     await cable.plug("RIG0002")
     assert (await guest.run("ls /dev/serial/by-id")).stdout.count("RIG0002") == 1
+
+
+async def test_a_cable_that_an_interrupted_test_left_is_taken_out(guest: Guest) -> None:
+    await guest.usb.serial("RIG0003")
+    later = Usb(guest)  # of the next test, which knows nothing of it
+    cable = await later.serial("RIG0004")
+    assert (await guest.run("ls /dev/serial/by-id")).stdout.split() == [Path(cable.by_id).name]
+    await later.clear()
+    assert (await guest.run("ls /dev/serial/by-id", check=False)).stdout == ""
 
 
 async def test_a_usb_device_of_the_plant_is_any_device(guest: Guest, plant: Plant) -> None:

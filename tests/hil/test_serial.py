@@ -223,7 +223,7 @@ ACM = component("it", "generic", "serial_port", vendor_id="1d6b", product_id="01
 async def gadget(guest: Guest) -> AsyncIterator[None]:
     """An instrument that has USB itself, plugged in."""
     await guest.run(GADGET)
-    await guest.run(["python3", "-m", "tests.hil.guest.uevents", ACM_BY_ID, "appears"])
+    await guest.run(["udevadm", "wait", ACM_BY_ID])
     yield
     with trio.CancelScope(shield=True, deadline=trio.current_time() + 30):
         await guest.run(f"echo > {UDC}", check=False)

@@ -17,7 +17,7 @@ CREATE TABLE trigger_queues (
 CREATE TABLE trigger_clocks (
     part_id TEXT NOT NULL,
     trigger_name TEXT NOT NULL,
-    target TEXT NOT NULL,  -- the notification entry
+    target TEXT NOT NULL,  -- digest of the notification entry: triggers.cooldown.clock
     notified INTEGER NOT NULL,  -- when the event happened that was notified of last
     PRIMARY KEY (part_id, trigger_name, target)
 );

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.access import Of, Role, place_of, require, role_at
+from cloud.machines import PartRecord, part
 from cloud.services import data_messages as m
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.services.data import DataService
 from cloud.services.datasets import DatasetService
+from cloud.store.sql import Sql
 from cloud.web.data_view import FILES, Asked, lines, plots, tile
 from cloud.web.downloads import Downloads
 from cloud.web.site import author_of, fields, render, see, status_of, text_of
@@ -69,6 +73,7 @@ class Pages:
             "data.html",
             status_of(error) if error else 200,
             asked=asked,
+            found=await self._part(request, asked.part),
             error=error,
             tiles=[tile(one) for one in files.data],
             lines=lines(readings),
@@ -79,6 +84,21 @@ class Pages:
             datasets=await self._datasets(request, [one.id for one in organizations]),
             kept=await self._kept(request, [(one.id, one.name) for one in organizations]),
         )
+
+    async def _part(self, request: Request, subject: str) -> PartRecord | None:
+        """Whose data are shown; None if they are of no particular part, or of one that is not there any more."""
+        author = author_of(request)
+
+        def work(sql: Sql) -> PartRecord:
+            require(sql, author, Role.OPERATOR, Of.PART, subject)
+            return part(sql, subject)
+
+        try:
+            return await self._cloud.store.read(work) if subject else None
+        except MachineError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return None
+            raise
 
     async def change(self, request: Request) -> Response:
         """`POST /data/change`: what is chosen is tagged, put into a dataset or deleted."""
@@ -145,12 +165,19 @@ class Pages:
                     raise
         return found
 
-    async def _kept(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int]]:
-        service = DataService(self._cloud, author_of(request))
-        found: list[tuple[str, str, int]] = []
+    async def _kept(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
+        """How long each organization keeps data, and whether the one who asks may say so."""
+        author = author_of(request)
+        service = DataService(self._cloud, author)
+        found: list[tuple[str, str, int, bool]] = []
+
+        def may(owner: str) -> Callable[[Sql], bool]:
+            return lambda sql: role_at(sql, author, place_of(sql, Of.ORGANIZATION, owner)) >= Role.OWNER
+
         for owner, name in owners:
             try:
-                found.append((owner, name, await service.retention(owner)))
+                days = await service.retention(owner)
+                found.append((owner, name, days, await self._cloud.store.read(may(owner))))
             except MachineError as error:
                 if error.kind is not ErrorKind.NOT_FOUND:
                     raise

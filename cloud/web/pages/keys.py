@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.access import Role
+from cloud.access import Of, Role, place_of, role_at
 from cloud.fleet import fleet, locations
 from cloud.invites import Invite
 from cloud.services import messages as m
@@ -135,7 +135,11 @@ class KeyPages:
         author = author_of(request)
 
         def work(sql: Sql) -> dict[tuple[str, str], str]:
-            found = {("organization", one.id): f"everything of {one.name}" for one in organizations}
+            found = {
+                ("organization", one.id): f"everything of {one.name}"
+                for one in organizations
+                if role_at(sql, author, place_of(sql, Of.ORGANIZATION, one.id)) >= Role.OWNER
+            }
             found |= {
                 ("location", one.id): f"location {one.path}"
                 for one in locations(sql, author).values()

@@ -67,10 +67,11 @@ class LogPages:
         """`/live/logs/<part>?level=&text=&logger=&from=&since=`: lines that came after the one numbered `since`."""
         subject, query = socket.path_params["id"], dict(socket.query_params)
         wanted = Wanted.of(query)
-        since = query.get("since", "")
+        text = query.get("since", "")
+        since = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
         async def stream(shown: LivePage) -> None:
-            await self._follow(shown, subject, wanted, int(since) if since.isascii() and since.isdigit() else -1)
+            await self._follow(shown, subject, wanted, since)
 
         await live(self._cloud, socket, stream)
 

@@ -63,7 +63,7 @@ class _Pages:
         app = AppService(self._cloud, author)
         organizations = await app.list_organizations()
         owned = await self._owned(request)
-        found = await app.list_registry_items()
+        found = await app.list_registry_items(show_owned_deprecated=True)
         mine = {one.id for one in organizations}
         return render(
             request,
@@ -105,7 +105,8 @@ class _Pages:
 
     async def _show(self, request: Request, error: str = "") -> Response:
         author = author_of(request)
-        item = await AppService(self._cloud, author).get_registry_item(request.path_params["item"])
+        app = AppService(self._cloud, author)
+        item = await app.get_registry_item(request.path_params["item"])
         rows = await self._rows(request, item)
         owner = item.organization_id in await self._owned(request)
         return render(
@@ -115,6 +116,7 @@ class _Pages:
             item=item,
             rows=rows,
             versions=list(dict.fromkeys(row.version for row in rows)),
+            deprecated=await app.list_deprecated_versions(item.item_id),
             models=item.module_metadata.models if item.module_metadata is not None else [],
             entry=entry_of(item),
             owner=owner,
@@ -159,6 +161,10 @@ class _Pages:
                 description=text_of(form, "description"),
                 visibility=names.get(text_of(form, "visibility"), Visibility.UNSPECIFIED),
             )
+        elif action == "deprecate":
+            await self._deprecate(app, item, text_of(form, "version"), text_of(form, "message"))
+        elif action == "undeprecate":
+            await self._undeprecate(app, item, text_of(form, "version"))
         elif action == "delete-version":
             await PackageService(self._cloud, author_of(request)).delete_package(item, text_of(form, "version"))
         elif action == "delete":
@@ -167,6 +173,18 @@ class _Pages:
         else:
             raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
         return f"/modules/{item}"
+
+    async def _deprecate(self, app: AppService, item: str, version: str, message: str) -> None:
+        if version:
+            await app.deprecate_registry_item_version(item, version, message)
+        else:
+            await app.deprecate_registry_item(item, message)
+
+    async def _undeprecate(self, app: AppService, item: str, version: str) -> None:
+        if version:
+            await app.undeprecate_registry_item_version(item, version)
+        else:
+            await app.undeprecate_registry_item(item)
 
     async def download(self, request: Request) -> Response:
         """A file of it."""

@@ -126,6 +126,7 @@ const page = (() => {
     for (const [name, text] of [["name", key], ["value", ""], ["trend", ""], ["ends", ""]]) {
       const cell = document.createElement("td");
       cell.className = name;
+      if (name === "name") cell.setAttribute("role", "rowheader");
       cell.textContent = text;
       row.append(cell);
     }
@@ -134,7 +135,9 @@ const page = (() => {
   }
 
   function spark(row, seen) {
-    if (seen.length < 2) return;
+    const numbers = seen.map(([, number]) => number);
+    const low = Math.min(...numbers), high = Math.max(...numbers);
+    if (low === high && !$("svg", row)) return; // what does not change has no trend
     const space = "http://www.w3.org/2000/svg";
     let svg = $("svg", row);
     if (!svg) {
@@ -145,8 +148,6 @@ const page = (() => {
       svg.append(document.createElementNS(space, "polyline"));
       $(".trend", row).append(svg);
     }
-    const numbers = seen.map(([, number]) => number);
-    const low = Math.min(...numbers), high = Math.max(...numbers);
     const start = seen[0][0], length = Math.max(seen[seen.length - 1][0] - start, 1);
     const points = seen.map(([at, number]) => {
       const y = high > low ? 26 - 24 * (number - low) / (high - low) : 14;
@@ -155,7 +156,7 @@ const page = (() => {
     $("polyline", svg).setAttribute("points", points.join(" "));
     const ends = $(".ends", row);
     const text = (number) => String(Number(number.toPrecision(4)));
-    ends.replaceChildren(text(high), document.createElement("br"), text(low));
+    ends.replaceChildren(...(high > low ? [text(high), document.createElement("br"), text(low)] : []));
   }
 
   /* ---- a graph is dragged with a mouse; fingers and keys scroll it anyway */

@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import trio
-from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
+from trio_websocket import ConnectionClosed, WebSocketConnection
+
+from rpc.websocket_client import open_websocket
 
 MAX_MESSAGE = 64 * 2**20  # bytes; pictures of pages come as one message
-LIMIT = 30.0  # seconds for any one step; generous: the computer that runs the tests may be busy
+LIMIT = 60.0  # seconds for any one step; generous: the computer that runs the tests may be busy
 
 
 class Refused(Exception):
@@ -87,14 +90,18 @@ class Connection:
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Connection]:
     """A connection to the browser at `url`, ws://..."""
-    async with (
-        open_websocket_url(url, max_message_size=MAX_MESSAGE, message_queue_size=1000) as socket,
-        trio.open_nursery() as nursery,
-    ):
-        connection = Connection(socket)
-        await nursery.start(connection.run)
-        yield connection
-        nursery.cancel_scope.cancel()
+    parts = urlsplit(url)
+    stream = await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
+    async with trio.open_nursery() as nursery:
+        try:
+            with trio.fail_after(LIMIT):
+                socket = await open_websocket(nursery, stream, parts.netloc, parts.path, max_message=MAX_MESSAGE)
+            connection = Connection(socket)
+            await nursery.start(connection.run)
+            yield connection
+        finally:
+            await trio.aclose_forcefully(stream)  # the WebSocket leaves it open if the browser hung up without a word
+            nursery.cancel_scope.cancel()
 
 
 class Events:

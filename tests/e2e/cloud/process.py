@@ -14,8 +14,8 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
-
-START_LIMIT = 30.0  # generous: the machine that runs the tests may be busy
+from tests.e2e.harness import STOP_LIMIT_S
+from tests.e2e.process import ready
 
 
 class CloudProcess:
@@ -39,7 +39,7 @@ class CloudProcess:
 
     async def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        with trio.fail_after(START_LIMIT):
+        with trio.fail_after(STOP_LIMIT_S):
             return await self.process.wait()
 
 
@@ -50,30 +50,6 @@ async def cloud(
     """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
     os.makedirs(folder, exist_ok=True)
     log = folder / "cloud.log"
-    read, write = os.pipe()
-    os.set_inheritable(write, True)
-    try:
-        with log.open("wb") as output:
-            command = [sys.executable, "-m", module, "--data", str(folder / "data"), "--listen", "localhost:0"]
-            process = await trio.lowlevel.open_process(
-                [*command, *options],
-                stdout=output,
-                stderr=output,
-                pass_fds=[write],
-                env={**os.environ, **(environ or {}), "MACHINE_READY_FD": str(write)},
-            )
-    finally:
-        os.close(write)
-    try:
-        text = ""
-        async with trio.lowlevel.FdStream(read) as ready:
-            with trio.fail_after(START_LIMIT):
-                async for part in ready:
-                    text += part.decode()
-        assert text, log.read_text()
-        yield CloudProcess(process, text.split()[0], log.read_text())
-    finally:
-        if process.poll() is None:
-            process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
+    command = [sys.executable, "-m", module, "--data", str(folder / "data"), "--listen", "localhost:0", *options]
+    async with ready(command, log, env=environ) as (process, said):
+        yield CloudProcess(process, said.split()[0], log.read_text())

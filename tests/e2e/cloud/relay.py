@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from tests.loopback import listening
+
 
 class Relay:
     """Passes connections on to `target` (host:port), each to what it is when the connection comes."""
@@ -40,9 +42,6 @@ async def _copy(source: trio.SocketStream, target: trio.SocketStream, scope: tri
 async def relay(target: str) -> AsyncIterator[Relay]:
     """Passes connections on while the context is open."""
     made = Relay(target)
-    async with trio.open_nursery() as nursery:
-        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        made.address = f"127.0.0.1:{listener.socket.getsockname()[1]}"
-        nursery.start_soon(trio.serve_listeners, made._pass_on, [listener])
+    async with listening(made._pass_on) as port:
+        made.address = f"127.0.0.1:{port}"
         yield made
-        nursery.cancel_scope.cancel()

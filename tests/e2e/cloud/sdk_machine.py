@@ -2,6 +2,7 @@
 
 `python -m tests.e2e.cloud.sdk_machine FOLDER` starts cloud, machine and client in plain text: the SDK's default
 transport asks the network for names, so that is for a network namespace that holds nothing but loopback.
+`... ADDRESS SECRET` prints the resources of a machine, asked with a secret of its location.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 import trio
 from viam.app.viam_client import ViamClient
 from viam.components.sensor import Sensor
-from viam.rpc.dial import DialOptions
+from viam.robot.client import RobotClient
+from viam.rpc.dial import Credentials, DialOptions
 
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_machine import APP, Joined, sensors, until
@@ -39,6 +41,17 @@ async def readings(address: str, key: tuple[str, str], robot: str, *, secure: bo
             client.close()
 
 
+async def names_by_secret(address: str, secret: str) -> list[str]:
+    """The resources of the machine at `address`, asked by TLS with a secret of its location."""
+    shown = DialOptions(credentials=Credentials("robot-location-secret", secret), disable_webrtc=True)
+    async with asyncio.timeout(LIMIT):
+        machine = await RobotClient.at_address(address, RobotClient.Options(dial_options=shown))
+        try:
+            return [one.name for one in machine.resource_names]
+        finally:
+            await machine.close()
+
+
 async def main(folder: Path) -> None:
     async with cloud(folder / "cloud") as running, running.client() as client:
         robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
@@ -57,4 +70,7 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        print(*asyncio.run(names_by_secret(*sys.argv[1:])))
+    else:
+        trio.run(main, Path(sys.argv[1]))

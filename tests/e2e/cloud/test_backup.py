@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
 import tarfile
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cloud import cli
+from cloud.store.migrations import migrate
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
+from tests.postgresql import Cluster
 
 APP = "viam.app.v1.AppService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
@@ -91,6 +97,54 @@ def test_with_postgresql_its_own_programs_are_named(tmp_path: Path) -> None:
         assert program in done.stderr
 
 
+def test_a_damaged_database_is_replaced(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "b.tar"
+    data.mkdir()
+    with closing(sqlite3.connect(data / "cloud.db", isolation_level=None)) as made:
+        migrate(made)
+    assert command("--data", str(data), "backup", str(file)).returncode == 0
+    (data / "cloud.db").write_bytes(b"no database" * 1000)
+    done = command("--data", str(data), "restore", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "cloud.db.before-restore-1" in done.stdout
+
+
+async def test_a_cloud_moves_to_postgresql(tmp_path: Path, postgresql: Cluster) -> None:
+    data, url = str(tmp_path / "data"), postgresql.fresh()
+    move = ("--data", data, "move", "--to", url)
+    async with cloud(tmp_path) as running:
+        key, place = running.key, running.facts["location"]
+        async with running.client() as client:
+            robot = await client.call(APP, "", "new_robot", name="kept", location=place)
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
+            file = await upload(client, part, b"first")
+        busy = command(*move)
+        assert busy.returncode == 1
+        assert "in use" in busy.stderr
+        await running.stop()
+    done = command(*move)
+    assert done.returncode == 0, done.stderr
+    assert f"--files {data}/files" in done.stdout
+    async with cloud(tmp_path, "--database", url) as running, running.client(key) as client:
+        assert not running.facts, "no key of a new cloud is printed"
+        assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
+        await client.call(APP, "", "new_robot", name="later", location=place)
+        found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file], include_binary=True)
+        assert [one["binary"] for one in found["data"]] == [b"first"]
+    again = command(*move)
+    assert again.returncode == 1
+    assert "is not empty" in again.stderr
+
+
+def test_where_to_move_is_an_address_of_postgresql_and_no_second_one(tmp_path: Path) -> None:
+    other = CliRunner().invoke(cli.command, ["--data", str(tmp_path), "move", "--to", "cloud.db"])
+    assert other.exit_code == 2
+    assert "postgresql://" in other.output
+    both = CliRunner().invoke(cli.command, ["--database", "postgresql://h/a", "move", "--to", "postgresql://h/b"])
+    assert both.exit_code == 2
+    assert "leave out --database" in both.output
+
+
 def test_a_database_that_is_no_address_is_refused(tmp_path: Path) -> None:
     done = command("--data", str(tmp_path), "--database", "cloud.db")
     assert done.returncode == 2
@@ -118,5 +172,5 @@ def test_without_a_database_there_is_nothing_to_back_up(tmp_path: Path) -> None:
 def test_help_tells_what_there_is() -> None:
     done = command("--help")
     assert done.returncode == 0
-    for word in ("--data", "--listen", "backup", "restore"):
+    for word in ("--data", "--listen", "backup", "restore", "move"):
         assert word in done.stdout

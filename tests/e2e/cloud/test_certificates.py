@@ -9,13 +9,17 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from cryptography import x509
 
+from cloud.certificates import authorities
 from cloud.certificates.issue import new_leaf, new_root
+from cloud.store.beside import opened_beside
 from cloud.times import now
 from rpc.api.client import ApiClient
 from rpc.client import Channel
@@ -91,6 +95,27 @@ class Secured:
         except MachineError:
             return set()
         return {one.rpartition("/")[2] for one in found}
+
+    async def signed_otherwise(self, old: str) -> bool:
+        """Whether the port's certificate is of none of the authorities `old`."""
+        return self.signer() not in _subjects(old)
+
+    def signer(self) -> x509.Name:
+        """Who has signed the port's certificate."""
+        text = ssl.get_server_certificate(("localhost", int(self.port)))
+        return x509.load_pem_x509_certificate(text.encode()).issuer
+
+    async def replaced(self) -> x509.Name:
+        """As `ca rotate --now` for the port, beside the running cloud, which shows it; who signs from now on."""
+        async with opened_beside(self.folder / "cloud" / "data" / "cloud.db", "") as store:
+            made = await store.write(lambda sql: authorities.rotate(sql, authorities.PORT, now(), timedelta()))
+        newest = _subjects(made.pair.certificate)[0]
+
+        async def shown() -> bool:
+            return self.signer() == newest
+
+        await until(shown, "a certificate of the port by the newest authority")
+        return newest
 
     async def certificate(self, machine: Server) -> bytes:
         """What the machine's port shows."""
@@ -178,7 +203,7 @@ async def _fetched(secured: Secured) -> str:
 
 
 async def test_a_new_certificate_is_served_under_living_connections(secured: Secured) -> None:
-    async with secured.machine() as machine, secured.client() as client:
+    async with secured.machine() as machine:
 
         async def answers() -> bool:
             return await secured.names(machine) == {"a"}
@@ -189,15 +214,14 @@ async def test_a_new_certificate_is_served_under_living_connections(secured: Sec
         ca(secured.folder / "cloud", "rotate", "--yes")
         both = ca(secured.folder / "cloud")
         assert both.count("BEGIN CERTIFICATE") == 2 * old.count("BEGIN CERTIFICATE")
-        # the machine asks when it is called otherwise; else it would within the hour
-        network = {"bind_address": "localhost:0", "fqdn": "rover.example"}
-        text = json.dumps({**sensors("a"), "network": network})
-        await client.call(APP, "", "update_robot_part", id=secured.credentials["id"], name="", robot_config_json=text)
+        await until(lambda: secured.signed_otherwise(old), "a certificate of the port by the new authority")
 
         async def another() -> bool:
             return await secured.certificate(machine) != before
 
-        await until(another, "a certificate of the new authority")  # for which the old file is enough
+        await until(another, "a certificate of the new authority")  # both told at once; the old file is enough
+        async with secured.client() as client:
+            assert await client.call(APP, "", "list_organizations")
         assert machine.log().count("listening on") == 1
         await living.send_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         with trio.fail_after(LIMIT):
@@ -205,6 +229,43 @@ async def test_a_new_certificate_is_served_under_living_connections(secured: Sec
         await trio.aclose_forcefully(living)
         secured.authorities.write_text(both)
         assert await secured.names(machine) == {"a"}
+
+
+async def test_a_machine_that_is_connected_follows_the_authorities_and_others_are_told_what_to_do(
+    secured: Secured,
+) -> None:
+    given = secured.authorities.read_text()
+    kept = secured.machine_folder / "home" / f"cached_cloud_authorities_{secured.credentials['id']}.json"
+
+    async def told(machine: Server, words: str) -> None:
+        async def there() -> bool:
+            return words in machine.log()
+
+        await until(there, words)
+
+    async with secured.machine() as machine:
+
+        async def learned() -> bool:
+            return kept.exists() and _subjects(json.loads(kept.read_text())["cloud"]) == [newest]
+
+        newest = _subjects(given)[0]
+        await until(learned, "the authorities of today")
+        newest = await secured.replaced()  # without any overlap
+        await until(learned, "the new authorities")
+        await told(machine, "the cloud has other authorities")
+    async with secured.machine() as machine:
+        await told(machine, "\tconnected to the cloud")
+    assert secured.authorities.read_text() == given  # which is the owner's
+    await secured.replaced()  # while it is away
+    async with secured.machine() as machine:
+        await told(machine, f"with `machine-cloud ca` and replace {secured.authorities}")
+        assert "\tconnected to the cloud" not in machine.log()
+        secured.trust()
+        await told(machine, "\tconnected to the cloud")
+
+
+def _subjects(certificates: str) -> list[x509.Name]:
+    return [one.subject for one in x509.load_pem_x509_certificates(certificates.encode())]
 
 
 async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secured) -> None:

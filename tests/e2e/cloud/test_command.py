@@ -95,15 +95,24 @@ async def test_a_machine_is_made_configured_and_taken_back(terminal: Terminal, t
     assert "+ components.b" in difference
     assert "- components.a" in difference
     await terminal("config", "set", "rover", str(other), "--yes")
-    told = await terminal("config", "history", "rover")
-    assert told.splitlines()[0].startswith("1  ")
-    assert terminal.running.key[0] in told
-    assert "+ components.b" in told
+    told = (await terminal("config", "history", "rover")).splitlines()
+    heads = [line for line in told if not line.startswith(" ")]
+    assert [line.split("  ")[0] for line in heads] == ["3", "2", "1"]
+    assert [line.split("  by ")[1] for line in heads] == ["owner", "owner", "machine-cloud"]
+    assert "     + components.b" in told[1 : told.index(heads[1])]
+    (newest,) = json.loads(await terminal("config", "history", "rover", "-n", "1", "--json"))
+    assert (newest["revision"], newest["author_id"]) == (3, terminal.running.key[0])
+    assert "+ components.b" in newest["changes"]
+
+    assert "+ components.a" in await terminal("config", "diff", "rover", "--from", "1", "--to", "2")
+    assert "- components.a" in await terminal("config", "diff", "rover", "--from", "2")
+
     await terminal("config", "revert", "rover", "--yes")
     assert json.loads(await terminal("config", "get", "rover")) == {"components": [SENSOR]}
-    await terminal("config", "revert", "rover", "3", "--yes")
+    await terminal("config", "revert", "rover", "1", "--yes")
     assert json.loads(await terminal("config", "get", "rover")) == {}
-    assert "times only" in await terminal("config", "revert", "rover", "9", "--yes", status=1)
+    said = await terminal("config", "revert", "rover", "9", "--yes", status=1)
+    assert "there is no revision 9: the newest one is 5" in said
 
 
 async def test_mistakes_are_told_with_their_place(terminal: Terminal) -> None:
@@ -180,6 +189,7 @@ async def test_fragments(terminal: Terminal) -> None:
     lines = (await terminal("fragments", "history", "drive")).splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["2", "1"]
     assert lines[2].endswith("stable")
+    assert [line.split()[2] for line in lines[1:]] == ["owner", "owner"]
     assert json.loads(await terminal("fragments", "ls", "--json"))["robot_part_count"] == 1
     assert "are pinned to the tag" in await terminal("fragments", "untag", "drive", "stable", status=1)
     assert "is used by" in await terminal("fragments", "delete", "drive", status=1)

@@ -65,8 +65,11 @@ async def test_files_from_upload_to_deletion(terminal: Terminal, tmp_path: Path)
     assert json.loads(line)["file_name"] == "b.txt"
     assert "2 files are in" in await terminal("data", "export", "rover", "", "--media", str(tmp_path / "got"))
     assert (tmp_path / "got" / "a.bin").read_bytes() == large.read_bytes()
-    assert "Delete 1 files?" in await terminal("data", "delete", ids[0], given="n\n", status=1)
-    assert await terminal("data", "delete", ids[0], "--yes") == "1 files deleted\n"
+    assert "Delete 1 file?" in await terminal("data", "delete", ids[0], given="n\n", status=1)
+    assert await terminal("data", "delete", ids[0], "--yes") == "1 file deleted\n"
+    missing = await terminal("data", "delete", ids[0], ids[0], "--yes", status=1)
+    assert "0 files deleted" in missing
+    assert "1 of 1 ids not found: `machine cloud data ls -q`" in missing
     assert (await terminal("data", "ls", "-q")).split() == ids[1:]
 
 

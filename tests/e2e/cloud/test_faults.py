@@ -201,6 +201,7 @@ async def _until_it_is_dead(way: Callable[[ApiClient, str], Awaitable[None]], cl
             raise
 
 
+@pytest.mark.limit(300 + 30 * KILLS)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_what_was_acknowledged_survives_kill_9(
     tmp_path: Path, database: str, request: pytest.FixtureRequest

@@ -20,7 +20,7 @@ from tests.e2e.server.process import Server, server
 
 pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
-LIMIT = 30.0
+LIMIT = 60.0
 COMPONENTS = [
     {"name": "pi", "api": "rdk:component:board", "model": "fake"},
     {"name": "air", "api": "rdk:component:sensor", "model": "fake"},

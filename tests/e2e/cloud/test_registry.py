@@ -22,6 +22,7 @@ from runtime.module.pack import pack
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import Server, server
+from tests.loopback import listening
 
 APP = "viam.app.v1.AppService"
 PACKAGES = "viam.app.packages.v1.PackageService"
@@ -218,12 +219,7 @@ class Cut:
         self.times = times
         self.ranges: list[str] = []
 
-    async def serve(self, *, task_status: trio.TaskStatus[int]) -> None:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        port = listeners[0].socket.getsockname()[1]
-        await trio.serve_listeners(self._handle, listeners, task_status=_Told(task_status, port))  # type: ignore[arg-type]
-
-    async def _handle(self, stream: trio.SocketStream) -> None:
+    async def serve(self, stream: trio.SocketStream) -> None:
         try:
             first = await stream.receive_some(65536)
             async with await trio.open_tcp_stream("127.0.0.1", self.target) as cloud_side:
@@ -258,31 +254,21 @@ class Cut:
             seen += data
 
 
-class _Told:
-    """serve_listeners is ready: which port it is."""
-
-    def __init__(self, told: trio.TaskStatus[int], port: int) -> None:
-        self._told, self._port = told, port
-
-    def started(self, _: object) -> None:
-        self._told.started(self._port)
-
-
 async def test_a_download_that_is_cut_off_goes_on_where_it_was(world: World) -> None:
     data = await world.upload("1.0.0", extra=os.urandom(6_000_000))
     await world.save("1.0.0")
     half = len(data) // 2
     port = int(world.running.address.rpartition(":")[2])
     cut = Cut(port, lambda seen, data: None if len(seen) > half else data, times=1)
-    async with trio.open_nursery() as nursery:
-        proxied = await nursery.start(cut.serve)
-        async with world.machine(app_address=f"http://localhost:{proxied}") as machine:
-            await until(lambda: world.says(machine, "1.0.0"), "runs all the same", machine)
-            assert cut.ranges[0] == ""
-            begin = int(cut.ranges[1].removeprefix("range: bytes=").rstrip("-"))
-            assert 1_000_000 < begin < len(data)
-            assert len(cut.ranges) == 2
-        nursery.cancel_scope.cancel()
+    async with (
+        listening(cut.serve) as proxied,
+        world.machine(app_address=f"http://localhost:{proxied}") as machine,
+    ):
+        await until(lambda: world.says(machine, "1.0.0"), "runs all the same", machine)
+        assert cut.ranges[0] == ""
+        begin = int(cut.ranges[1].removeprefix("range: bytes=").rstrip("-"))
+        assert 1_000_000 < begin < len(data)
+        assert len(cut.ranges) == 2
 
 
 async def test_what_is_not_what_was_uploaded_is_refused(world: World) -> None:
@@ -294,11 +280,11 @@ async def test_what_is_not_what_was_uploaded_is_refused(world: World) -> None:
 
     port = int(world.running.address.rpartition(":")[2])
     cut = Cut(port, spoil, times=1)
-    async with trio.open_nursery() as nursery:
-        proxied = await nursery.start(cut.serve)
-        async with world.machine(app_address=f"http://localhost:{proxied}") as machine:
-            await until(lambda: logged(machine, "is not what the registry has"), "refused", machine)
-            assert hashlib.sha256(data).hexdigest() in machine.log()
-            assert not list((world.home / "packages" / "module").glob("told-*"))
-            await until(lambda: world.says(machine, "1.0.0"), "the second attempt is whole", machine)
-        nursery.cancel_scope.cancel()
+    async with (
+        listening(cut.serve) as proxied,
+        world.machine(app_address=f"http://localhost:{proxied}") as machine,
+    ):
+        await until(lambda: logged(machine, "is not what the registry has"), "refused", machine)
+        assert hashlib.sha256(data).hexdigest() in machine.log()
+        assert not list((world.home / "packages" / "module").glob("told-*"))
+        await until(lambda: world.says(machine, "1.0.0"), "the second attempt is whole", machine)

@@ -58,8 +58,17 @@ async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, 
     assert listed["models"][0]["model"].startswith("acme:rover-arm:")
     found = json.loads(await terminal("modules", "versions", "acme:rover-arm", "--json"))
     assert [one["version"] for one in found] == ["1.1.0", "1.0.0"]
-    assert "1.1.0" in await terminal("modules", "ls")
-    assert "linux/any" in await terminal("modules", "versions", "acme:rover-arm")
+    said = await terminal("modules", "deprecate", "acme:rover-arm", "--version", "1.0.0", "--message", "it shakes")
+    assert said == "acme:rover-arm 1.0.0 is deprecated\n"
+    assert await terminal("modules", "deprecate", "acme:rover-arm", "--quiet") == ""
+    listed = await terminal("modules", "ls")
+    assert "1.1.0" in listed
+    assert listed.endswith("deprecated\n")
+    await terminal("modules", "undeprecate", "acme:rover-arm")
+    newest, oldest = (await terminal("modules", "versions", "acme:rover-arm")).splitlines()[1:]
+    assert "linux/any" in newest
+    assert "deprecated" not in newest
+    assert oldest.endswith("deprecated: it shakes")
     await terminal("modules", "delete", "acme:rover-arm", "--version", "1.1.0", "--yes")
     assert "1.1.0" not in await terminal("modules", "versions", "acme:rover-arm")
     await terminal("modules", "delete", "acme:rover-arm", "--yes")

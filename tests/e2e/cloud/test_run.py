@@ -11,18 +11,14 @@ from pathlib import Path
 
 import trio
 
+from tests.loopback import free_port
+
 PROGRAM = Path(__file__).parents[3] / "examples" / "cloud_and_machine.py"
-
-
-async def free_port() -> str:
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    async with listener:
-        return str(listener.socket.getsockname()[1])
 
 
 async def started(home: Path) -> tuple[str, str]:
     """Start, see what it says, ask the machine, end it in order: the key that it names, and what `machine` prints."""
-    environment = {**os.environ, "RUN_HOME": str(home), "PORT": await free_port(), "CLOUD_PORT": await free_port()}
+    environment = {**os.environ, "RUN_HOME": str(home), "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
     process = await trio.lowlevel.open_process(
         [sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
     )

@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 import trio
 
+from rpc.api.client import ApiClient
+from rpc.auth import LOCATION_SECRET
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from rpc.tls import client_context
+from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.sdk_machine import readings
 from tests.e2e.cloud.test_certificates import Secured
-from tests.e2e.cloud.test_machine import APP, until
+from tests.e2e.cloud.test_machine import APP, MACHINE, until
 from tests.e2e.harness import in_namespace, namespace_refusal
+from tests.e2e.server.process import Server
 
 
 async def test_over_tls(tmp_path: Path) -> None:
@@ -33,6 +40,37 @@ async def test_over_tls(tmp_path: Path) -> None:
             address = f"https://localhost:{made.port}"
             call = readings(address, running.key, robot["id"], secure=True)
             assert await trio.to_thread.run_sync(lambda: asyncio.run(call)) == {"a": 1.0, "b": 2.0, "c": 3.0}
+            await _by_secret(made, machine, client)
+
+
+async def _by_secret(made: Secured, machine: Server, client: ApiClient) -> None:
+    """A secret of the location opens the machine until it is deleted."""
+    place = {"location_id": made.running.facts["location"]}
+    secrets = (await client.call(APP, "", "create_location_secret", **place))["secrets"]
+
+    async def opens() -> bool:
+        shown = ApiKey(machine.address, secrets[0]["secret"], type=LOCATION_SECRET)
+        trusted = client_context(authorities=made.authorities)
+        try:
+            async with Channel(f"https://{machine.address}", tls=trusted, credentials=shown) as channel:
+                return bool(await ApiClient(channel).call(MACHINE, "", "resource_names"))
+        except MachineError as error:
+            if error.kind not in (ErrorKind.UNAUTHENTICATED, ErrorKind.INVALID):
+                raise
+            return False
+
+    async def shut() -> bool:
+        return not await opens()
+
+    await until(opens, "the machine knows the secret")
+    command = [sys.executable, "-m", "tests.e2e.cloud.sdk_machine", machine.address, secrets[0]["secret"]]
+    done = await trio.run_process(command, capture_stdout=True)
+    assert done.stdout.split() == [b"a"]
+    await client.call(APP, "", "delete_location_secret", **place, secret_id=secrets[0]["id"])
+    await until(shut, "the machine knows it no more")
+    assert await made.names(machine) == {"a"}
+    kept = [path.read_text() for path in made.machine_folder.rglob("*.json")]
+    assert not any(secrets[0]["secret"] in text for text in [machine.log(), *kept])
 
 
 def test_in_plain_text_by_the_default_transport(tmp_path: Path) -> None:

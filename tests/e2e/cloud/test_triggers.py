@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 import trio
 from standardwebhooks.webhooks import Webhook
 
@@ -83,6 +84,7 @@ async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_p
     assert f"/machines/{part['robot']}" in str(message)
 
 
+@pytest.mark.limit(300 + 30 * KILLS)
 async def test_kills_in_the_middle_of_deliveries_lose_nothing_and_double_no_id(tmp_path: Path) -> None:
     chance = random.Random(KILLS)
     trouble = random.Random(7)

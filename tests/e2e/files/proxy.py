@@ -10,6 +10,8 @@ from enum import Enum, auto
 import h11
 import trio
 
+from tests.loopback import listening
+
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate</Message></Error>"
 BROKEN = b"<Error><Code>InternalError</Code><Message>We encountered an internal error</Message></Error>"
 
@@ -190,9 +192,6 @@ async def _send(
 async def proxy(port: int) -> AsyncIterator[Proxy]:
     """In front of a store on loopback, while the context is open."""
     made = Proxy(port)
-    async with trio.open_nursery() as nursery:
-        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        made.endpoint = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
-        nursery.start_soon(trio.serve_listeners, made.serve, [listener])
+    async with listening(made.serve) as near:
+        made.endpoint = f"http://127.0.0.1:{near}"
         yield made
-        nursery.cancel_scope.cancel()

@@ -22,6 +22,7 @@ from rpc.client import Channel
 from schema.errors import MachineError
 from tests.e2e.module_api.test_same_tests import SENSOR, until_ready, until_said
 from tests.e2e.server.process import server
+from tests.loopback import free_port
 
 MACHINE = [sys.executable, "-m", "runtime.operator.cli"]
 
@@ -301,14 +302,6 @@ async def test_the_bare_protocol_over_both_kinds_of_sockets(tmp_path: Path, tcp:
             process.kill()
         with trio.CancelScope(shield=True):
             await process.wait()
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])

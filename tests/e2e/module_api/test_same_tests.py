@@ -80,7 +80,7 @@ async def until_ready(client: ApiClient, *names: str) -> None:
 
 
 async def until_said(running: Server, *words: str) -> None:
-    with trio.move_on_after(10):
+    with trio.move_on_after(60):
         while not all(word in running.log() for word in words):  # noqa: ASYNC110 - the log is a file
             await trio.sleep(0.02)
     assert all(word in running.log() for word in words), running.log()

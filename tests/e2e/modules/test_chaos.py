@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import psutil
+import pytest
 import trio
 
 from rpc.api.client import ApiClient
@@ -128,6 +129,7 @@ async def make_trouble(server: Server, random: Random) -> None:
                     process.kill()
 
 
+@pytest.mark.limit(300 + 2 * SECONDS)
 async def test_other_resources_answer_every_call_and_nothing_is_orphaned(tmp_path: Path) -> None:
     watch, environment = Watch(), {"TMPDIR": str(tmp_path)}
     async with machine(tmp_path, document(tmp_path), **environment) as (server, client):

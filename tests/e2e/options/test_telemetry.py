@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,12 @@ import trio
 
 from tests.e2e.options.support import motor
 from tests.e2e.server.process import Server, server
+from tests.loopback import listening
 
 MOTOR = "rdk:component:motor"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 class Receiver:
@@ -70,11 +70,8 @@ def spans_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 @asynccontextmanager
 async def receiver() -> AsyncIterator[Receiver]:
     found = Receiver()
-    async with trio.open_nursery() as nursery:
-        (listener,) = await nursery.start(partial(trio.serve_tcp, found.serve, 0, host="127.0.0.1"))
-        found.port = listener.socket.getsockname()[1]
+    async with listening(found.serve) as found.port:
         yield found
-        nursery.cancel_scope.cancel()
 
 
 async def until(look: Any, running: Server) -> Any:

@@ -26,7 +26,7 @@ from rpc.tls import client_context
 from schema.errors import MachineError
 from tests.e2e.port.support import Port, port
 from tests.unit.rpc_core.h2_peer import H2Client
-from tests.unit.rpc_edges.test_http2_web import ORIGIN, messages, page, read, web
+from tests.unit.rpc_edges.http2 import ORIGIN, messages, page, read, web
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,8 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
-from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S, Files
+from tests.e2e.harness import STOP_LIMIT_S, Files
+from tests.e2e.process import ready
 
 
 class Server(Files):
@@ -59,35 +59,12 @@ async def server(
     `program` is run instead of the usual entry point; `running` waits until everything was tried once.
     """
     found = Server(document, folder)
-    read, write = os.pipe()
-    try:
-        with found.log_file.open("wb") as log:
-            process = found.process = await trio.lowlevel.open_process(
-                found.words(*options, program=program),
-                stdout=log,
-                stderr=log,
-                pass_fds=[write],
-                env=found.environment(write, env or {}),
-            )
-    finally:
-        os.close(write)
-    try:
-        async with trio.lowlevel.FdStream(read) as ready:
-            text = ""
-            with trio.fail_after(START_LIMIT_S):
-                async for part in ready:
-                    text += part.decode()
-                    if text.endswith("running\n" if running else "\n"):
-                        break
-            assert text, found.log()
-            assert not running or text.endswith("running\n"), found.log()
-            found.take(text)
-            yield found
-    finally:
-        if process.poll() is None:
-            process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
+    command = found.words(*options, program=program)
+    until = "running\n" if running else "\n"
+    async with ready(command, found.log_file, env={**found.environ, **(env or {})}, until=until) as (process, said):
+        found.process = process
+        found.take(said)
+        yield found
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

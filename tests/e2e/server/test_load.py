@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from schema.errors import ErrorKind, MachineError
@@ -89,6 +90,7 @@ async def call_others(running: Server, changes: Changes) -> None:
                     raise
 
 
+@pytest.mark.limit(300 + 5 * CHANGES)
 async def test_changes_while_clients_call(tmp_path: Path) -> None:
     changes, answered, events = Changes(5), Counter[str](), tmp_path / "events"
     env = {"MACHINE_MODELS": "tests.e2e.server.drivers:Linked", "TEST_EVENTS": str(events)}

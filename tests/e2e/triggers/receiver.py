@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 import h11
 import trio
 
+from tests.loopback import listening
+
 Respond = Callable[[trio.abc.Stream, "Received"], Awaitable[None]]
 
 
@@ -51,8 +53,7 @@ async def receiver(
     respond: Respond | None = None, tls: ssl.SSLContext | None = None, *, port: int = 0
 ) -> AsyncIterator[Receiver]:
     """A receiver that lives as long as the context."""
-    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
-    made = Receiver(listeners[0].socket.getsockname()[1])
+    made = Receiver(port)
 
     async def serve(plain: trio.SocketStream) -> None:
         stream = plain if tls is None else trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
@@ -67,10 +68,8 @@ async def receiver(
         finally:
             await trio.aclose_forcefully(plain)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, serve, listeners)
+    async with listening(serve, port=port) as made.port:
         yield made
-        nursery.cancel_scope.cancel()
 
 
 async def _request(stream: trio.abc.Stream) -> Received:

@@ -16,7 +16,7 @@ from tests.e2e.triggers.receiver import answering, receiver
 from tests.unit.triggers.make import SECRET, conditional, raw
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "webhook_receiver.py"
-LIMIT = 30.0
+LIMIT = 60.0
 
 
 async def settled(terminal: Terminal, delivery: str) -> dict[str, object]:

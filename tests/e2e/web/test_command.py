@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from tests.e2e.server.process import Server, server
+from tests.loopback import free_port
 
 DOCUMENT: Mapping[str, Any] = {
     "components": [
@@ -119,10 +120,7 @@ async def test_a_key_is_needed_used_and_never_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_nobody_there_and_wrong_usage() -> None:
-    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
-    port = listener.socket.getsockname()[1]
-    await listener.aclose()
-    gone = await machine("status", "--address", f"127.0.0.1:{port}")
+    gone = await machine("status", "--address", f"127.0.0.1:{free_port()}")
     assert gone.returncode == 3
     assert "is machine-server running?" in gone.stderr
     assert (await machine("status", "--address", "nonsense")).returncode == 2

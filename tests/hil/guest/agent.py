@@ -1,18 +1,24 @@
 """The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port.
 
 One JSON object in a line each way. A session begins with `hello`, which ends everything that an earlier session
-started, except what was started to be kept. The file stands alone: it is copied into the guest's image.
+started, except what was started to be kept. Programs in Python are forked by the interpreter beside this file where the
+host asks for it. The file stands alone: it is copied into the guest's image.
 """
 
 from __future__ import annotations
 
+import array
 import base64
+import ctypes
+import errno
 import fcntl
 import json
 import os
 import pwd
 import signal
+import socket
 import subprocess
+import sys
 import time
 from typing import Any
 
@@ -20,6 +26,8 @@ import trio
 
 PORT = "/dev/virtio-ports/rig.agent"
 CHUNK = 65536
+INTERPRETER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interpreter.py")
+SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 class Port:
@@ -62,13 +70,87 @@ class Port:
                     await trio.lowlevel.wait_writable(self._fd)
 
 
+class Forked:
+    """A program that the interpreter has forked: what the agent uses of trio.Process."""
+
+    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.stdin = trio.lowlevel.FdStream(stdin)
+        self.stdout = trio.lowlevel.FdStream(stdout)
+        self.stderr = trio.lowlevel.FdStream(stderr)
+
+    async def wait(self) -> int:
+        """The exit status, negative for a signal; to be called once."""
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            await trio.lowlevel.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, os.WNOHANG)[1])  # noqa: ASYNC222 - it has ended
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+class Interpreter:
+    """The ready interpreter, started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._asking = trio.Lock()
+        self._socket: trio.socket.SocketType | None = None
+
+    async def ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """One request. What it forks becomes a child of this process: orphans do, as long as the request lasts."""
+        async with self._asking:
+            if self._socket is None:
+                self._socket = self._start()
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+            _adopt_orphans(True)
+            try:
+                await self._socket.sendmsg([json.dumps(request).encode()], [rights] if descriptors else [])
+                data = await self._socket.recv(CHUNK)
+            finally:
+                _adopt_orphans(False)
+            if not data:
+                self._socket = None
+                raise OSError(errno.ECONNRESET, "the ready interpreter has ended")
+        answer: dict[str, Any] = json.loads(data)
+        return answer
+
+    async def fork(self, request: dict[str, Any]) -> Forked:
+        """Run a module as a program of its own."""
+        (stdin, to), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+        theirs = [stdin, stdout, stderr]
+        try:
+            answer = await self.ask(request, theirs)
+        except BaseException:
+            theirs += [to, out, err]
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        return Forked(answer["pid"], to, out, err)
+
+    def _start(self) -> trio.socket.SocketType:
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}  # read once, when it starts
+        with its:
+            subprocess.Popen([sys.executable, INTERPRETER], stdin=its, cwd="/", env=env, start_new_session=True)
+        return trio.socket.from_stdlib_socket(mine)
+
+
+def _adopt_orphans(adopt: bool) -> None:
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
+
+
 class Agent:
     """What one port asks for."""
 
     def __init__(self, port: Port, nursery: trio.Nursery) -> None:
         self._port = port
         self._nursery = nursery
-        self._running: dict[int, tuple[trio.Process, bool]] = {}
+        self._interpreter = Interpreter()
+        self._running: dict[int, tuple[trio.Process | Forked, bool]] = {}
         self._inputs: dict[int, trio.MemorySendChannel[bytes]] = {}
 
     async def serve(self) -> None:
@@ -96,29 +178,43 @@ class Agent:
             time.clock_settime(time.CLOCK_REALTIME, message["time"])
         await self._port.send({"id": number, "uptime": time.clock_gettime(time.CLOCK_BOOTTIME)})
 
+    async def do_import(self, number: int, message: dict[str, Any]) -> None:
+        """Let the ready interpreter import modules; `failed` are those that it could not."""
+        answer = await self._interpreter.ask({"imports": message["imports"]}, [])
+        await self._port.send({"id": number, **answer})
+
     async def do_start(self, number: int, message: dict[str, Any]) -> None:
         user = pwd.getpwnam(message["user"]) if message.get("user") else None
-        identity: dict[str, Any] = {}
-        if user is not None:
-            groups = os.getgrouplist(user.pw_name, user.pw_gid)
-            identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+        groups = os.getgrouplist(user.pw_name, user.pw_gid) if user else []
         env = {**os.environ, "HOME": user.pw_dir if user else "/root", **message.get("env", {})}
-        process = await trio.lowlevel.open_process(
-            message["argv"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=message.get("cwd") or "/",
-            env=env,
-            start_new_session=True,
-            **identity,
-        )
+        cwd = message.get("cwd") or "/"
+        process: trio.Process | Forked
+        if "module" in message:
+            identity = [user.pw_uid, user.pw_gid, groups] if user else []
+            wanted = {key: message[key] for key in ("module", "arguments", "descriptors", "imports")}
+            process = await self._interpreter.fork({**wanted, "env": env, "cwd": cwd, "user": identity})
+        else:
+            account: dict[str, Any] = {}
+            if user is not None:
+                account = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+            process = await trio.lowlevel.open_process(
+                message["argv"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+                **account,
+            )
         self._running[number] = (process, bool(message.get("keep")))
         self._inputs[number], data = trio.open_memory_channel[bytes](1000)
         await self._port.send({"id": number, "pid": process.pid})
         self._nursery.start_soon(self._follow, number, process, data)
 
-    async def _follow(self, number: int, process: trio.Process, data: trio.MemoryReceiveChannel[bytes]) -> None:
+    async def _follow(
+        self, number: int, process: trio.Process | Forked, data: trio.MemoryReceiveChannel[bytes]
+    ) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, process, data)
             async with trio.open_nursery() as output:
@@ -130,7 +226,7 @@ class Agent:
         del self._inputs[number]
         await self._port.send({"id": number, "exit": status})
 
-    async def _feed(self, process: trio.Process, data: trio.MemoryReceiveChannel[bytes]) -> None:
+    async def _feed(self, process: trio.Process | Forked, data: trio.MemoryReceiveChannel[bytes]) -> None:
         assert process.stdin is not None
         async with process.stdin:
             try:
@@ -182,7 +278,7 @@ def _write(path: str, data: bytes, mode: int | None) -> None:
         os.chmod(path, mode)
 
 
-def _kill(process: trio.Process, number: int) -> None:
+def _kill(process: trio.Process | Forked, number: int) -> None:
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:

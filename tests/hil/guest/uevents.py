@@ -1,13 +1,8 @@
-"""Waiting for devices: udev's messages, so that permissions and links are there too when a wait ends.
-
-As a program: `python3 -m tests.hil.guest.uevents PATH appears|vanishes`.
-"""
+"""Waiting for devices: udev's messages, so that permissions and links are there too when a wait ends."""
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -30,8 +25,3 @@ async def wait_until(look: Callable[[], Found]) -> Found:
             except OSError:  # ENOBUFS: so many came that some were lost; look again
                 continue
         return found
-
-
-if __name__ == "__main__":
-    wanted = sys.argv[2] == "appears"
-    trio.run(wait_until, lambda: os.path.exists(sys.argv[1]) is wanted)

@@ -87,7 +87,7 @@ WARM_IMPORTS: Final = (
     *("click", "gpiod", "smbus2", "serial", "usb.core", "usb.backend.libusb1", "cryptography.x509", "PIL.Image"),
     *("viam.proto.robot", "viam.gen.component.sensor.v1.sensor_grpc", "viam.gen.component.board.v1.board_grpc"),
 )
-"""Imported once before the state is saved, so that their files are in the guest's memory."""
+"""Imported before the state is saved, by the interpreter that forks for each program."""
 
 MASKED_UNITS: Final = (
     *(

@@ -14,7 +14,10 @@ BUILD: Final = Path(os.environ.get("MACHINE_HIL_DIR") or ROOT / "build" / "hil")
 IMAGE: Final = BUILD / "image"
 WORK: Final = BUILD / "work"
 
-INPUTS: Final = ("tests/hil/image/*.py", "tests/hil/guest/agent.py", "tests/hil/rig/qemu.py", "requirements/test.lock")
+INPUTS: Final = (
+    *("tests/hil/image/*.py", "tests/hil/guest/agent.py", "tests/hil/guest/interpreter.py"),
+    *("tests/hil/rig/qemu.py", "requirements/test.lock"),
+)
 """What the image is made of, apart from Debian's packages. The project's own source is not in it."""
 
 

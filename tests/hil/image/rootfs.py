@@ -127,8 +127,8 @@ def complete_tree() -> None:
         path.write_text(text)
         if "/bin/" in name:
             path.chmod(0o755)
-    agent = ROOT / "tests" / "hil" / "guest" / "agent.py"
-    shutil.copy(agent, TREE / "opt" / "agent.py")
+    for name in ("agent.py", "interpreter.py"):
+        shutil.copy(ROOT / "tests" / "hil" / "guest" / name, TREE / "opt" / name)
     units = TREE / "etc/systemd/system"
     (units / "sysinit.target.wants").mkdir(exist_ok=True)
     _link("../rig-agent.service", units / "sysinit.target.wants" / "rig-agent.service")

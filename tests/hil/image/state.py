@@ -23,7 +23,6 @@ ip address add {GUEST_ADDRESS}/24 dev eth0 && ip link set eth0 up
 ip neighbour replace 10.0.2.2 lladdr 52:55:0a:00:02:02 dev eth0 nud permanent
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 mount -t configfs configfs /sys/kernel/config 2>/dev/null
-for name in {" ".join(WARM_IMPORTS)}; do python3 -c "import $name" || echo "cannot import $name" >&2; done
 udevadm settle
 systemctl is-system-running --wait || systemctl --failed >&2
 sync
@@ -51,6 +50,9 @@ async def save_state(image: Path) -> None:
 
 
 async def _warm_up(channel: Channel) -> None:
+    answer = await channel.ask("import", imports=WARM_IMPORTS)
+    if answer["failed"]:
+        raise BuildError(f"the guest's Python cannot import {', '.join(answer['failed'])}")
     process = await channel.start(["bash", "-c", WARM_UP])
     await process.wait()
     if process.stderr or process.returncode:

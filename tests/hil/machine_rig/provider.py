@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import os
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -45,8 +46,7 @@ def _machine() -> VirtualMachine:
             pytest.skip(reason)
         stack = ExitStack()
         atexit.register(stack.close)
-        folder = BUILD / "share-machine-rig"
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = BUILD / f"share-{os.getpid()}-machine-rig"
         share_source(folder)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         _kept["vm"] = stack.enter_context(VirtualMachine(folder))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.hil.rig.server import Server
 from tests.hil.image.contents import SOURCE, USER
 from tests.hil.rig.channel import Channel, GuestProcess, connect_channel
+from tests.hil.rig.programs import program_of
 from tests.hil.rig.qemu import GUEST_ADDRESS
 from tests.hil.rig.qmp import Qmp, connect_qmp
 from tests.hil.rig.usb import Usb
@@ -93,11 +94,23 @@ class Guest:
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         keep: bool = False,
+        fresh: bool = False,
+        descriptors: Sequence[int] = (0, 1, 2),
     ) -> GuestProcess:
-        """Start a program, or a line of shell; it ends with the test, unless it is to be kept."""
+        """Start a program, or a line of shell; it ends with the test, unless it is to be kept.
+
+        `machine-server`, `machine` and `python3 -m` are forked by an interpreter that has imported what they need,
+        unless they are to be `fresh`. `descriptors` is for those: which of 0 (input), 1 (output) and 2 (errors) the
+        program has as its descriptors 0, 1, 2, ...
+        """
+        how: dict[str, Any] = {"user": user, "cwd": cwd, "keep": keep}
+        how["env"] = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", **(env or {})}
         argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
-        everywhere = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
-        return await self.channel.start(argv, user=user, cwd=cwd, env={**everywhere, **(env or {})}, keep=keep)
+        program = None if fresh else program_of(command)
+        if program is not None:
+            how |= {"module": program.module, "arguments": program.arguments, "imports": program.imports}
+            how["descriptors"] = descriptors
+        return await self.channel.start(argv, **how)
 
     def user(self, name: str = USER[0]) -> As:
         """The same guest for an account without rights: `await guest.user().run("id")`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from contextlib import aclosing
 from typing import Any
@@ -19,21 +20,25 @@ class QmpError(Exception):
 class Qmp:
     """One connection. `await qmp("device_del", id="ftdi")`; events by `wait_event`."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._asking = trio.Lock()
+        self._numbers = itertools.count()
         self._answers, self._answered = trio.open_memory_channel[dict[str, Any]](10)
         self._changed = trio.Event()
         self.events: list[dict[str, Any]] = []
 
     async def __call__(self, command: str, /, **arguments: Any) -> Any:
         async with self._asking:
-            request = {"execute": command, "arguments": arguments}
+            number = next(self._numbers)
+            request = {"execute": command, "arguments": arguments, "id": number}
             await self._stream.send_all(json.dumps(request).encode() + b"\n")
-            try:
-                answer = await self._answered.receive()
-            except trio.EndOfChannel:
-                raise Gone("QEMU closed its monitor") from None
+            answer: dict[str, Any] = {}
+            while answer.get("id") != number:  # answers to those who were cancelled come first
+                try:
+                    answer = await self._answered.receive()
+                except trio.EndOfChannel:
+                    raise Gone("QEMU closed its monitor") from None
         if "error" in answer:
             raise QmpError(f"{command}: {answer['error'].get('desc')}")
         return answer["return"]

@@ -18,7 +18,7 @@ from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.sdk import Sdk, open_sdk
 
-START_LIMIT: Final = 60.0  # seconds; about 4 on a quiet computer
+START_LIMIT: Final = 120.0  # seconds; about 1 on a quiet computer, 5 for the first of a guest
 STOP_LIMIT: Final = 60.0
 
 
@@ -107,9 +107,12 @@ async def open_server(
     section = {**network(port), **(document or {}).get("network", {})}
     if document is not None:
         await write_document(guest, config, {**document, "network": section})
-    words = f"machine-server -config {config} -hardware {hardware} {' '.join(options)}"
     process = await guest.start(
-        f"exec 3>&1 1>&2; exec {words}", user=user, cwd=folder, env={"MACHINE_READY_FD": "3", **(env or {})}
+        ["machine-server", "-config", config, "-hardware", hardware, *options],
+        user=user,
+        cwd=folder,
+        env={"MACHINE_READY_FD": "3", **(env or {})},
+        descriptors=(0, 2, 2, 1),
     )
     forwarded = await guest.forward(port)
     server = Server(guest, process, config, section, forwarded)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable
-from typing import Any
-
 import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.memory import MemoryMachine
-from runtime.remotes.life import ANSWER_LIMIT
-from schema.errors import ErrorKind, MachineError
+from schema.errors import ErrorKind
 from tests.sim.remotes.network import (
     MOTOR,
     ROBOT,
@@ -23,60 +17,10 @@ from tests.sim.remotes.network import (
     document,
     gauge,
     motor,
-    open_network,
 )
+from tests.sim.remotes.pair import HEAR, PARENT, PI, happened, names, network, pair, ready, refused, status, until
 
-HEAR = ANSWER_LIMIT + 1.0  # seconds after which a hung remote counts as lost: a beat's pause and one question
-
-
-@pytest.fixture
-async def network() -> AsyncIterator[Network]:
-    Wheel.events.clear()
-    Gauge.broken.clear()
-    async with open_network() as found:
-        yield found
-
-
-def happened(event: str, name: str) -> list[float]:
-    return [time for time, what, who in Wheel.events if (what, who) == (event, name)]
-
-
-async def names(memory: MemoryMachine) -> list[str]:
-    found: list[str] = await memory.client().call(ROBOT, "", "resource_names")
-    return sorted(one.rpartition("/")[2] for one in found)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Virtual time passes until something is so; looks often, which costs nothing here."""
-    with trio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110
-            await trio.sleep(0.05)
-
-
-def ready(memory: MemoryMachine, *wanted: str) -> Callable[[], bool]:
-    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.hosts) for name in wanted)
-
-
-def status(memory: MemoryMachine, name: str) -> Any:
-    everything = (*memory.machine.status().resources, *memory.machine.status().internal)
-    return next(one for one in everything if one.name.endswith(f"/{name}"))
-
-
-async def refused(memory: MemoryMachine, api: str, name: str, method: str, **arguments: Any) -> MachineError:
-    with pytest.raises(MachineError) as caught:
-        await memory.client().call(api, name, method, **arguments)
-    return caught.value
-
-
-PARENT = document(motor("own"), gauge("near", needs=["left"]), remotes={"pi": "pi"})
-PI = document(motor("left"), gauge("air", speed=1.0))
-
-
-async def pair(network: Network) -> tuple[MemoryMachine, MemoryMachine]:
-    pi = await network.start("pi", PI)
-    parent = await network.start("parent", PARENT)
-    await until(ready(parent, "pi:left", "pi:air", "near"))
-    return parent, pi
+__all__ = ["network"]
 
 
 async def test_resources_of_a_remote_are_the_machines(network: Network, autojump_clock: MockClock) -> None:
@@ -218,56 +162,6 @@ async def test_a_remote_that_hangs_from_the_start_keeps_the_machine_from_nothing
     await until(ready(parent, "pi:left", "near"), 30)
 
 
-async def test_a_parent_that_vanishes_leaves_no_motor_turning(network: Network, autojump_clock: MockClock) -> None:
-    parent, pi = await pair(network)
-    await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
-    for _, to, wire in network._wires:  # the parent hangs: its connection lives, and is silent
-        assert to == "pi"
-        wire.hold()
-    began = trio.current_time()
-    await until(lambda: bool(happened("stop", "left")), 10)
-    assert 0 < happened("stop", "left")[0] - began <= 2.1
-    assert await pi.client().call(MOTOR, "left", "is_moving") is False
-
-
-async def test_a_client_of_the_parent_that_vanishes_stops_what_it_moves_there(
-    network: Network, autojump_clock: MockClock
-) -> None:
-    parent, _ = await pair(network)
-    session = await parent.client().call(ROBOT, "", "start_session", resume="")
-    client = parent.client({"viam-sid": session["id"]})
-    await client.call(MOTOR, "left", "set_power", power_pct=0.5)
-    began = trio.current_time()
-    await trio.sleep(5)  # says nothing more
-    (stopped,) = happened("stop", "left")
-    assert stopped - began == pytest.approx(2.0, abs=0.1)
-
-
-async def test_our_session_there_is_begun_anew_without_a_word_to_clients(
-    network: Network, autojump_clock: MockClock
-) -> None:
-    parent, pi = await pair(network)
-    pi.machine.sessions._sessions.clear()  # as if it had expired
-    await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
-    assert len(pi.machine.sessions) == 1
-    (holder,) = pi.machine.status().sessions
-    assert holder.resources == (f"{MOTOR}/left",)
-
-
-async def test_only_what_was_commanded_from_here_is_stopped_at_the_end(
-    network: Network, autojump_clock: MockClock
-) -> None:
-    pi = await network.start("pi", document(motor("left"), motor("right")))
-    parent = await network.start("parent", document(remotes={"pi": "pi"}))
-    await until(ready(parent, "pi:left", "pi:right"))
-    await pi.client().call(MOTOR, "right", "set_power", power_pct=0.5)  # somebody else's
-    await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
-    parent.write(document())
-    await until(lambda: not parent.machine.hosts, 10)
-    assert happened("stop", "left")
-    assert not happened("stop", "right")
-
-
 async def test_local_dependents_stop_before_what_they_need_there(network: Network, autojump_clock: MockClock) -> None:
     await network.start("pi", PI)
     parent = await network.start("parent", document(motor("arm", needs=["pi:left"]), remotes={"pi": "pi"}))
@@ -341,62 +235,3 @@ async def test_another_address_is_another_connection(network: Network, autojump_
     await until(ready(parent, "near"), 1)
     assert (await parent.client().call(SENSOR, "pi:air", "get_readings"))["speed"] == 7.0
     assert not happened("end", "own")
-
-
-@pytest.mark.parametrize("seed", range(4))
-async def test_half_an_hour_of_faults(network: Network, autojump_clock: MockClock, seed: int) -> None:
-    """A remote that is killed, held, cut off and changed at random: local calls never wait, in the end all is well."""
-    rng = random.Random(seed)
-    parent, _ = await pair(network)
-    own = parent.machine.hosts[f"{MOTOR}/own"]
-    answered = refusals = 0
-    kinds: set[ErrorKind] = set()
-
-    async def local() -> None:
-        while True:
-            began = trio.current_time()
-            assert await parent.client().call(MOTOR, "own", "is_moving") is False
-            assert trio.current_time() == began
-            await trio.sleep(5 * rng.random())
-
-    async def remote() -> None:
-        nonlocal answered, refusals
-        while True:
-            began = trio.current_time()
-            try:
-                await parent.client().call(SENSOR, "pi:air", "get_readings")
-                answered += 1
-            except MachineError as error:
-                kinds.add(error.kind)
-                refusals += 1
-            assert trio.current_time() - began <= HEAR
-            await trio.sleep(5 * rng.random())
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(local)
-        nursery.start_soon(remote)
-        for _ in range(25):
-            await trio.sleep(rng.expovariate(1 / 60))
-            fault = rng.choice(["crash", "cut", "hold", "change"])
-            pi = network.machines.get("pi")
-            if fault == "crash" and pi is not None:
-                network.crash("pi")
-            elif fault == "cut":
-                network.cut("pi")
-            elif fault == "hold":
-                network.hold("pi")
-            elif pi is not None:
-                pi.write(document(motor("left"), *(gauge(name) for name in ("air", "water") if rng.random() < 0.7)))
-            await trio.sleep(rng.expovariate(1 / 10))
-            network.release("pi")
-            if "pi" not in network.machines:
-                await network.start("pi", PI)
-        network.machines["pi"].write(document(motor("left"), gauge("air"), gauge("water")))
-        await trio.sleep(60)
-        assert await names(parent) == ["near", "own", "pi:air", "pi:left", "pi:water"]
-        assert {one.state for one in parent.machine.status().resources} == {"ready"}
-        nursery.cancel_scope.cancel()
-    assert parent.machine.hosts[f"{MOTOR}/own"] is own
-    assert kinds <= {ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND}
-    assert answered > 100
-    assert refusals > 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from hypothesis import given
@@ -98,6 +100,22 @@ async def test_a_write_that_never_ends(autojump_clock: MockClock) -> None:
         await at24.At24(bus_with(target), at24.MODELS["24c32"]).write(0, b"x")
     assert caught.value.fault is Fault.TIMEOUT
     assert trio.current_time() - began < 0.03
+
+
+async def test_a_computer_that_is_late_does_not_give_it_up(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = At24Target(4096)
+    registers = bus_with(target)
+    quick = registers.bus.transaction
+
+    async def slow(*words: Any) -> Any:
+        await trio.sleep(0.04)  # longer than a write is waited for
+        return await quick(*words)
+
+    monkeypatch.setattr(registers.bus, "transaction", slow)
+    await at24.At24(registers, at24.MODELS["24c32"]).write(0, b"x" * 32)
+    assert target.memory[:32] == b"x" * 32
 
 
 async def test_another_error_while_waiting_is_not_swallowed(autojump_clock: MockClock) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pytest
 
@@ -28,10 +29,16 @@ def clock() -> Clock:
     return Clock()
 
 
+BOTH: Final = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+"""Of a test that is about what one of the databases does not take."""
+
+
 @pytest.fixture
 def database(request: pytest.FixtureRequest) -> str:
-    """What `open_cloud` takes: SQLite, or PostgreSQL for a run with MACHINE_CLOUD_TESTS=postgresql."""
-    if os.environ.get("MACHINE_CLOUD_TESTS") != "postgresql":
+    """What `open_cloud` takes: SQLite, or PostgreSQL for tests that ask for it, and for all with
+    MACHINE_CLOUD_TESTS=postgresql.
+    """
+    if "postgresql" not in (getattr(request, "param", ""), os.environ.get("MACHINE_CLOUD_TESTS")):
         return ""
     url: str = request.getfixturevalue("postgresql").fresh()
     return url

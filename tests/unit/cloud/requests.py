@@ -9,11 +9,23 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+LONG: Final = Random(1).randbytes(30_000).hex()
+"""Nothing that can be compressed: an index of PostgreSQL takes some 2,700 bytes, a pattern of SQLite 50,000."""
+NUMBERS: Final = (  # of page tokens, indexes and versions, which a database cannot hold, or Python not read
+    "9" * 20, "9" * 5000, "-5.3", "--5.3", "1." + "9" * 25, "5." + "9" * 5000, "components." + "9" * 5000,
+)  # fmt: skip
+SHAPES: Final = tuple(  # documents that are JSON, and nothing else that they should be
+    f'{{"{section}": {value}}}'
+    for section in ("components", "modules", "network", "triggers", "fragments", "fragment_mods", "agent", "log")
+    for value in ("5", '"x"', "[5]", '{"x": 5}', '[{"name": 5, "notifications": 5, "id": 5}]')
+)
 TEXTS: Final = (
     "", "x", "🙂🙂", "a" * 300, "acme:x", "0", "-1", "1.5", "latest", "\x00", "\ud7ff", "%", "../x", "a\nb",
     "organization_owner", "robot", "organization", "location", "role", "components.a.x", "a@b.c", "1.0.0",
     "linux/amd64", "image/png", "SELECT * FROM readings", "SELECT 1/0", "{}", "[1]", "null", '{"components": 5}',
-    '{"fragments": [5]}', '{"components": [{"name": "\\u0000"}]}', '{"a": 1e999}', "[" * 2000,
+    '{"fragments": [5]}', '{"components": [{"name": "\\u0000"}]}', '{"a": 1e999}', "[" * 2000, *NUMBERS, *SHAPES,
+    LONG, LONG[:3000], LONG[:1000], f"https://{LONG[:2000]}", f"a@b.{LONG[:200]}", "a." * 3000 + "a",
+    f'{{"fragments": [{{"disabled": true, "id": "{LONG[:5000]}"}}]}}',
 )  # fmt: skip
 INTEGERS: Final = (0, 1, 2, 5, 100, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 DOUBLES: Final = (0.0, 0.5, 1.0, -1.0, float("nan"), float("inf"), float("-inf"), 1e308)

@@ -81,7 +81,9 @@ async def known_ids(cloud: MemoryCloud) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("database", "seed"), [*(("sqlite", seed) for seed in range(3)), ("postgresql", 3)], indirect=["database"]
+)
 async def test_no_request_makes_an_internal_error(cloud: MemoryCloud, seed: int) -> None:
     random, known = Random(seed), await known_ids(cloud)
     filler = Filler(random, known)

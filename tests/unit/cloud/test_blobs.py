@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,54 @@ async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_p
             await blobs.put(content)
     assert await sizes(blobs) == {}  # after what was posted to the thread before
     assert files(tmp_path) == []
+
+
+async def test_a_large_file_goes_to_the_disk_while_it_comes(
+    blobs: FolderBlobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its end nobody waits for all of it: one thread serves everybody."""
+    sizes_then: list[int] = []
+    monkeypatch.setattr("cloud.blobs.folder.WRITE_BACK", 2 * PIECE)
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: sizes_then.append(os.fstat(descriptor).st_size))
+    data = os.urandom(5 * PIECE + 7)
+    made = await blobs.put(pieces(*(data[start : start + PIECE] for start in range(0, len(data), PIECE))))
+    assert sizes_then == [2 * PIECE, 4 * PIECE]
+    assert await content_of(blobs, made.key) == data
+
+
+LARGEST = 8 * 1024 * 1024  # bytes of a file on the disk that is full; more than anything else writes meanwhile
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may grow beyond LARGEST: the kernel refuses the rest as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("beyond", [[PIECE], [1000, 1000]], ids=["at once", "with what is still to be written"])
+async def test_a_full_disk_refuses_for_now_and_nothing_stays(
+    blobs: FolderBlobs, tmp_path: Path, beyond: list[int]
+) -> None:
+    sizes_of = [*[PIECE] * (LARGEST // PIECE), *beyond]
+    with full_disk(), pytest.raises(MachineError, match="cannot be used") as caught:
+        await blobs.put(pieces(*(bytes(size) for size in sizes_of)))
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    assert await sizes(blobs) == {}  # after what was posted to the thread before
+    assert files(tmp_path) == []
+    assert (await blobs.put(pieces(b"x"))).size == 1  # as soon as there is room
+
+
+async def test_a_folder_that_refuses_is_said_to_be_unavailable(blobs: FolderBlobs, tmp_path: Path) -> None:
+    key = "ab" * 16
+    (tmp_path / "files" / "ab").write_bytes(b"in the way")
+    with pytest.raises(MachineError) as caught:
+        await blobs.put(pieces(b"x"), key)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
 async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: FolderBlobs, tmp_path: Path) -> None:

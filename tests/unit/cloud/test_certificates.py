@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import trio
 from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +32,9 @@ from schema.errors import ErrorKind, MachineError
 from tests.unit.certificates.test_issue import verified
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import browser, post, signed_in
+from tests.unit.cloud.test_web_machine import connected
+
+LIMIT = 30.0  # seconds for what takes milliseconds
 
 
 class Port:
@@ -257,6 +261,41 @@ async def test_everybody_is_told_of_the_port_and_members_of_their_machines(secur
     assert member.isascii()
     assert secure.first.organization in member
     assert x509.load_pem_x509_certificates(member.encode())[0].extensions
+
+
+async def test_machines_that_are_connected_are_told_of_every_change(
+    secure: MemoryCloud, part: str, clock: Clock
+) -> None:
+    store, scope = secure.cloud.store, secure.first.organization
+    await store.write(lambda sql: authorities.current(sql, PORT, clock()))
+    other = await store.write(lambda sql: create_owner(sql, "Other", clock()))
+    await store.write(lambda sql: authorities.current(sql, other.organization, clock()))
+
+    async def right() -> dict[str, str]:
+        return {"cloud": await roots(secure, PORT, clock), "machines": await roots(secure, scope, clock)}
+
+    with trio.fail_after(LIMIT):
+        async with connected(secure, part) as machine:
+            assert await machine.hears("authorities") == {"cloud": await roots(secure, PORT, clock), "machines": ""}
+            await asked(secure, part)  # which makes the authority of the organization
+            assert await machine.hears("authorities") == await right()
+            for changed in (PORT, scope):
+                await store.write(lambda sql, changed=changed: authorities.rotate(sql, changed, clock()))
+                found = await machine.hears("authorities")
+                assert found == await right()
+            assert "PRIVATE" not in str(found)
+            clock.now += OVERLAP
+            await store.write(lambda sql: authorities.expire(sql, clock()))
+            found = await machine.hears("authorities")
+            assert found == await right()
+            assert [text.count("BEGIN") for text in found.values()] == [1, 1]
+
+
+async def test_a_machine_is_told_nothing_of_a_port_with_others_certificates(cloud: MemoryCloud, part: str) -> None:
+    await cloud.cloud.store.write(lambda sql: authorities.current(sql, PORT, cloud.cloud.clock()))
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            assert await machine.hears("authorities") == {"machines": ""}
 
 
 # ---- names

@@ -13,6 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from cloud.data.table import Kind, flat, numbers
+from cloud.first import create_owner
 from cloud.keys import Grant, create_key
 from cloud.memory import MemoryCloud
 from cloud.web.data_view import Asked
@@ -70,8 +71,23 @@ async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
     text = (await get(page, "/data?view=readings")).text
     assert "rover s t" in text
     assert f'points="0.0,{HEIGHT}.0 {WIDTH / 2},{HEIGHT / 2} {WIDTH}.0,0.0"' in text
-    assert text.count("<tr><td>") == 3
-    assert text.index("00:00:02") < text.index("00:00:00.000000")  # the newest first
+    assert text.count('class="mono wide"') == 3
+    assert text.index("00:00:02") < text.index("00:00:00.000")  # the newest first
+
+
+async def test_data_of_one_machine_are_among_its_pages(up: Uploads, cloud: MemoryCloud, page: Browser) -> None:
+    await up.readings(piece(0, t=1.0))
+    text = (await get(page, f"/data?view=readings&part={up.part}")).text
+    assert "<title>Data of rover</title>" in text
+    assert f'<a href="/data?part={up.part}" aria-current="page">Data</a>' in text
+    assert 'name="machine"' not in text
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", START))
+    stranger = await signed_in(cloud, (other.id, other.key))
+    for asking, subject in ((stranger, up.part), (page, "nothing")):
+        reply = await get(asking, f"/data?part={subject}")
+        assert reply.status == 200
+        assert "rover" not in reply.text
+        assert 'aria-label="Pages of this machine"' not in reply.text
 
 
 async def test_older_data_are_on_the_next_page(up: Uploads, page: Browser) -> None:
@@ -141,7 +157,10 @@ async def test_an_operator_looks_and_deletes_nothing(up: Uploads) -> None:
     key = await up.cloud.cloud.store.write(lambda sql: create_key(sql, organization, "guard", [grant], START))
     await up.cloud.cloud.authenticator.load()
     guard = await signed_in(up.cloud, key)
-    assert subject in (await get(guard, "/data")).text
+    page = (await get(guard, "/data")).text
+    assert subject in page
+    assert ": for ever</p>" in page  # to be known, not to be changed
+    assert 'action="/data/retention"' not in page
     assert (await post(guard, "/data/change", id=subject, action="delete", sure="yes")).status == 403
     assert (await post(guard, "/data/retention", organization=organization, days="1")).status == 403
     assert await up.found() == [subject]

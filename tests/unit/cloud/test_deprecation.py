@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from cloud.author import KEY, Author
+from cloud.editing.catalogue import catalogue
+from cloud.editing.findings import findings
 from cloud.first import create_owner
 from cloud.memory import APP, MemoryCloud
 from cloud.registry.deprecation import MAX_TEXT
+from cloud.services.app import AppService
+from cloud.services.editing import Editor
 from cloud.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -97,6 +103,57 @@ async def test_advice_goes_with_its_version(cloud: MemoryCloud, module: str) -> 
     await cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.1.0")
     await upload(cloud.client(), module, "1.1.0")
     assert (await status(cloud, module))[1]["1.1.0"] is None
+
+
+async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud, module: str, part: str) -> None:
+    organization = cloud.first.organization
+    await cloud.client().call(
+        PACKAGES, "", "create_package",
+        organization_id=organization, name="net", version="v1", type="ML_MODEL", pieces=pieces(),
+    )  # fmt: skip
+    asks = Editor(cloud.cloud, Author(KEY, cloud.first.id))
+    assert (await asks.known(part)).advice == {}
+    await cloud.app("deprecate_registry_item", item_id=f"{organization}/net", message="use a net that sees")
+    await cloud.app("deprecate_registry_item_version", item_id=module, version="1.1.0")
+    await upload(cloud.client(), module, "1.1.0", "linux/arm64")
+    known = await asks.known(part)
+    assert known.advice == {
+        (f"{organization}:net", ""): "use a net that sees",
+        ("acme:net", ""): "use a net that sees",
+        (f"{organization}:smooth", "1.1.0"): "",
+        (module, "1.1.0"): "",
+    }
+    entry = {"name": "smooth", "type": "registry", "module_id": module}
+    document = {
+        "modules": [
+            {**entry, "version": "1.1.0"},
+            {**entry, "name": "other", "version": "latest"},
+            {"name": "own", "type": "local", "executable_path": "/bin/x", "module_id": module, "version": "1.1.0"},
+        ],
+        "packages": [{"name": "net", "package": f"{organization}/net"}],
+    }
+    assert [(one.severity, one.path, one.text) for one in findings(json.dumps(document), known, catalogue())] == [
+        ("warning", "modules.0.version", f"{module} 1.1.0 is deprecated"),
+        ("warning", "packages.0.package", f"{organization}/net is deprecated: use a net that sees"),
+    ]
+    await cloud.app("undeprecate_registry_item_version", item_id=module, version="1.1.0")
+    assert len((await asks.known(part)).advice) == 2
+    made = await cloud.app("create_fragment", name="all", config={}, organization_id=organization)
+    assert len((await asks.fragment_editing(made["id"])).known.advice) == 2
+
+
+async def test_what_others_keep_private_is_nobody_elses_business(cloud: MemoryCloud, module: str) -> None:
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", now()))
+    robot = await cloud.client(other.id).call(APP, "", "new_robot", name="theirs", location=other.location)
+    part = (await cloud.client(other.id).call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
+    asks = Editor(cloud.cloud, Author(KEY, other.id))
+    await cloud.app("deprecate_registry_item", item_id=module, message="use smoother")
+    assert (await asks.known(part)).advice[module, ""] == "use smoother"
+    assert await AppService(cloud.cloud, Author(KEY, other.id)).list_deprecated_versions(module) == {}
+    await cloud.app("update_module", module_id=module, visibility="VISIBILITY_PRIVATE", description="smooths")
+    assert (await asks.known(part)).advice == {}
+    service = AppService(cloud.cloud, Author(KEY, other.id))
+    await refused(ErrorKind.NOT_FOUND, service.list_deprecated_versions(module))
 
 
 async def test_only_owners_advise_and_in_few_words(cloud: MemoryCloud, module: str) -> None:

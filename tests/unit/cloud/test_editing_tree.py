@@ -89,6 +89,18 @@ def test_nesting_without_end_is_no_trouble() -> None:
     assert json.dumps(outline(objects), default=str)
 
 
+@pytest.mark.parametrize("key", ["²", "9" * 5000, "٣"])
+def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
+    for section in ("services", "log", "network", "x"):
+        text = f'{{"{section}": {{"{key}": {{"name": }}}}}}'
+        completions(text, len(text) - 4, Known(), catalogue())
+        findings(text, Known(), catalogue(), partial=True)
+    root = read('{"a": [1]}')
+    assert root is not None
+    assert at(root, ("a", key)) is None
+    assert at(root, ("a", "0")) is not None
+
+
 def test_lines_and_columns_count_from_one() -> None:
     assert position("ab\ncd", 0) == (1, 1)
     assert position("ab\ncd", 2) == (1, 3)

@@ -21,6 +21,7 @@ from cloud.author import KEY, Author
 from cloud.first import create_owner
 from cloud.memory import APP, ROBOT, MemoryCloud
 from cloud.services.people import Invitations
+from cloud.store.moving import tables
 from cloud.target import SERVICES
 from rpc.api import table
 from rpc.api.encode import is_map
@@ -52,8 +53,8 @@ class World:
         """Every row of the database that is the others'."""
 
         def work(sql: Any) -> list[str]:
-            tables = [row["name"] for row in sql.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            found = [json.dumps(row, default=repr) for table in tables for row in sql.rows(f"SELECT * FROM {table}")]
+            names = [table.name for table in tables()]
+            found = [json.dumps(row, default=repr) for table in names for row in sql.rows(f"SELECT * FROM {table}")]
             return sorted(row for row in found if WORD in row or any(one in row for one in self.theirs.values()))
 
         return self.cloud.cloud.store.read(work)

@@ -1,18 +1,23 @@
-"""Secrets of locations: parts sign in with them, as long as they lie there."""
+"""Secrets of locations: parts sign in with them and accept them from clients, as long as they lie there."""
 
 from __future__ import annotations
 
 import pytest
+import trio
 
 from cloud import credentials, sharing
 from cloud.access import Of
 from cloud.author import LOCATION
 from cloud.memory import APP, ROBOT
+from rpc.auth import digest_of
 from rpc.carrier import Peer
 from schema.errors import ErrorKind
-from tests.unit.cloud.test_sharing import World, outcome, world
+from tests.unit.cloud.guests import World, outcome, world
+from tests.unit.cloud.test_web_machine import connected
 
 __all__ = ["world"]
+
+LIMIT = 30.0  # seconds for what takes milliseconds
 
 
 async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
@@ -60,6 +65,48 @@ async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(w
     assert await entities() == {deep_part}
     await world.cloud.app("update_location", location_id=inner, parent_location_id="")
     assert await entities() == set()
+
+
+async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: World) -> None:
+    """As digests; those of the location and of what lies around it, wherever a machine or its location is moved."""
+    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    organization, cloud = world.ids[Of.ORGANIZATION], world.cloud
+
+    async def created(**more: str) -> str:
+        made = await cloud.app("create_location", organization_id=organization, **more)
+        return str(made["id"])
+
+    async def secret(place: str) -> str:
+        auth = await cloud.app("create_location_secret", location_id=place)
+        return str(auth["secrets"][0]["secret"])
+
+    inner, beside = await created(name="I", parent_location_id=outer), await created(name="B")
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+
+            async def hears(*secrets: str) -> None:
+                wanted = {digest_of(one) for one in secrets}
+                while (found := (await machine.hears("cloud"))["location_secrets"]) is not None:
+                    assert not any(one in str(found) for one in secrets)
+                    if {one["secret"] for one in found} == wanted:
+                        return
+
+            await hears()
+            one, two = await secret(outer), await secret(beside)
+            await hears(one)
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+            await hears(two)
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=await created(name="E"))
+            await hears()
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=inner)
+            await hears(one)
+            await cloud.app("update_location", location_id=inner, parent_location_id="")
+            await hears()
+            await cloud.app("update_location", location_id=inner, parent_location_id=beside)
+            await hears(two)
+            kept = (await cloud.app("location_auth", location_id=beside))["secrets"]
+            await cloud.app("delete_location_secret", location_id=beside, secret_id=kept[0]["id"])
+            await hears()
 
 
 async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:

@@ -16,6 +16,7 @@ from cloud.first import create_owner
 from cloud.memory import APP, MemoryCloud
 from cloud.people import checked_email
 from cloud.services.people import Invitations
+from cloud.store.moving import tables
 from rpc.auth import digest_of
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock
@@ -278,8 +279,8 @@ async def test_only_digests_are_kept_and_nothing_is_told(cloud: MemoryCloud) -> 
     link = await secret(cloud)
 
     def work(sql: Any) -> str:
-        tables = [row["name"] for row in sql.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return repr([sql.rows(f"SELECT * FROM {table}") for table in tables])
+        names = [table.name for table in tables()]
+        return repr([sql.rows(f"SELECT * FROM {table}") for table in names])
 
     everything = await cloud.cloud.store.read(work)
     assert link not in everything

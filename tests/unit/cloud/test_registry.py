@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,15 +26,14 @@ ARCHIVE = b"\x1f\x8b" + b"an archive" * 100
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def pieces(data: bytes, size: int = 100) -> AsyncIterator[bytes]:
+async def pieces(data: bytes, size: int = 100) -> AsyncGenerator[bytes, None]:
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
 async def upload(client: ApiClient, module: str, version: str, data: bytes = ARCHIVE, **given: Any) -> str:
-    return await client.call(
-        APP, "", "upload_module_file", module_id=module, version=version, pieces=pieces(data), **given
-    )
+    async with aclosing(pieces(data)) as sent:  # a refusal leaves some of it unsent
+        return await client.call(APP, "", "upload_module_file", module_id=module, version=version, pieces=sent, **given)
 
 
 @pytest.fixture

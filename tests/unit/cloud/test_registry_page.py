@@ -16,6 +16,7 @@ from cloud.web.ranges import span
 from tests.unit.cloud.pages import browser, post, signed_in
 from tests.unit.cloud.test_registry import ARCHIVE, NOW, upload
 from tests.unit.cloud.test_web_fleet import key_at
+from tests.unit.web.client import HTML
 
 
 @pytest.fixture
@@ -51,6 +52,34 @@ async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
     assert (reply.status, "no action" in html.unescape(reply.text)) == (400, True)
     assert (await post(person, "/modules/acme:smooth", action="delete")).headers["location"] == "/modules"
     assert (await person.get("/modules/acme:smooth")).status == 404
+
+
+async def test_what_is_deprecated_says_so_and_is_taken_back(cloud: MemoryCloud, module: str) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        await upload(cloud.client(), module, version)
+    person, path = await signed_in(cloud), f"/modules/{module}"
+    looker = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization))
+    assert "deprecated" not in (await looker.get(path)).text
+    shaky = {"version": "1.1.0", "message": "it <shakes>"}
+    assert (await post(looker, path, action="deprecate", **shaky)).status == 403
+    assert (await post(person, path, action="deprecate", **shaky)).headers["location"] == path
+    text = (await looker.get(path)).text
+    assert re.findall(r"deprecated: ([^<]+)<", text) == ["it &lt;shakes&gt;"]
+    assert "deprecated" not in (await looker.get("/modules")).text
+    await post(person, path, action="deprecate", version="", message="use smoother")
+    assert "Deprecated: use smoother" in (await looker.get(path)).text
+    assert f'>{module}</a> <span class="muted">deprecated<' in (await looker.get("/modules")).text
+    await post(person, path, action="undeprecate", version="1.1.0")
+    assert "shakes" not in (await looker.get(path)).text
+    await post(person, path, action="undeprecate", version="")
+    assert "eprecated" not in (await looker.get(path)).text
+    reply = await post(person, path, action="deprecate", version="9.9.9", message="")
+    assert reply.status == 404
+    reply = await post(person, path, action="deprecate", version="", message="x" * 5000)
+    assert (reply.status, "longer than" in reply.text) == (400, True)
+    foreign = {**HTML, "origin": "https://evil.example", "content-type": "application/x-www-form-urlencoded"}
+    assert (await person.send("POST", path, foreign, b"action=deprecate&version=&message=")).status == 403
+    assert "eprecated" not in (await looker.get(path)).text
 
 
 async def test_who_owns_one_organization_changes_nothing_of_another(cloud: MemoryCloud, module: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.resolve import Fragment, Kind, Resolved, merge, prefixed, resolve, version_of
+from cloud.merge import merge
+from cloud.resolve import Fragment, Kind, Resolved, prefixed, resolve, version_of
 
 MOTOR = {"name": "left", "api": "rdk:component:motor", "model": "fake", "attributes": {"board": "local", "rpm": 10}}
 BOARD = {"name": "local", "api": "rdk:component:board", "model": "fake"}

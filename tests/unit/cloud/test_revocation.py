@@ -1,12 +1,14 @@
 """Keys that change: what was rotated, deleted or lost its role is refused by the next call, also at a replica that
-has heard of nothing; what was just made is let in there. Streams end."""
+has heard of nothing; what was just made is let in there. Who signs out is out."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,85 +16,19 @@ import trio
 import trio.testing
 from grpclib.exceptions import GRPCError
 
-from cloud.authentication import MAX_ASKED, CloudAuthenticator, open_signer
-from cloud.keys import Grant, create_key
-from cloud.memory import APP, ROBOT, MemoryCloud
-from cloud.store.events import Events
-from cloud.store.sql import Sql, Store, Work
-from cloud.target import CloudRouter
-from cloud.web.closing import AGAIN, GONE, REFUSED
+from cloud import credentials
+from cloud.authentication import MAX_ASKED
+from cloud.memory import APP, MemoryCloud
+from cloud.web.app import application
 from rpc.api.client import ApiClient
-from rpc.api.memory import MemoryChannel
-from rpc.auth import API_KEY, PART_SECRET
-from rpc.carrier import Peer
+from rpc.auth import PART_SECRET
+from rpc.login import COOKIE
 from schema.errors import ErrorKind, MachineError
-from tests.unit.cloud.pages import HOST, browser, signed_in
-from tests.unit.cloud.test_web_machine import Machine, connected, machine_token
+from tests.unit.cloud.pages import HOST, post, signed_in
+from tests.unit.cloud.replicas import LIMIT, Replica, authorization_at, operator_key, replica
+from tests.unit.web.client import HTML, Browser
 
-LIMIT = 30.0  # seconds for what takes milliseconds
-LIST = "/viam.app.v1.AppService/ListOrganizations"
-
-
-class Counted:
-    """A store that counts what is read."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.reads = 0
-        self.away = False
-        self.refused = trio.Event()
-
-    async def read(self, work: Work[Any]) -> Any:
-        self.reads += 1
-        if self.away:
-            self.refused.set()
-            raise MachineError("the database is away", kind=ErrorKind.UNAVAILABLE)
-        return await self.store.read(work)
-
-    async def write(self, work: Work[Any]) -> Any:
-        return await self.store.write(work)
-
-
-class Replica:
-    """The side of a cloud that faces the network: tokens instead of identities."""
-
-    def __init__(self, cloud: MemoryCloud, authenticator: CloudAuthenticator, store: Store, events: Events) -> None:
-        self.cloud = replace(cloud.cloud, authenticator=authenticator, store=store, events=events)
-        self.authenticator = authenticator
-        self.router = CloudRouter(self.cloud)
-        self._peers = iter(range(1 << 30))
-
-    async def sign_in(self, entity: str, secret: str, kind: str = API_KEY) -> str:
-        number = next(self._peers)  # each from elsewhere: attempts are counted for each address
-        peer = Peer((f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 1))
-        return await self.authenticator.sign_in(entity, kind, secret, peer=peer)
-
-    def client(self, token: str) -> ApiClient:
-        identity = self.authenticator.authorize(LIST, {"authorization": f"Bearer {token}"})
-        return ApiClient(MemoryChannel(self.router, identity=identity))
-
-    async def call(self, token: str, method: str, **arguments: Any) -> str:
-        """How a call ends, in a word."""
-        try:
-            await self.client(token).call(APP, "", method, **arguments)
-        except GRPCError as error:
-            return str(error.status.name).lower()
-        except MachineError as error:
-            return error.kind.value
-        return "ok"
-
-
-@asynccontextmanager
-async def replica(cloud: MemoryCloud, *, hears: bool) -> AsyncIterator[tuple[Replica, Counted]]:
-    """One more replica on the same database. One that does not hear of what happens is the worst case."""
-    events = cloud.cloud.events if hears else Events()
-    store = Counted(cloud.cloud.store)
-    authenticator = CloudAuthenticator(await open_signer(store), store, events)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(authenticator.run)
-        yield Replica(cloud, authenticator, store, events), store
-        nursery.cancel_scope.cancel()
-
+OPEN = ("/healthz", "/ca.pem", "/static/", "/packages/", "/files/", "/invites/")  # without a key, too
 
 # ---- random sequences against a model
 
@@ -256,7 +192,7 @@ async def test_a_flood_of_unknown_keys_is_no_flood_of_queries(cloud: MemoryCloud
 
 async def test_while_the_database_is_away_those_count_that_were_known_last(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=False) as (far, store):
-        made = await cloud.cloud.store.write(lambda sql: _operator(sql, cloud))
+        made = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
         store.away = True
         assert await far.sign_in(cloud.first.id, cloud.first.key)
         with pytest.raises(GRPCError):
@@ -264,11 +200,6 @@ async def test_while_the_database_is_away_those_count_that_were_known_last(cloud
         store.away = False
         with trio.fail_after(LIMIT):
             assert await far.sign_in(*made)
-
-
-def _operator(sql: Sql, cloud: MemoryCloud) -> tuple[str, str]:
-    grant = Grant("operator", "organization", cloud.first.organization)
-    return create_key(sql, cloud.first.organization, "guard", [grant], cloud.cloud.clock())
 
 
 async def test_a_long_name_is_not_asked_for(cloud: MemoryCloud) -> None:
@@ -294,194 +225,103 @@ async def test_a_part_signs_in_with_a_secret_that_was_made_elsewhere_until_it_is
             await far.sign_in(part, secrets[0], PART_SECRET)
 
 
-# ---- what lasts
+# ---- who signs out
 
 
-async def _deleted(cloud: MemoryCloud, key: str) -> None:
-    await cloud.app("delete_key", id=key)
+def _at_replica(one: Replica, cookies: dict[str, str]) -> Browser:
+    """The same browser, led to another replica."""
+    made = Browser(application(one.cloud, loopback=True), host=HOST)
+    made.cookies = cookies
+    return made
 
 
-async def _rotated(cloud: MemoryCloud, key: str) -> None:
-    await cloud.app("rotate_key", id=key)
+async def _pages(made: Browser) -> str:
+    """Whether one is let in, or where one is sent."""
+    reply = await made.send("GET", "/", HTML)
+    return reply.headers["location"] if reply.status == 303 else str(reply.status)
 
 
-async def _without_role(cloud: MemoryCloud, key: str) -> None:
-    await cloud.app("add_role", authorization=_at(cloud, "location", await _empty(cloud), key))  # a key has one
-    await cloud.app("remove_role", authorization=_at(cloud, "organization", cloud.first.organization, key))
+@pytest.mark.parametrize("hears", [True, False])
+async def test_who_signs_out_is_out_at_every_replica_and_after_a_restart(cloud: MemoryCloud, hears: bool) -> None:
+    person, other = await signed_in(cloud), await signed_in(cloud)
+    cookies = dict(person.cookies)
+    token = cookies[COOKIE]
+    async with replica(cloud, hears=hears) as (far, _):
+        there = _at_replica(far, cookies)
+        assert await _pages(there) == "200"
+        assert (await post(person, "/logout")).status == 303
+        assert await _pages(there) == "/login?next=/"
+        assert await far.call(token, "list_organizations") == "unauthenticated"
+        assert await _pages(_at_replica(far, other.cookies)) == "200"  # the same key, from elsewhere
+        assert (await post(there, "/logout")).status == 303  # again
+    async with replica(cloud, hears=hears) as (restarted, _):
+        assert await restarted.call(token, "list_organizations") == "unauthenticated"
+        assert await _pages(_at_replica(restarted, cookies)) == "/login?next=/"
 
 
-async def _empty(cloud: MemoryCloud) -> str:
-    made = await cloud.app("create_location", organization_id=cloud.first.organization, name="empty")
-    return str(made["id"])
-
-
-def _at(cloud: MemoryCloud, kind: str, subject: str, key: str = "") -> dict[str, str]:
-    return {
-        "authorization_type": "role",
-        "authorization_id": f"{kind}_operator",
-        "resource_type": kind,
-        "resource_id": subject,
-        "identity_id": key,
-        "organization_id": cloud.first.organization,
-        "identity_type": "api-key",
-    }
-
-
-CHANGES = {
-    "deleted": (_deleted, ErrorKind.UNAUTHENTICATED),
-    "rotated": (_rotated, ErrorKind.UNAUTHENTICATED),
-    "without role": (_without_role, ErrorKind.NOT_FOUND),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_a_tail_ends_with_its_key(cloud: MemoryCloud, part: str, change: str) -> None:
-    do, kind = CHANGES[change]
-    key = await cloud.cloud.store.write(lambda sql: _operator(sql, cloud))
-    async with replica(cloud, hears=True) as (near, _):
-        client = near.client(await near.sign_in(*key))
-        heard = trio.Event()
-        ended: list[MachineError] = []
-
-        async def tail() -> None:
-            try:
-                async for _ in client.stream(APP, "", "tail_robot_part_logs", id=part, errors_only=False):
-                    heard.set()
-            except MachineError as error:
-                ended.append(error)
-
-        with trio.fail_after(LIMIT):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(tail)
-                while not heard.is_set():
-                    entry = {"level": "info", "message": "hello", "time": cloud.cloud.clock()}
-                    await cloud.client(part, PART_SECRET).call(ROBOT, "", "log", id=part, logs=[entry])
-                    with trio.move_on_after(0.1):
-                        await heard.wait()
-                await cloud.app("rename_key", id=key[0], name="another")  # is no reason
-                await do(cloud, key[0])
-        assert [error.kind for error in ended] == [kind]
-
-
-async def test_a_page_ends_when_its_key_was_deleted_before_it_listened(cloud: MemoryCloud, part: str) -> None:
-    key = await cloud.cloud.store.write(lambda sql: _operator(sql, cloud))
-    person = await signed_in(cloud, key)
-    async with person.live("/live/machines", {"origin": f"http://{HOST}"}) as page:
-        await cloud.app("delete_key", id=key[0])
-        with trio.fail_after(LIMIT):
-            message = await page.message()
-            while message["type"] != "websocket.close":
-                message = await page.message()
-    assert message["code"] in (AGAIN, REFUSED)
-
-
-async def _closed(machine: Machine) -> dict[str, Any]:
-    while True:
-        message: dict[str, Any] = await machine._page.message()
-        if message["type"] == "websocket.close":
-            return message
-
-
-async def test_the_push_channel_ends_with_the_secret_and_says_why(cloud: MemoryCloud, part: str) -> None:
-    with trio.fail_after(LIMIT):
-        async with connected(cloud, part) as machine:
-            await machine.hears("document")
-            both = (await cloud.app("create_robot_part_secret", part_id=part))["secrets"]
-            await cloud.app("delete_robot_part_secret", part_id=part, secret_id=both[-1]["id"])
-            message = await _closed(machine)
-    assert message["code"] == REFUSED
-    assert "rotated or deleted" in message["reason"]
-
-
-async def test_the_push_channel_of_a_deleted_part_says_that_it_is_gone(cloud: MemoryCloud, machine: str) -> None:
-    subject = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
-    with trio.fail_after(LIMIT):
-        async with connected(cloud, subject) as channel:
-            await channel.hears("document")
-            await cloud.app("delete_robot_part", part_id=subject)
-            message = await _closed(channel)
-    assert message["code"] in (GONE, REFUSED)  # whichever task notices first
-
-
-async def test_the_push_channel_outlives_an_outage_of_the_database(cloud: MemoryCloud, part: str) -> None:
-    store = Counted(cloud.cloud.store)
-    cloud.cloud = replace(cloud.cloud, store=store)
-    with trio.fail_after(LIMIT):
-        async with connected(cloud, part) as machine:
-            assert await machine.hears("document") == {}
-            store.away = True
-            cloud.cloud.events.tell_all()  # as a listener does whose connection is back
-            await store.refused.wait()
-            store.away = False
-            await cloud.app("update_robot_part", id=part, name="", robot_config={"components": []})
-            assert await machine.hears("document") == {"components": []}
-
-
-async def test_a_machine_is_told_in_http_why_it_is_not_let_in(cloud: MemoryCloud, part: str) -> None:
-    store = Counted(cloud.cloud.store)
-    token = await machine_token(cloud, part)
-    cloud.cloud = replace(cloud.cloud, store=store)
-    for away, subject, status in ((False, "nothing", 404), (True, part, 503)):
-        store.away = away
-        headers = {"authorization": f"Bearer {token}"}
-        async with browser(cloud).live(f"/machine/v1/follow?part={subject}", headers) as page:
-            assert (page.first["type"], page.first["status"]) == ("websocket.http.response.start", status)
-            assert (await page.message())["type"] == "websocket.http.response.body"
-
-
-# ---- how much one key has open
-
-
-async def test_one_key_has_so_many_streams_open_and_no_more(
-    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cloud.target.STREAMS", 2)
-    monkeypatch.setattr("cloud.web.live.STREAMS", 3)
-    ended: list[MachineError] = []
+async def test_pages_that_are_open_end_where_one_signs_out(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
-
-    async def tail() -> None:
-        try:
-            async for _ in cloud.client().stream(APP, "", "tail_robot_part_logs", id=part, errors_only=False):
-                raise AssertionError
-        except MachineError as error:
-            ended.append(error)
-
-    headers = {"origin": f"http://{HOST}"}
-    with trio.fail_after(LIMIT):
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(tail)
-            while not ended:
-                await trio.testing.wait_all_tasks_blocked(0.01)
-            assert [error.kind for error in ended] == [ErrorKind.EXHAUSTED]
-            assert "2 streams of the key" in str(ended[0])
-            async with person.live("/live/machines", headers) as page:
-                await page.patch()
-                async with person.live("/live/machines", headers) as another:
-                    message = await another.message()
-                    assert message["type"] == "websocket.close"
-                    assert "3 streams" in message["reason"]
-            other = await cloud.cloud.store.write(lambda sql: _operator(sql, cloud))
-            async with (await signed_in(cloud, other)).live("/live/machines", headers) as page:
-                await page.patch()
-            nursery.cancel_scope.cancel()
-    assert not cloud.cloud.openings._open
+    async with replica(cloud, hears=True) as (far, _):
+        async with person.live("/live/machines", {"origin": f"http://{HOST}"}) as page:
+            await page.patch()
+            assert (await post(_at_replica(far, dict(person.cookies)), "/logout")).status == 303
+            with trio.fail_after(LIMIT):
+                message = await page.message()
+                while message["type"] != "websocket.close":
+                    message = await page.message()
+    assert await _pages(person) == "/login?next=/"
 
 
-async def test_a_part_is_followed_by_so_many_and_no_more(
-    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cloud.web.push.FOLLOWERS", 1)
-    headers = {"authorization": f"Bearer {await machine_token(cloud, part)}"}
-    with trio.fail_after(LIMIT):
-        async with connected(cloud, part) as machine:
-            await machine.hears("document")
-            async with browser(cloud).live(f"/machine/v1/follow?part={part}", headers) as page:
-                assert page.first["status"] == 429
-                await page.message()
-        async with connected(cloud, part) as machine:
-            await machine.hears("document")
+async def test_nobody_is_told_to_be_signed_out_while_the_database_is_away(cloud: MemoryCloud) -> None:
+    cookies = dict((await signed_in(cloud)).cookies)
+    async with replica(cloud, hears=False) as (far, store):
+        there = _at_replica(far, cookies)
+        store.away = True
+        reply = await post(there, "/logout")
+        assert (reply.status, "set-cookie" in reply.headers) == (503, False)
+        assert "database is away" in reply.text
+        store.away = False
+        assert await _pages(there) == "200"
+        assert (await post(there, "/logout")).status == 303
+        assert await _pages(_at_replica(far, cookies)) == "/login?next=/"
+
+
+async def test_what_was_signed_out_is_forgotten_when_it_would_have_ended(cloud: MemoryCloud) -> None:
+    store, ends = cloud.cloud.store, datetime(2027, 1, 1, tzinfo=UTC)
+    for name, later in (("a", 0), ("b", 1)):
+        moment = int(ends.timestamp()) + later
+        await store.write(lambda sql, name=name, moment=moment: credentials.sign_out(sql, "key", name, moment))
+    for later, left in ((0, ["a", "b"]), (1, ["b"]), (2, [])):
+        await store.write(lambda sql, later=later: credentials.expire(sql, ends + timedelta(seconds=later)))
+        rows = await store.read(lambda sql: sql.rows("SELECT token FROM signed_out ORDER BY token"))
+        assert [row["token"] for row in rows] == left
+
+
+async def test_tokens_of_programs_are_not_signed_out(cloud: MemoryCloud) -> None:
+    async with replica(cloud, hears=True) as (near, _):
+        token = await near.sign_in(cloud.first.id, cloud.first.key)
+        reply = await post(_at_replica(near, {COOKIE: token}), "/logout")
+        assert (reply.status, "rotate or delete the key" in reply.text) == (400, True)
+        assert await near.call(token, "list_organizations") == "ok"
+
+
+async def test_no_page_is_shown_to_whom_has_signed_out(cloud: MemoryCloud) -> None:
+    """Not at a replica either that has heard of nothing: each page asks by itself."""
+    person = await signed_in(cloud)
+    cookies = dict(person.cookies)
+    async with replica(cloud, hears=False) as (far, _):
+        await post(person, "/logout")
+        there = _at_replica(far, cookies)
+        inner = application(far.cloud, loopback=True)._app
+        shown, asked = [], 0
+        for route in inner.routes:
+            path = re.sub(r"\{[^}]*\}", "x", route.path)
+            if "GET" in (getattr(route, "methods", None) or ()) and not path.startswith(OPEN):
+                asked += 1
+                reply = await there.send("GET", path, HTML)
+                shown += [path] if reply.status < 300 else []
+        assert asked > 20
+        assert shown == []
 
 
 # ---- the last owner
@@ -489,9 +329,9 @@ async def test_a_part_is_followed_by_so_many_and_no_more(
 
 @pytest.mark.parametrize("way", ["delete_key", "remove_role", "change_role", "add_role"])
 async def test_an_organization_keeps_an_owner(cloud: MemoryCloud, way: str) -> None:
-    own = {**_at(cloud, "organization", cloud.first.organization, cloud.first.id)}
+    own = {**authorization_at(cloud, "organization", cloud.first.organization, cloud.first.id)}
     owner, operator = {**own, "authorization_id": "organization_owner"}, own
-    await cloud.app("add_role", authorization=_at(cloud, "location", cloud.first.location, cloud.first.id))
+    await cloud.app("add_role", authorization=authorization_at(cloud, "location", cloud.first.location, cloud.first.id))
     ways: dict[str, dict[str, Any]] = {
         "delete_key": {"id": cloud.first.id},
         "remove_role": {"authorization": owner},

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 
+import pytest
 import trio
 import trio.testing
 
 from cloud.machines import part
 from cloud.memory import APP, ROBOT, MemoryCloud
+from cloud.online import SILENCE, Presence, presence, silent_for
 from cloud.seen import FRESH, Seen
 from tests.unit.cloud.conftest import Clock
 
 LIMIT = 30.0
 
 
-async def new_part(cloud: MemoryCloud) -> str:
-    robot = await cloud.client().call(APP, "", "new_robot", name="rover", location=cloud.first.location)
+async def new_part(cloud: MemoryCloud, name: str = "rover") -> str:
+    robot = await cloud.client().call(APP, "", "new_robot", name=name, location=cloud.first.location)
     return str((await cloud.client().call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"])
+
+
+async def called(cloud: MemoryCloud, subject: str) -> datetime | None:
+    """When the part called last, as the database knows."""
+    return (await cloud.cloud.store.read(lambda sql: part(sql, subject))).seen
 
 
 async def silence(cloud: MemoryCloud, subject: str) -> float:
     """For how many seconds the part has not called, as the database knows; infinite for one that never has."""
-    moment = (await cloud.cloud.store.read(lambda sql: part(sql, subject))).seen
+    moment = await called(cloud, subject)
     return inf if moment is None else (cloud.cloud.clock() - moment).total_seconds()
 
 
@@ -81,6 +88,50 @@ def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_ha
     assert seen.called("b", clock())
 
 
+def test_a_clock_that_was_set_back_is_no_reason_to_write_each_call(clock: Clock) -> None:
+    """Not even if somebody who called before never calls again."""
+    seen = Seen()
+    for one in ("gone", "stays"):
+        assert seen.called(one, clock())
+    clock.now -= timedelta(days=1)
+    assert seen.called("stays", clock())
+    for _ in range(5):
+        seen.take()
+        clock.now += timedelta(seconds=10)
+        assert not seen.called("stays", clock())
+
+
+async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, clock: Clock) -> None:
+    """The cloud's computer started with tomorrow's date, and was set right."""
+    clock.now += timedelta(days=1)
+    subject, silent = await new_part(cloud), await new_part(cloud, "silent")
+    for one in (subject, silent):
+        await cloud.client(one, "robot-secret").call(ROBOT, "", "needs_restart", id=one)
+    clock.now -= timedelta(days=1)
+    assert presence(await called(cloud, silent), clock()) is Presence.OFFLINE
+    assert silent_for(await called(cloud, silent), clock()) == 0
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen", subject) as news:
+        cloud.cloud.seen.heard(subject, clock())
+        await news.next()
+    assert presence(await called(cloud, subject), clock()) is Presence.ONLINE
+
+
+@pytest.mark.parametrize(
+    ("ago", "wanted", "seconds"),
+    [
+        (timedelta(0), Presence.ONLINE, 0),
+        (timedelta(seconds=-5), Presence.ONLINE, 0),  # a replica's clock may be a little ahead
+        (SILENCE - timedelta(seconds=1), Presence.ONLINE, 0),
+        (SILENCE, Presence.OFFLINE, 60),
+        (-SILENCE, Presence.OFFLINE, 0),
+    ],
+)
+def test_who_is_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
+    assert presence(clock.now - ago, clock.now) is wanted
+    assert silent_for(clock.now - ago, clock.now) == seconds
+    assert presence(None, clock.now) is Presence.NEVER
+
+
 async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
     """Of two replicas that heard of a part the one that writes last may have heard of it first."""
     subject = await new_part(cloud)
@@ -96,7 +147,7 @@ async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, cl
 
 async def test_a_secret_is_no_news_for_who_listens_to_keys(cloud: MemoryCloud) -> None:
     """A new machine would make every connected one read its configuration again."""
-    with cloud.cloud.events.listening("key") as keys, cloud.cloud.events.listening("key", also="secret") as both:
+    with cloud.cloud.events.listening("key") as keys, cloud.cloud.events.listening("key", also=["secret"]) as both:
         subject = await new_part(cloud)
         with trio.fail_after(LIMIT):
             assert subject in await both.all()

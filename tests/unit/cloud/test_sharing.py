@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import trio
 
 from cloud import sharing
-from cloud.access import Of, Role, captured, place_of, role_at
+from cloud.access import Of, Role, place_of, role_at
 from cloud.author import KEY, PART, Author
 from cloud.data.filters import Wanted
 from cloud.data.pages import Page
@@ -23,13 +19,16 @@ from cloud.facts import facts
 from cloud.first import create_owner
 from cloud.fleet import fleet, locations
 from cloud.keys import Grant, create_key
-from cloud.memory import APP, ROBOT, MemoryCloud
+from cloud.memory import APP, ROBOT
 from cloud.services.app import RULES, AppService
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, START, Uploads, piece
+from tests.unit.cloud.guests import World, outcome, world
 from tests.unit.cloud.test_access import arguments
 from tests.unit.cloud.test_members import role
+
+__all__ = ["world"]
 
 SHARED = (Of.LOCATION, Of.ROBOT, Of.PART)
 GUARDED = sorted(
@@ -37,62 +36,6 @@ GUARDED = sorted(
     for name, rule in RULES.items()
     if rule.of in SHARED and not inspect.isasyncgenfunction(inspect.unwrap(getattr(AppService, name)))
 )
-
-
-@dataclass
-class World:
-    """The first organization has `location` with a machine; the guest is another one."""
-
-    cloud: MemoryCloud
-    ids: dict[Of, str]
-    guest: str  # its id
-    owner: str  # its keys
-    operator: str
-
-    def by(self, key: str) -> ApiClient:
-        return self.cloud.client(key)
-
-    async def share(self, location: str = "") -> None:
-        await self.cloud.app(
-            "share_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
-        )
-
-    async def unshare(self, location: str = "") -> None:
-        await self.cloud.app(
-            "unshare_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
-        )
-
-
-@pytest.fixture
-async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
-    made = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Guest", START))
-    grant = Grant("operator", "organization", made.organization)
-    operator = await cloud.cloud.store.write(lambda sql: create_key(sql, made.organization, "op", [grant], START)[0])
-    ids = {
-        Of.ORGANIZATION: cloud.first.organization,
-        Of.LOCATION: cloud.first.location,
-        Of.ROBOT: machine,
-        Of.PART: part,
-    }
-    return World(cloud, ids, made.organization, made.id, operator)
-
-
-@contextmanager
-def suppress_kinds(*kinds: ErrorKind) -> Iterator[None]:
-    """Go on after errors of these kinds."""
-    try:
-        yield
-    except MachineError as error:
-        if error.kind not in kinds:
-            raise
-
-
-async def outcome(client: ApiClient, method: str, **given: Any) -> ErrorKind | None:
-    try:
-        await client.call(APP, "", method, **given)
-    except MachineError as error:
-        return error.kind
-    return None
 
 
 @pytest.mark.parametrize("method", GUARDED)
@@ -355,59 +298,3 @@ async def test_a_role_counts_for_nothing_where_the_organization_has_no_access(wo
 
     assert await store.read(work) == (Role.NOBODY, [Role.NOBODY], [], [], False)
     assert await world.by(key).call(APP, "", "list_organizations") == []
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(world: World, seed: int) -> None:
-    """Calls, pages, the machine itself and captured data: the same keys have the same roles, after every step."""
-    chance, store, own = random.Random(seed), world.cloud.cloud.store, world.cloud.client()
-    organization = world.ids[Of.ORGANIZATION]
-    places = [world.ids[Of.LOCATION]]
-    for number in range(3):
-        parent = chance.choice(["", *places])
-        given = {"organization_id": organization, "name": f"L{number}", "parent_location_id": parent or None}
-        places.append((await own.call(APP, "", "create_location", **given))["id"])
-    parts: dict[str, str] = {}
-    for number, place in enumerate(places):
-        robot = await own.call(APP, "", "new_robot", name=f"R{number}", location=place)
-        parts[robot] = (await own.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
-    keys = [world.owner, world.operator, world.cloud.first.id]
-
-    async def step() -> None:
-        place, robot = chance.choice(places), chance.choice(list(parts))
-        grant = chance.choice([role("location", "operator", place), role("robot", "owner", robot)])
-        done = chance.choice(("share", "unshare", "move", "nest", "give", "capture"))
-        with suppress_kinds(ErrorKind.NOT_FOUND, ErrorKind.PRECONDITION):  # not shared; would lie in itself
-            if done in ("share", "unshare"):
-                await own.call(APP, "", f"{done}_location", location_id=place, organization_id=world.guest)
-            elif done == "move":
-                await own.call(APP, "", "update_robot", id=robot, location=place)
-            elif done == "nest":
-                parent = chance.choice(["", *places])
-                await own.call(APP, "", "update_location", location_id=place, parent_location_id=parent)
-            elif done == "give":
-                given = {"authorizations": [grant], "name": "given"}
-                keys.append((await world.by(world.owner).call(APP, "", "create_key", **given))["id"])
-            else:
-                await Uploads(world.cloud, parts[robot]).readings(piece(0, where=place), component_name=place)
-
-    def agree(sql: Any) -> None:
-        accepted = {part: set(facts(sql, part)["keys"]) for part in parts.values()}
-        for key in keys:
-            author = Author(KEY, key)
-            shown = {one.id: one.role for one in fleet(sql, author)}
-            for robot, part in parts.items():
-                has = role_at(sql, author, place_of(sql, Of.PART, part))
-                assert shown.get(robot, Role.NOBODY) is has, (key, robot)
-                assert (key in accepted[part]) == (has is not Role.NOBODY), (key, robot)
-            scope = scope_of(sql, author, Role.OPERATOR)
-            read = {one.source for one in query(sql, Wanted(), scope, Page(limit=1000))} if scope else set()
-            everything = {one.source for one in query(sql, Wanted(), everywhere, Page(limit=1000))}
-            for source in everything:
-                place = captured(sql, source)
-                assert (source in read) == (role_at(sql, author, place) is not Role.NOBODY), (key, source)
-
-    everywhere = await store.read(lambda sql: scope_of(sql, Author(KEY, world.cloud.first.id), Role.OWNER))
-    for _ in range(25):
-        await step()
-        await store.read(agree)

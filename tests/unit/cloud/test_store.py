@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,8 @@ from cloud.store.migrations import STEPS, migrate, statements
 from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Conflict, Row, Sql, Store, inserted
 from cloud.store.sqlite import SqliteStore
-from schema.errors import MachineError
+from schema.errors import ErrorKind, MachineError
+from tests.postgresql import Cluster
 
 
 @pytest.fixture
@@ -102,6 +103,77 @@ async def _share(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
             nursery.start_soon(store.write, put(str(number), ""))
     assert sum(groups) == 100
     assert len(groups) <= 3
+
+
+async def test_a_full_disk_refuses_for_now(tmp_path: Path, events: Events) -> None:
+    async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
+        pages = await store._writer.run(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
+        await store._writer.run(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages + 3}"))
+        heard: list[MachineError] = []
+        for number in range(6):
+            try:
+                await store.write(put(str(number), "x" * 5000))
+            except MachineError as error:
+                heard.append(error)
+        assert heard
+        assert {one.kind for one in heard} == {ErrorKind.UNAVAILABLE}
+        assert "database or disk is full" in str(heard[0])
+        kept = await store.read(settings)
+        assert len(kept) + len(heard) == 6
+        await store._writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+        await store.write(put("again", ""))
+        assert await store.read(settings) == {**kept, "again": ""}
+
+
+async def test_a_log_that_had_to_grow_shrinks_again(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads for long, such as a backup: what is written meanwhile is in the log only."""
+    monkeypatch.setattr("cloud.store.sqlite.WAL_LIMIT", 100_000)
+    log = tmp_path / "cloud.db-wal"
+    async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
+        with closing(sqlite3.connect(tmp_path / "cloud.db", isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM settings").fetchall()
+            for number in range(20):
+                await store.write(put(str(number), "x" * 250_000))
+            assert log.stat().st_size > 5_000_000
+        for number in range(20, 23):
+            await store.write(put(str(number), "x"))
+        assert log.stat().st_size <= 100_000
+        assert len(await store.read(settings)) == 23
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+async def test_what_the_file_refuses_is_no_mistake_of_the_statement(tmp_path: Path, events: Events, call: str) -> None:
+    def not_there(sql: Sql) -> None:
+        sqlite3.connect(tmp_path / "nowhere" / "cloud.db")
+
+    def wrong(sql: Sql) -> None:
+        sql.rows("SELECT 1 FROM nowhere")
+
+    async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
+        with pytest.raises(MachineError) as caught:
+            await getattr(store, call)(not_there)
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            await getattr(store, call)(wrong)
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+async def test_postgresql_that_has_used_something_up_refuses_for_now(
+    postgresql: Cluster, events: Events, call: str
+) -> None:
+    def large(sql: Sql) -> object:
+        for name, value in (("temp_file_limit", "64"), ("work_mem", "64")):  # kilobytes
+            sql.rows("SELECT set_config(?, ?, true)", name, value)
+        return sql.rows("SELECT number FROM generate_series(1, 100000) AS number ORDER BY -number")
+
+    async with PostgresStore(postgresql.fresh(), events).opened() as store:
+        with pytest.raises(MachineError, match="temp_file_limit") as caught:
+            await getattr(store, call)(large)
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+        assert await store.read(settings) == {}
 
 
 async def test_a_row_twice_is_a_conflict(store: Store) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import string
 from datetime import timedelta
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 import trio
 
-from cloud import configurations
+from cloud import configurations, logs
+from cloud.logs import LogQuery, LogRecord
 from cloud.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.triggering import deliveries, queue
 from cloud.triggering.configured import listens
-from cloud.triggering.evaluation import evaluate, evaluate_some
+from cloud.triggering.evaluation import evaluate, evaluate_many, evaluate_some
 from cloud.triggering.hourly import INTERVAL, look
-from cloud.triggering.ingestion import Ingestion, ingested
+from cloud.triggering.ingestion import Ingestion, Reading, ingested
 from schema.errors import MachineError
+from tests.unit.cloud.conftest import BOTH
 from tests.unit.cloud.triggering_help import (
     URL,
     configure,
@@ -32,6 +37,8 @@ from tests.unit.cloud.triggering_help import (
     upload,
     webhook,
 )
+from triggers.document import MAX_NAME
+from triggers.ssrf import MAX_URL
 
 
 async def waiting(cloud: MemoryCloud) -> int:
@@ -230,6 +237,89 @@ async def test_logs_are_looked_at_every_hour(cloud: MemoryCloud, part: str, cloc
     clock.now += INTERVAL
     await store.write(lambda sql: look(sql, clock()))
     assert len(await evaluated(cloud, part)) == 2
+
+
+async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
+    cloud: MemoryCloud, part: str, clock: Any
+) -> None:
+    """Of two replicas that keep entries at the same time, the one that took its number first may commit last."""
+    store = cloud.cloud.store
+    await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
+    await store.write(lambda sql: look(sql, clock()))
+    clock.now += INTERVAL
+
+    def keep(sql: Sql, number: int) -> None:
+        logs.append(sql, part, [LogRecord(clock(), "error", "rdk", f"entry {number}")], clock())
+        sql.run("UPDATE log_entries SET number = ? WHERE message = ?", number, f"entry {number}")
+
+    for number in (8, 7):
+        await store.write(partial(keep, number=number))
+        await store.write(lambda sql: look(sql, clock()))
+        clock.now += INTERVAL
+    await store.write(lambda sql: look(sql, clock()))
+    told = [line["message"] for one in await evaluated(cloud, part) for line in json.loads(one.body)]
+    assert sorted(told) == ["entry 7", "entry 8"]
+
+
+async def test_a_clock_that_was_set_back_tells_of_no_log_twice(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    store = cloud.cloud.store
+    await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
+    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: logs.append(sql, part, [LogRecord(clock(), "error", "rdk", "once")], clock()))
+    for step in (INTERVAL, -timedelta(days=1), 2 * timedelta(days=1), INTERVAL):
+        clock.now += step
+        await store.write(lambda sql: look(sql, clock()))
+    assert len(await evaluated(cloud, part)) == 1
+
+
+async def test_a_hog_of_expressions_is_given_up_and_delays_nobody(
+    cloud: MemoryCloud, machine: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.triggering.evaluation.EFFORT", 20_000)
+    other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    slow = {"operator": "regex", "value": {"text": "(a?){300}c"}}
+    conditional = {"data_capture_method": "sensor:oven:Readings", "conditions": {"evals": [slow]}}
+    hog = trigger("hog", "conditional_data_ingested", conditional=conditional)
+    await configure(cloud, part, hog, tabular("all", webhook("https://a.test/")))
+    await configure(cloud, other, tabular("all"))
+    now = cloud.cloud.clock()
+    text = Reading(now, now, {"readings": {"text": "a" * 8000}})
+    what = Ingestion(part, "sensor", "oven", "Readings", "tabular", "f", now, now, (text,) * 50)
+    for _ in range(2):
+        await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))
+    await upload(cloud, other, 1)
+    write, page = cloud.cloud.store.write, cloud.cloud.links.page
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1  # then others have their turn
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1
+    assert [one.trigger for one in await log(cloud, part)] == ["all", "all"]
+    assert [one.trigger for one in await log(cloud, other)] == ["all"]
+    said = await cloud.cloud.store.read(lambda sql: logs.query(sql, part, LogQuery()))
+    assert {one.logger for one in said} == {"app.trigger.conditions"}
+    assert "its other readings fire nothing" in said[0].message
+
+
+@BOTH
+async def test_names_of_any_text_fit_an_index(cloud: MemoryCloud, part: str) -> None:
+    """PostgreSQL refuses rows of more than some 2,700 bytes in an index, and evaluation would stop at this one."""
+    letters = Random(1)
+    name = "".join(chr(letters.randrange(0x20000, 0x2A6D0)) for _ in range(MAX_NAME))
+    path = "".join(letters.choice(string.ascii_letters + string.digits) for _ in range(MAX_URL - 15))
+    target = webhook(f"https://a.test/{path}", seconds_between_notifications=5)
+    await configure(cloud, part, tabular(name, target), tabular(name + "x"))
+    await upload(cloud, part, 1)
+    (one,) = await evaluated(cloud, part)
+    await cloud.cloud.store.write(lambda sql: deliveries.stop(sql, one, "gone", cloud.cloud.clock()))
+    await upload(cloud, part, 1)
+    assert len(await evaluated(cloud, part)) == 1
+
+
+async def test_what_is_no_address_in_metadata_is_passed_over(cloud: MemoryCloud, machine: str, part: str) -> None:
+    odd = ["a b@x.com", "a@x.com\nBcc: b@x.com", "=?utf-8?q?a=40y.com=2C?=@x.com", '"a"@x.com', "a\x7f@x.com", 5]
+    await cloud.app("update_robot_metadata", id=machine, data={"email": [*odd, "ann@example.com", "ann@example.com"]})
+    await configure(cloud, part, tabular("all", email("all_machine_owners")))
+    await upload(cloud, part, 1)
+    assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com"]
 
 
 async def test_whether_a_part_listens_follows_its_configuration(cloud: MemoryCloud, part: str) -> None:

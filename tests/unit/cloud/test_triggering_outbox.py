@@ -13,7 +13,7 @@ from cloud.logs import LogQuery, LogRecord
 from cloud.memory import MemoryCloud
 from cloud.triggering import deliveries
 from cloud.triggering.deliveries import RETENTION, State
-from cloud.triggering.outbox import LEASE, LIMITS
+from cloud.triggering.outbox import CONCURRENT, LEASE, LIMITS, Outbox
 from cloud.triggering.senders import message_of, senders
 from cloud.triggering.ways import NOTHING_SET, Ways, ways
 from schema.errors import ErrorKind, MachineError
@@ -156,6 +156,61 @@ async def test_one_target_hears_one_message_at_a_time_and_others_do_not_wait(clo
             await fast.wait()
         assert inside.count("https://slow.test/") == 1
         slow.set()
+
+
+async def test_repetitions_for_a_dead_target_fill_no_round(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    dead, well = "https://dead.test/", "https://well.test/"
+    await configure(cloud, part, tabular("all", webhook(dead), webhook(well)))
+    for _ in range(2 * CONCURRENT):
+        await upload(cloud, part, 20)
+    names = [one.id for one in await evaluated(cloud, part) if one.target == dead]
+    statement = "UPDATE deliveries SET tries = 1, due = due - 1000000 WHERE target = ?"
+    await cloud.cloud.store.write(lambda sql: sql.run(statement, dead))
+    arrived = trio.Event()
+    held: list[str] = []
+
+    async def hold(one: deliveries.Delivery) -> None:
+        if one.target == well:
+            arrived.set()
+        else:
+            held.append(one.id)
+            await trio.sleep_forever()
+
+    receiver = Receiver()
+    receiver.before = hold
+    outbox = Outbox(cloud.cloud.store, cloud.cloud.events, clock, {"webhook": receiver})
+    async with trio.open_nursery() as nursery:
+        await outbox.round(nursery)
+        with trio.fail_after(30):
+            await arrived.wait()
+        assert held == names[:1]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_mail_server_that_hangs_keeps_no_webhook_waiting(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    owners = [email(f"owner{number}@example.com") for number in range(2 * CONCURRENT)]
+    await configure(cloud, part, tabular("mails", *owners), tabular("hook"))
+    await upload(cloud, part, 20)
+    assert len(await evaluated(cloud, part)) == 2 * CONCURRENT + 1
+    arrived = trio.Event()
+    held: list[str] = []
+
+    async def hold(one: deliveries.Delivery) -> None:
+        if one.type == "webhook":
+            arrived.set()
+        else:
+            held.append(one.target)
+            await trio.sleep_forever()
+
+    receiver = Receiver()
+    receiver.before = hold
+    outbox = Outbox(cloud.cloud.store, cloud.cloud.events, clock, {"webhook": receiver, "email": receiver})
+    async with trio.open_nursery() as nursery:
+        await outbox.round(nursery)
+        with trio.fail_after(30):
+            await arrived.wait()
+        assert sorted(held) == ["owner0@example.com", "owner1@example.com"]
+        nursery.cancel_scope.cancel()
 
 
 async def test_who_died_with_a_message_in_hand_leaves_it_to_the_next(cloud: MemoryCloud, part: str, clock: Any) -> None:

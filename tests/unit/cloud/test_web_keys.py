@@ -135,7 +135,16 @@ async def test_the_owner_of_a_location_sees_no_keys_but_makes_some_for_it(cloud:
     page = await person.get("/keys")
     assert page.status == 403
     assert "Only owners of the whole organization" in page.text
+    assert f'<option value="location/{cloud.first.location}">' in page.text
+    assert "everything of" not in page.text  # it would be refused
     reply = await post(person, "/keys", name="x", role="operator", place=f"location/{cloud.first.location}")
     assert shown(reply.text)
     everything = f"organization/{cloud.first.organization}"
     assert (await post(person, "/keys", name="x", role="owner", place=everything)).status == 404
+
+
+async def test_an_operator_is_offered_no_key(cloud: MemoryCloud, machine: str) -> None:
+    person = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization, "operator"))
+    page = await person.get("/keys")
+    assert page.status == 403
+    assert "New key" not in page.text

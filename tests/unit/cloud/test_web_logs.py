@@ -16,6 +16,7 @@ from cloud import logs
 from cloud.first import create_owner
 from cloud.logs import LogRecord
 from cloud.memory import MemoryCloud
+from cloud.store.sqlite import SqliteHandle
 from cloud.store.tables import core
 from cloud.web.closing import GONE
 from cloud.web.log_view import LEVELS, PAGE, Wanted, line
@@ -95,9 +96,18 @@ async def test_every_line_is_on_one_page_and_paging_back_ends(cloud: MemoryCloud
     assert (pages, found) == (3, [f"m{number}" for number in range(count)])
 
 
-@pytest.mark.parametrize("query", ["from=yesterday", "before=1", "before=x.y", "before=1.2.3", "to=2026-13-01"])
+NO_TIMES = ("from=yesterday", "to=2026-13-01", "to=0001-01-01T00:00:00%2B23:59", "from=9999-12-31T23:59:59-23:59")
+NO_PLACES = ("before=1", "before=x.y", "before=1.2.3", f"before={'9' * 30}.1", f"before=1.{'9' * 30}")
+
+
+@pytest.mark.parametrize("query", [*NO_TIMES, *NO_PLACES])
 async def test_what_is_no_time_and_no_place_is_said(cloud: MemoryCloud, part: str, query: str) -> None:
-    assert (await (await signed_in(cloud)).get(f"/machines/{part}/logs?{query}")).status == 400
+    made = await signed_in(cloud)
+    assert (await made.get(f"/machines/{part}/logs?{query}")).status == 400
+    if query in NO_TIMES:
+        assert (await made.get(f"/audit?{query}")).status == 400
+        named = query.replace("from=", "start=").replace("to=", "end=")
+        assert "is no time" in (await made.get(f"/data?{named}")).text
 
 
 async def test_lines_are_text(cloud: MemoryCloud, part: str) -> None:
@@ -164,27 +174,13 @@ def test_what_comes_live_is_what_a_search_would_find(
 ) -> None:
     """One rule in two languages: SQL and Python."""
     connection = sqlite3.connect(":memory:")
-    connection.row_factory = sqlite3.Row
     connection.executescript(core.TABLES)
     records = [
         LogRecord(BEGIN + timedelta(seconds=number), kind, source, message, fields=({"k": value},))
         for number, (kind, source, message, value) in enumerate(given_)
     ]
 
-    class Bare:
-        def many(self, statement: str, rows: Any) -> None:
-            connection.executemany(statement, rows)
-
-        def rows(self, statement: str, *parameters: Any) -> Any:
-            return [dict(row) for row in connection.execute(statement, parameters)]
-
-        def row(self, statement: str, *parameters: Any) -> Any:
-            return next(iter(self.rows(statement, *parameters)), None)
-
-        def notify(self, topic: str, subject: str) -> None:
-            pass
-
-    sql: Any = Bare()
+    sql = SqliteHandle(connection)
     logs.append(sql, "p", records, BEGIN)
     wanted = Wanted(level, text, logger)
     found = [one.number for one in logs.query(sql, "p", wanted.search())]

@@ -13,9 +13,12 @@ import trio
 import trio.lowlevel
 
 from cloud import watching
+from cloud.facts import facts
 from cloud.first import create_owner
+from cloud.keys import Grant, Kind, create_key
 from cloud.machines import part
 from cloud.memory import MemoryCloud
+from cloud.store.sql import Sql
 from cloud.watching import Told
 from cloud.web.closing import GONE
 from cloud.web.machine_view import snapshot_of
@@ -53,7 +56,10 @@ class Machine:
                 return message[key]
 
     async def says(self, **message: Any) -> None:
-        await self._send({"type": "websocket.receive", "text": json.dumps(message)})
+        await self.sends(json.dumps(message))
+
+    async def sends(self, text: str) -> None:
+        await self._send({"type": "websocket.receive", "text": text})
 
 
 @asynccontextmanager
@@ -86,6 +92,52 @@ async def machine_token(cloud: MemoryCloud, subject: str) -> str:
         lambda sql: sql.rows("SELECT secret FROM part_secrets WHERE part_id = ?", subject)
     )
     return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", found[0]["secret"], peer=Peer())
+
+
+async def test_what_a_machine_says_wrong_ends_nothing(cloud: MemoryCloud, part: str) -> None:
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, cloud.cloud.clock()))
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("live", part) as news:
+        async with connected(cloud, part) as follower:
+            for text in ("", "no JSON", "[]", "[" * 100_000, '{"live": 5, "report": []}', "7"):
+                await follower.sends(text)
+            await follower.says(report={"host": "h\ud83e \U0001f916"}, live=told("at \udcff"))
+            await news.next()
+            found = await cloud.cloud.store.read(lambda sql: watching.told(sql, part))
+    assert (await reported(cloud, part))["host"] == "h? \U0001f916"
+    assert found is not None
+    assert found.snapshot["resources"][1]["state"] == "at ?"
+
+
+async def test_a_machine_hears_of_keys_that_concern_it_and_reads_nothing_for_others(
+    cloud: MemoryCloud, part: str, machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, readings = cloud.cloud.store, 0
+
+    def counted(sql: Sql, subject: str) -> dict[str, Any]:
+        nonlocal readings
+        readings += subject == part
+        return facts(sql, subject)
+
+    monkeypatch.setattr("cloud.web.push.facts", counted)
+
+    async def made(kind: Kind, subject: str) -> str:
+        grant = Grant("operator", kind, subject)
+        organization = subject if kind == "organization" else cloud.first.organization
+        return await store.write(lambda sql: create_key(sql, organization, "key", [grant], cloud.cloud.clock())[0])
+
+    other = await store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    beside = await cloud.app("new_robot", name="beside", location=cloud.first.location)
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as follower:
+            assert set(await follower.hears("keys")) == {cloud.first.id}
+            known = {cloud.first.id}
+            own: list[tuple[Kind, str]] = [("organization", cloud.first.organization), ("robot", machine)]
+            for count, (kind, subject) in enumerate(own, 2):
+                await made("organization", other.organization)
+                await made("robot", beside)
+                known.add(await made(kind, subject))
+                assert set(await follower.hears("keys")) == known
+                assert readings == count
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +99,10 @@ class FakeCloud:
         """The readings `number`, in the order in which they were kept."""
         return [number(one) for upload in self.kept for one in upload.contents if one.HasField("struct")]
 
+    def chunks(self) -> list[list[int]]:
+        """The numbers in each call, whether it was kept or not."""
+        return [[number(one) for one in upload.contents] for upload in self.calls]
+
     # ---- as a router
 
     def get(self, path: str) -> Handler | None:
@@ -161,12 +165,18 @@ class FakeCloud:
             self.at_once -= 1
 
 
-def failing(status: Status, *, when: Callable[[Upload], bool] = lambda upload: True, message: str = "no") -> Judge:
+def failing(
+    status: Status,
+    *,
+    when: Callable[[Upload], bool] = lambda upload: True,
+    message: str = "no",
+    details: Sequence[Any] | None = None,
+) -> Judge:
     """Refuses with a status, whatever `when` means."""
 
     async def judge(upload: Upload) -> None:
         if when(upload):
-            raise GRPCError(status, message)
+            raise GRPCError(status, message, details)
 
     return judge
 
@@ -229,11 +239,11 @@ def counted(
 
 @asynccontextmanager
 async def syncing(
-    folder: Path, cloud: FakeCloud, *, settings: Settings | None = None, **more: Any
+    folder: Path, cloud: FakeCloud, *, settings: Settings | None = None, disk: InlineDisk | None = None, **more: Any
 ) -> AsyncIterator[Syncer]:
     """A syncer of `folder`, at work."""
     store = Store(folder, InlineDisk(), LOG, largest=2**18)
-    syncer = Syncer(store, InlineDisk(), cloud.uploader(), settings or Settings(6.0), **more)
+    syncer = Syncer(store, disk or InlineDisk(), cloud.uploader(), settings or Settings(6.0), **more)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(syncer.run)
         yield syncer

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from runtime.data import sync_files, sync_read
-from runtime.data.frames import framed
 from runtime.data.messages import Source
 from runtime.data.retention import Limits, make_room
 from runtime.data.store import Store
-from runtime.data.sync import MAX_DELAY, Settings
-from runtime.data.sync_upload import PIECE, UNARY, limit_of
+from runtime.data.sync import Settings
+from runtime.data.sync_upload import PIECE, UNARY
 from schema.errors import ErrorKind, MachineError
 from tests.unit.data.clouds import (
     LOG,
@@ -143,10 +142,6 @@ async def test_so_many_at_one_time_but_one_of_a_method(autojump_clock: MockClock
 # ---- large files
 
 
-def chunks(cloud: FakeCloud) -> list[list[int]]:
-    return [[number(one) for one in upload.contents] for upload in cloud.calls]
-
-
 async def test_a_large_file_goes_in_several_messages_and_is_resumed(autojump_clock: MockClock, tmp_path: Path) -> None:
     (path,) = counted(tmp_path, 1, each=3000, padding=1000)
     cloud = FakeCloud()
@@ -164,7 +159,7 @@ async def test_a_large_file_goes_in_several_messages_and_is_resumed(autojump_clo
         upload.metadata.ByteSize() + sum(one.ByteSize() for one in upload.contents) < UNARY for upload in cloud.calls
     )
     assert left(tmp_path) == []
-    assert again.sent.readings == 3000 - sum(map(len, chunks(cloud)[:3]))
+    assert again.sent.readings == 3000 - sum(map(len, cloud.chunks()[:3]))
 
 
 async def test_progress_that_is_lost_costs_time_and_nothing_else(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -179,7 +174,7 @@ async def test_progress_that_is_lost_costs_time_and_nothing_else(autojump_clock:
     async with syncing(tmp_path, cloud):
         await trio.sleep(1)
     assert cloud.numbers() == list(range(3000))
-    assert chunks(cloud)[4:7] == chunks(cloud)[:3], "what is repeated is the very same, so that the cloud knows it"
+    assert cloud.chunks()[4:7] == cloud.chunks()[:3], "what is repeated is the very same, so that the cloud knows it"
 
 
 async def test_progress_of_a_file_that_is_gone_is_removed(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -189,240 +184,6 @@ async def test_progress_of_a_file_that_is_gone_is_removed(autojump_clock: MockCl
     async with syncing(tmp_path, FakeCloud()):
         await trio.sleep(1)
     assert left(tmp_path) == []
-
-
-# ---- what goes wrong
-
-
-async def test_an_answer_that_is_lost(autojump_clock: MockClock, tmp_path: Path) -> None:
-    counted(tmp_path, 3)
-    cloud = FakeCloud()
-    cloud.after = failing(Status.UNAVAILABLE, when=lambda upload: len(cloud.calls) in (1, 3))
-    async with syncing(tmp_path, cloud):
-        await trio.sleep(20)
-    assert chunks(cloud) == [[0], [0], [1], [1], [2]]
-    assert cloud.numbers() == [0, 1, 2]
-    assert left(tmp_path) == []
-
-
-async def test_a_deletion_that_is_cut(
-    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process ends between the acknowledgement and the deletion: the file goes again, the cloud keeps it once."""
-    counted(tmp_path, 2)
-    cloud = FakeCloud()
-    before = left(tmp_path)
-
-    def cut(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sync_files, "delete", cut)
-    with pytest.raises(BaseExceptionGroup) as caught:
-        async with syncing(tmp_path, cloud):
-            await trio.sleep(1)
-    assert caught.group_contains(KeyboardInterrupt)
-    monkeypatch.undo()
-    assert left(tmp_path) == before
-    async with syncing(tmp_path, cloud):
-        await trio.sleep(1)
-    assert chunks(cloud) == [[0], [0], [1]]
-    assert cloud.numbers() == [0, 1]
-    assert left(tmp_path) == []
-
-
-async def test_what_is_refused_is_put_aside_and_blocks_nobody(autojump_clock: MockClock, tmp_path: Path) -> None:
-    paths = counted(tmp_path, 3)
-    cloud, told = FakeCloud(), [""]
-    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: one.name == paths[1].name, message="too odd")
-    async with syncing(tmp_path, cloud, report=told.append) as syncer:
-        await trio.sleep(1)
-        aside = tmp_path / "failed" / paths[1].relative_to(tmp_path)
-        assert aside.exists()
-        why = aside.with_name(f"{aside.name}.reason")
-        assert why.read_text() == "too odd\n"
-        assert cloud.numbers() == [0, 2]
-        assert left(tmp_path) == []
-        assert told[-1].startswith("1 files could not be uploaded")
-        assert str(aside) in told[-1]
-        assert (syncer.status()["put_aside"], syncer.status()["last_error"]) == (1, "too odd")
-        await trio.sleep(60)
-        assert len(cloud.calls) == 3, "it is not tried again"
-        aside.unlink()
-        why.unlink()
-        await trio.sleep(7)
-        assert told[-1] == ""
-
-
-async def test_a_second_file_of_the_same_name_is_put_aside_too(autojump_clock: MockClock, tmp_path: Path) -> None:
-    cloud = FakeCloud()
-    cloud.before = failing(Status.INVALID_ARGUMENT)
-    async with syncing(tmp_path, cloud):
-        for _ in range(2):
-            counted(tmp_path, 1)
-            await trio.sleep(7)
-    assert len(list((tmp_path / "failed").rglob("*.capture"))) == 2
-    assert len(list((tmp_path / "failed").rglob("*.reason"))) == 2
-
-
-@pytest.mark.parametrize("status", [Status.INTERNAL, Status.RESOURCE_EXHAUSTED, Status.NOT_FOUND, Status.UNKNOWN])
-async def test_a_file_that_fails_alone_is_tried_ever_more_seldom(
-    autojump_clock: MockClock, tmp_path: Path, status: Status
-) -> None:
-    first, *_ = counted(tmp_path, 2)
-    counted(tmp_path, 2, name="other", first=10)
-    cloud, told = FakeCloud(), [""]
-    cloud.before = failing(status, when=lambda one: one.metadata.component_name == "s" and one.name == first.name)
-    async with syncing(tmp_path, cloud, settings=Settings(30.0), report=told.append) as syncer:
-        await trio.sleep(1)
-        assert sorted(cloud.numbers()) == [1, 10, 11], "nobody else waits for it"
-        assert "1 files could not be uploaded and are tried again: no" in told[-1]
-        await trio.sleep(36_000)
-        tries = [one.time for one in cloud.calls if one.name == first.name and one.metadata.component_name == "s"]
-        assert tries[1] - tries[0] < 31
-        assert 1800 <= tries[-1] - tries[-2] <= 3631
-        assert len(tries) < 40
-        cloud.before = failing(status, when=lambda one: False)
-        await syncer.sync()
-        assert 0 in cloud.numbers()
-        assert told[-1] == ""
-    assert left(tmp_path) == []
-
-
-@pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.UNAUTHENTICATED, Status.UNIMPLEMENTED])
-async def test_a_cloud_that_takes_nothing_is_asked_ever_more_seldom(
-    autojump_clock: MockClock, tmp_path: Path, status: Status
-) -> None:
-    counted(tmp_path, 50)
-    cloud, told = FakeCloud(), [""]
-    cloud.before = failing(status, message="gone")
-    async with syncing(tmp_path, cloud, report=told.append) as syncer:
-        await trio.sleep(3600)
-        assert {one.name for one in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
-        assert 3600 / MAX_DELAY <= len(cloud.calls) < 3 * 3600 / MAX_DELAY
-        gaps = [after.time - before.time for before, after in zip(cloud.calls, cloud.calls[1:], strict=False)]
-        assert gaps[0] < 1
-        assert MAX_DELAY / 2 <= max(gaps) <= MAX_DELAY
-        assert len(set(gaps)) > 30, "with jitter"
-        assert (syncer.status()["problem"], syncer.status()["waiting_files"]) == ("gone", 50)
-        assert ("gone" in told[-1]) == (status is not Status.UNAVAILABLE), "being offline is nothing to deal with"
-        cloud.before = failing(status, when=lambda one: False)
-        await trio.sleep(MAX_DELAY)
-        assert cloud.numbers() == list(range(50))
-        assert (syncer.status()["problem"], told[-1]) == ("", "")
-
-
-async def test_what_waits_goes_as_soon_as_the_cloud_is_back(autojump_clock: MockClock, tmp_path: Path) -> None:
-    counted(tmp_path, 3)
-    cloud = FakeCloud()
-    cloud.before = failing(Status.UNAVAILABLE, message="gone")
-    async with syncing(tmp_path, cloud, settings=Settings(86_400.0)) as syncer:
-        await trio.sleep(3600)
-        tried = len(cloud.calls)
-        assert syncer.status()["problem"] == "gone"
-        cloud.before = failing(Status.UNAVAILABLE, when=lambda one: False)
-        syncer.cloud_is_back()
-        await trio.testing.wait_all_tasks_blocked()
-        assert cloud.numbers() == [0, 1, 2]
-        assert len(cloud.calls) == tried + 3
-        counted(tmp_path, 1, first=10)
-        syncer.cloud_is_back()  # it was not away: nothing is done before its time
-        await trio.testing.wait_all_tasks_blocked()
-        assert cloud.numbers() == [0, 1, 2]
-
-
-async def test_a_cloud_that_does_not_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
-    counted(tmp_path, 2)
-    cloud = FakeCloud()
-
-    async def never(upload: Upload) -> None:
-        if len(cloud.calls) == 1:
-            await trio.sleep_forever()
-
-    cloud.before = never
-    async with syncing(tmp_path, cloud) as syncer:
-        await trio.sleep(29)
-        assert syncer.status()["problem"] == ""
-        await trio.sleep(1.1)
-        assert syncer.status()["problem"] == "no answer within 30 s"
-        await trio.sleep(2)
-    assert cloud.numbers() == [0, 1]
-    assert limit_of(2**30) > 2**30 / 8192, "what is large has the time that it needs"
-
-
-async def test_a_refusal_comes_before_all_was_sent(autojump_clock: MockClock, tmp_path: Path) -> None:
-    write(tmp_path, camera(), picture(bytes(50 * UNARY)), 0, "video/mp4")
-    cloud = FakeCloud()
-
-    async def at_once(stream: Any) -> None:
-        await stream.recv_message()
-        raise GRPCError(Status.INVALID_ARGUMENT, "no videos")
-
-    cloud._stream = at_once  # type: ignore[method-assign]
-    async with syncing(tmp_path, cloud) as syncer:
-        await trio.sleep(1)
-        assert syncer.status()["last_error"] == "no videos"
-    assert left(tmp_path) == []
-
-
-# ---- files that are not what they should be
-
-
-async def test_of_a_damaged_file_goes_what_is_whole(autojump_clock: MockClock, tmp_path: Path) -> None:
-    path = write(tmp_path, sensor(), reading(1) + reading(2) + framed(b"\xff\xff\xff") + reading(3))
-    cloud = FakeCloud()
-    async with syncing(tmp_path, cloud) as syncer:
-        await trio.sleep(1)
-        assert "SensorData" in syncer.status()["last_error"]
-    assert cloud.numbers() == [], "a message that is none spoils its batch"
-    assert (tmp_path / "failed" / path.relative_to(tmp_path)).exists()
-
-
-@pytest.mark.parametrize("cut", [1, 5, 30])
-async def test_of_a_file_that_ends_too_early_goes_what_is_whole(
-    autojump_clock: MockClock, tmp_path: Path, cut: int
-) -> None:
-    path = write(tmp_path, sensor(), reading(1) + reading(2) + reading(3))
-    path.write_bytes(path.read_bytes()[:-cut])
-    cloud = FakeCloud()
-    async with syncing(tmp_path, cloud):
-        await trio.sleep(1)
-    assert cloud.numbers() == [1, 2]
-    assert (tmp_path / "failed" / path.relative_to(tmp_path)).exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"hello", b"\x03abc", framed(b"\x0a\x01x")])
-async def test_what_is_no_capture_file_is_put_aside(autojump_clock: MockClock, tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "x.capture").write_bytes(content)
-    counted(tmp_path, 1)
-    cloud = FakeCloud()
-    async with syncing(tmp_path, cloud):
-        await trio.sleep(1)
-    assert cloud.numbers() == [0]
-    assert (tmp_path / "failed" / "x.capture").read_bytes() == content
-
-
-@pytest.mark.parametrize("rest", [b"\xff" * 12, b"\x80", b"\x90\x4e"])
-async def test_pictures_that_are_cut(autojump_clock: MockClock, tmp_path: Path, rest: bytes) -> None:
-    write(tmp_path, camera(), picture(b"one") + rest, 0, "image/png")
-    cloud = FakeCloud()
-    async with syncing(tmp_path, cloud) as syncer:
-        await trio.sleep(1)
-        assert syncer.refused == 1
-    assert [upload.contents[0].binary for upload in cloud.kept] == [b"one"]
-
-
-async def test_a_file_that_vanishes_is_no_error(autojump_clock: MockClock, tmp_path: Path) -> None:
-    paths = counted(tmp_path, 3)
-    cloud = FakeCloud()
-
-    async def vanish(upload: Upload) -> None:
-        paths[1].unlink(missing_ok=True)
-
-    cloud.before = vanish
-    async with syncing(tmp_path, cloud) as syncer:
-        await trio.sleep(1)
-        assert (syncer.refused, syncer.status()["last_error"]) == (0, "")
-    assert cloud.numbers() == [0, 2]
 
 
 # ---- room on the disk

@@ -80,6 +80,12 @@ async def test_only_what_was_left_alone_goes(autojump_clock: MockClock, capture:
     assert (other.parent / "elsewhere.txt").exists()
 
 
+def test_a_clock_that_was_set_back_keeps_no_file(capture: Path, other: Path) -> None:
+    tomorrow = put(other / "tomorrow.txt", age=-86_400)
+    put(other / "being-written.txt", age=-5)  # by a clock that is a little ahead
+    assert [one.path for one in waiting(capture, [other], NOW, 10.0)] == [tomorrow]
+
+
 async def test_folders_name_tags_and_datasets(autojump_clock: MockClock, capture: Path, other: Path) -> None:
     put(other / "tag=roof" / "dataset=d1" / "tag=a b" / "x.bin")
     cloud = FakeCloud()
@@ -91,11 +97,32 @@ async def test_folders_name_tags_and_datasets(autojump_clock: MockClock, capture
     assert labels_of(Path("/data/tag=x")) == ([], []), "folders only"
 
 
+@pytest.mark.parametrize("status", [None, Status.INVALID_ARGUMENT])
+async def test_names_that_are_no_text(
+    autojump_clock: MockClock, capture: Path, other: Path, status: Status | None
+) -> None:
+    put(other / "tag=\udcfc" / "caf\udce9.txt")
+    put(other / "z.txt")
+    cloud = FakeCloud()
+    if status is not None:
+        cloud.before = failing(status, when=lambda one: one.name.startswith("other/tag"))
+    async with syncing(capture, cloud, settings=both(other), today=lambda: NOW) as syncer:
+        await trio.sleep(3)
+    names = [one.name for one in cloud.kept]
+    if status is None:
+        assert sorted(names) == [r"other/tag=\xfc/caf\xe9.txt", "other/z.txt"]
+        assert next(list(one.metadata.tags) for one in cloud.kept if "caf" in one.name) == [r"\xfc"]
+        assert left(other) == []
+    else:
+        assert (names, syncer.refused) == (["other/z.txt"], 1)
+        assert (other / "failed" / "tag=\udcfc" / "caf\udce9.txt").exists()
+
+
 async def test_capture_files_of_other_folders_go_as_such(autojump_clock: MockClock, capture: Path, other: Path) -> None:
     counted(other, 2)
     put(other / "a.txt")
     cloud = FakeCloud()
-    async with syncing(capture, cloud, settings=both(other), today=lambda: 0.0):
+    async with syncing(capture, cloud, settings=both(other), today=lambda: NOW - 60):
         await trio.sleep(1)
     assert cloud.numbers() == [0, 1], "they are whole, however young"
     assert left(other) == ["a.txt"]
@@ -198,4 +225,4 @@ def test_files_of_all_folders_are_in_one_order(capture: Path, other: Path) -> No
     before, after = put(other / "before"), put(other / "after")
     os.utime(before, (1_789_999_999, 1_789_999_999))
     os.utime(after, (1_790_000_001, 1_790_000_001))
-    assert [one.path for one in waiting(capture, [other], NOW)] == [before, first, after]
+    assert [one.path for one in waiting(capture, [other], NOW, 10.0)] == [before, first, after]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +15,7 @@ from trio.testing import MockClock
 
 from nursery_graph import State
 from runtime.components.sensor import Sensor
+from runtime.data.store import LOOK_INTERVAL
 from runtime.data.sync_upload import UNARY
 from runtime.resource import Extra, Value
 from runtime.services.data_manager import MimeType
@@ -158,6 +161,41 @@ async def test_what_people_must_deal_with_makes_the_node_unhealthy(autojump_cloc
         cloud.before = failing(Status.PERMISSION_DENIED, when=lambda upload: False)
         await trio.sleep(60)
         assert memory.graph.snapshot().nodes[NODE].state is State.READY
+
+
+async def test_a_machine_that_starts_on_a_full_disk_uploads_what_is_there(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nothing would ever make room on it."""
+    async with machine(tmp_path, sensor(10, "a"), sensor(10, "b")):
+        await trio.sleep(5)
+    there = numbers(tmp_path)
+    closed, killed = (tmp_path / one for one in left(tmp_path))
+    killed = killed.rename(killed.with_suffix(".prog"))
+    cloud = FakeCloud()
+
+    def full(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("runtime.data.store.probe", full)
+    async with machine(tmp_path, cloud=cloud) as memory:
+
+        def node() -> tuple[State, str]:
+            (found,) = (one for name, one in memory.graph.snapshot().nodes.items() if name.startswith(MANAGER))
+            return found.state, found.reason
+
+        await trio.sleep(10)
+        assert not closed.exists()
+        assert killed.exists()
+        assert 0 < len(cloud.numbers()) < len(there)
+        assert node()[0] is State.UNHEALTHY
+        assert "No space left on device: free some space" in node()[1]
+        monkeypatch.undo()
+        await trio.sleep(LOOK_INTERVAL + 7)
+        assert node() == (State.READY, "")
+        assert (await status(memory))["recovered"]["files"] == 1
+    assert sorted(cloud.numbers()) == sorted(there)
+    assert left(tmp_path) == []
 
 
 @pytest.mark.parametrize("size", [0, 3, UNARY + 1])

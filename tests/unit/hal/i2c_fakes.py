@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import smbus2
 
+from hal.errors import HalError
 from hal.linux import i2c, smbus
+from hal.ports.i2c import I2cBus
 
 STUB_FUNCTIONS = (
     smbus.QUICK
@@ -184,3 +187,20 @@ class _Smbus:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel.adapter(self.fd), name)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return Kernel(tmp_path)
+
+
+def watches() -> int:
+    """How many users of inotify this process has."""
+    links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return links.count("anon_inode:inotify")
+
+
+async def failure(bus: I2cBus, address: int, *steps: bytes | int) -> HalError:
+    with pytest.raises(HalError) as caught:
+        await bus.transaction(address, *steps)
+    return caught.value

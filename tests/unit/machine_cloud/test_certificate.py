@@ -6,6 +6,7 @@ import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,9 @@ from cloud.certificates.issue import Pair, new_leaf, new_root
 from hal.worker import BusWorker
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
-from runtime.cloud.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, CloudCertificate, path_of
+from runtime.cloud.authorities import CloudAuthorities
+from runtime.cloud.authorities import path_of as authorities_of
+from runtime.cloud.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUIET, CloudCertificate, path_of
 from runtime.cloud.contact import Contact
 from runtime.cloud.dial import CloudAddress
 from runtime.data.disk import InlineDisk
@@ -28,11 +31,12 @@ from runtime.data.disk import InlineDisk
 METHOD = find_method("viam.app.v1.RobotService", "certificate")
 NOW = datetime.now(UTC)
 ROOT = new_root("test", NOW)
+OTHER = new_root("other", NOW)
 
 
-def pair(*names: str) -> Pair:
-    leaf = new_leaf(ROOT, names or ("localhost",), NOW)
-    return Pair(leaf.certificate + ROOT.certificate, leaf.key)
+def pair(*names: str, root: Pair = ROOT) -> Pair:
+    leaf = new_leaf(root, names or ("localhost",), NOW)
+    return Pair(leaf.certificate + root.certificate, leaf.key)
 
 
 class Cloud:
@@ -83,7 +87,8 @@ class Machine:
     def made(self) -> CloudCertificate:
         moves: Callable[[Callable[[], None]], Awaitable[None]] = self._moves
         address = cast("CloudAddress", self.cloud)
-        return CloudCertificate(address, self.path, names=lambda: [*self.names], moves=moves)
+        self.authorities = CloudAuthorities(None, authorities_of(self.path.parent, self.cloud.part))
+        return CloudCertificate(address, self.path, self.authorities, names=lambda: [*self.names], moves=moves)
 
     async def _moves(self, ring: Callable[[], None]) -> None:
         self.ring = ring
@@ -237,14 +242,15 @@ async def test_without_a_disk_it_is_served_all_the_same(
 def test_what_is_damaged_on_the_disk_is_no_obstacle(tmp_path: Path, content: bytes, told: Sequence[Any]) -> None:
     path = path_of(tmp_path, "part-1")
     path.write_bytes(content)
-    held = CloudCertificate(cast("CloudAddress", Cloud()), path)
+    held = CloudCertificate(cast("CloudAddress", Cloud()), path, CloudAuthorities(None, tmp_path / "none"))
     held.load()
     assert held.tls.context is None
     assert [one["event"] for one in told] == ["the cached certificate cannot be used"]
 
 
 def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, told: Sequence[Any]) -> None:
-    CloudCertificate(cast("CloudAddress", Cloud()), path_of(tmp_path, "part-1")).load()
+    nothing = CloudAuthorities(None, tmp_path / "none")
+    CloudCertificate(cast("CloudAddress", Cloud()), path_of(tmp_path, "part-1"), nothing).load()
     assert told == []
 
 
@@ -254,3 +260,29 @@ async def test_a_chain_without_its_root_tells_no_roots(autojump_clock: MockClock
     await machine.start()
     assert machine.certificate.tls.context is not None
     assert machine.certificate.roots == ""
+
+
+async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, machine: Machine) -> None:
+    await machine.start()
+    told = partial(machine.certificate.told, worker=cast("BusWorker", InlineDisk()))
+    await told({"machines": ROOT.certificate})
+    await trio.sleep(QUIET + 1)
+    assert len(machine.cloud.asked) == 1  # it has signed what there is
+    machine.cloud.answer = pair(root=OTHER)
+    before = machine.fingerprint
+    for _ in range(2):
+        await told({"machines": OTHER.certificate + ROOT.certificate})
+        await trio.sleep(QUIET + 1)
+        assert len(machine.cloud.asked) == 2
+    assert machine.fingerprint != before
+    assert machine.certificate.roots == OTHER.certificate + ROOT.certificate  # of machines that were not there yet
+
+
+async def test_an_authority_that_signs_nothing_yet_is_asked_for_once(
+    autojump_clock: MockClock, machine: Machine
+) -> None:
+    await machine.start()
+    for _ in range(3):
+        await machine.certificate.told({"machines": OTHER.certificate}, cast("BusWorker", InlineDisk()))
+        await trio.sleep(QUIET + 1)
+    assert len(machine.cloud.asked) == 2

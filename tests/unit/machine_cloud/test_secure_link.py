@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,22 @@ async def test_a_cloud_that_is_not_trusted(ca_file: str, tmp_path: Path) -> None
     assert "`machine-cloud ca`" in text
     assert (str(tmp_path / "other.pem") if ca_file else "`ca_file`") in text
     assert "hush" not in text
+
+
+@pytest.mark.parametrize(
+    ("from_now", "words"), [(timedelta(days=30), "is not yet valid"), (timedelta(days=-900), "has expired")]
+)
+async def test_a_certificate_of_another_time_may_be_a_wrong_clock(
+    from_now: timedelta, words: str, tmp_path: Path
+) -> None:
+    """Small computers start without knowing what day it is."""
+    root = new_root("test", NOW - timedelta(days=1000))
+    (tmp_path / "ca.pem").write_text(root.certificate)
+    leaf = new_leaf(root, ("localhost",), NOW + from_now)
+    async with port(held(leaf)) as number:
+        text = await refused(address_of(credentials(f"https://localhost:{number}", ca_file="ca.pem"), tmp_path))
+    assert words in text
+    assert "set this computer's clock, which says 20" in text
 
 
 async def test_a_cloud_by_a_name_that_its_certificate_has_not(tmp_path: Path) -> None:

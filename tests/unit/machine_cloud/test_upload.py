@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from trio.testing import MockClock
 
+from rpc.api import values
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
 from runtime.cloud.contact import Contact
@@ -20,13 +22,21 @@ from telemetry.entry import Entry
 from telemetry.outbox_sink import OutboxSink, Upload
 
 
+def entry(message: str, **fields: Any) -> Entry:
+    return Entry(1, 0.0, 20, "test", "", message, fields)
+
+
 class Logs:
     """A cloud that takes logs when it is there, its address, and a queue with one message."""
 
     part = "part-1"
 
-    def __init__(self) -> None:
+    def __init__(self, *entries: Entry) -> None:
+        self.entries = entries or (entry("hello"),)
         self.there = False
+        self.refuses: Callable[[Sequence[str]], Status | None] = lambda messages: None
+        self.kept: list[str] = []
+        self.values: list[Any] = []  # of all fields
         self.tries: list[float] = []
         self.contact = Contact()
         self.acknowledged = trio.Event()
@@ -39,10 +49,16 @@ class Logs:
         return Handler(self._log, Cardinality.UNARY_UNARY, method.request_class, method.reply_class)
 
     async def _log(self, stream: Any) -> None:
-        await stream.recv_message()
+        sent = await stream.recv_message()
+        request = type(sent).FromString(sent.SerializeToString())  # as from a wire
         self.tries.append(trio.current_time())
         if not self.there:
             raise GRPCError(Status.UNAVAILABLE, "gone")
+        messages = [one.message for one in request.logs]
+        if (status := self.refuses(messages)) is not None:
+            raise GRPCError(status, "no")
+        self.kept += messages
+        self.values += [values.read_struct(field)["Value"] for one in request.logs for field in one.fields]
         await stream.send_message(find_method(SERVICE, "log").reply_class())
 
     @asynccontextmanager
@@ -54,7 +70,7 @@ class Logs:
     async def next(self, limit: int) -> Upload:
         if self.acknowledged.is_set():
             await trio.sleep_forever()
-        return Upload((Entry(seq=1, time=0.0, level=20, logger="test", caller="", message="hello"),), 1)
+        return Upload(self.entries, len(self.entries), 100)
 
     def acknowledge(self, last: int) -> None:
         self.acknowledged.set()
@@ -76,6 +92,42 @@ async def test_logs_are_tried_ever_more_seldom_and_at_once_when_the_cloud_is_bac
         await cloud.acknowledged.wait()
         assert trio.current_time() == now
         nursery.cancel_scope.cancel()
+
+
+async def test_a_message_that_the_cloud_refuses_holds_up_no_others(autojump_clock: MockClock) -> None:
+    cloud = Logs(*(entry(str(number)) for number in range(20)))
+    cloud.there = True
+    cloud.refuses = lambda messages: Status.INVALID_ARGUMENT if "7" in messages else None
+    await _all(cloud)
+    assert cloud.kept == [str(number) for number in range(20) if number != 7]
+
+
+async def test_a_cloud_that_takes_little_at_once_gets_all(autojump_clock: MockClock) -> None:
+    cloud = Logs(*(entry(str(number)) for number in range(20)))
+    cloud.there = True
+    cloud.refuses = lambda messages: Status.RESOURCE_EXHAUSTED if len(messages) > 3 or len(cloud.tries) < 9 else None
+    await _all(cloud)
+    assert cloud.kept == [str(number) for number in range(20)]
+    assert cloud.tries[-1] > 0, "a single one that is too much for now waits"
+
+
+async def test_fields_that_the_protocol_cannot_carry_are_text(autojump_clock: MockClock) -> None:
+    deep: Any = 1
+    for _ in range(60):
+        deep = {"a": [deep]}
+    cloud = Logs(entry("x", deep=deep, huge=10**400, lists=[[[1]]], yes=True))
+    cloud.there = True
+    await _all(cloud)
+    assert cloud.values == [json.dumps(deep), str(10**400), [[[1]]], True]
+
+
+async def _all(cloud: Logs) -> None:
+    """Return when everything was acknowledged."""
+    with trio.fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
+            await cloud.acknowledged.wait()
+            nursery.cancel_scope.cancel()
 
 
 async def test_a_pause_ends_by_itself(autojump_clock: MockClock) -> None:

@@ -13,9 +13,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from runtime.components.motor import Motor
 from runtime.components.sensor import Sensor
-from runtime.maintenance import ANSWER_LIMIT, FACTS_KEY, RETRY_INTERVAL
+from runtime.maintenance import ANSWER_LIMIT, FACTS_KEY, RETRY_INTERVAL, WAITING_ROOM
 from runtime.memory import MemoryMachine, open_machine
-from runtime.operator.facts import more_of, standing
+from runtime.operator.facts import machine_of, more_of, standing
+from runtime.operator.show import asked
 from runtime.registry import Registry
 from runtime.resource import Attributes, Extra, Started
 from runtime.web.health import is_here, restart_status
@@ -247,6 +248,32 @@ async def test_machine_status_tells_it(autojump_clock: MockClock) -> None:
             "a newer configuration waits: rdk:component:sensor/door says open is false",
             "restart not allowed now: rdk:component:sensor/door says open is false",
         ]
+
+
+async def test_what_a_resource_waits_for_is_told(autojump_clock: MockClock) -> None:
+    orphan = {**entry("motor", "wheel", "wheel"), "depends_on": ["door"]}
+    broken = entry("sensor", "door", "doo")
+    async with machine({"components": [orphan, broken]}) as memory:
+        await wait_all_tasks_blocked()
+        seen = await asked(memory.client())
+        reasons = {one.name: one.reason for one in seen.resources}
+        assert reasons["door"].startswith("components.1: no model rdk:builtin:doo")
+        assert reasons["wheel"] == f"waiting for rdk:component:sensor/door: {reasons['door']}"
+
+
+async def test_as_many_reasons_are_told_as_there_is_room_for(autojump_clock: MockClock) -> None:
+    orphans = [{**entry("motor", f"wheel{number}", "wheel"), "depends_on": ["door"]} for number in range(100)]
+    async with machine({"components": [*orphans, entry("sensor", "door", "doo")]}) as memory:
+        await wait_all_tasks_blocked()
+        _, metadata = await memory.client().call_with_metadata(ROBOT, "", "get_machine_status")
+        assert WAITING_ROOM / 2 < len(metadata[FACTS_KEY]) < WAITING_ROOM + 500
+        assert 5 < len(more_of(metadata)["waiting"]) < 100
+
+
+@pytest.mark.parametrize("waiting", [None, [], {"rdk:component:motor/left": 1}])
+def test_what_others_tell_as_waiting_breaks_nothing(waiting: Any) -> None:
+    got = machine_of({"resources": [{"name": "rdk:component:motor/left", "state": 2}]}, {"waiting": waiting})
+    assert got.resources[0].reason == ("1" if waiting else "")
 
 
 @pytest.mark.parametrize("metadata", [{}, {FACTS_KEY: "{"}, {FACTS_KEY: "[]"}])

@@ -72,6 +72,18 @@ def test_what_it_says_is_run(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "packages").iterdir()] == [program.root.name]
 
 
+def test_it_is_on_the_disk_before_it_is_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power cut could leave a folder that counts as unpacked, with empty files in it."""
+    there: list[list[str]] = []
+
+    def sync() -> None:
+        there.append(sorted(str(path.relative_to(tmp_path / "packages")) for path in tmp_path.glob("packages/*/*")))
+
+    monkeypatch.setattr(os, "sync", sync)
+    folder = prepared(tmp_path, meta(), member("run.sh", RUN)).root.name
+    assert there == [[f"{folder}.unpacking/meta.json", f"{folder}.unpacking/run.sh"]]
+
+
 def test_the_same_content_is_unpacked_once(tmp_path: Path) -> None:
     program = prepared(tmp_path, meta(), member("run.sh", RUN))
     (program.root / "mark").touch()

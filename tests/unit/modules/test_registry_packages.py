@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -15,207 +14,20 @@ from typing import Any
 import pytest
 import trio
 
-from hal.worker import BusWorker
 from runtime.cloud.live import snapshot
 from runtime.memory import MemoryMachine, open_machine
 from runtime.modules.command import HOME_VARIABLE
 from runtime.packages import store
-from runtime.packages.download import RESERVE, download
 from runtime.packages.part import Packages, name_of
-from runtime.packages.store import Installed, Part
+from runtime.packages.store import Installed
 from runtime.packages.wanted import wanted_of
 from runtime.parts import Surroundings
 from runtime.status import DownloadStatus
-from schema.errors import ErrorKind, MachineError
+from schema.errors import MachineError
 from schema.machine import decode
 from schema.substitution import fill
-
-DATA = bytes(range(251)) * 20_000  # some 5 MB
-SHA = hashlib.sha256(DATA).hexdigest()
-LIMIT = 20.0
-
-Answer = Callable[[dict[str, str]], tuple[str, bytes]]
-"""From a request's headers to status line with headers, and body."""
-
-
-def whole(headers: dict[str, str], data: bytes = DATA) -> tuple[str, bytes]:
-    begin = int(headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
-    if not begin:
-        return f"200 OK\r\ncontent-length: {len(data)}", data
-    assert headers["if-range"] == f'"{SHA}"'
-    return (
-        f"206 x\r\ncontent-range: bytes {begin}-{len(data) - 1}/{len(data)}\r\ncontent-length: {len(data) - begin}",
-        data[begin:],
-    )
-
-
-class Web:
-    """A web server that gives these answers, the last one again and again."""
-
-    def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
-        self.asked: list[dict[str, str]] = []
-        self.url = ""
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[Web]:
-        async with trio.open_nursery() as nursery:
-            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-            self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/package"
-            nursery.start_soon(trio.serve_listeners, self._handle, listeners)
-            yield self
-            nursery.cancel_scope.cancel()
-
-    async def _handle(self, stream: trio.SocketStream) -> None:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += await stream.receive_some(65536)
-        lines = head.decode().lower().split("\r\n")[1:]
-        self.asked.append(dict(line.split(": ", 1) for line in lines if line))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        status, body = answer(self.asked[-1])
-        try:
-            await stream.send_all(f"HTTP/1.1 {status}\r\n\r\n".encode() + body)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # what came was not wanted
-        await stream.aclose()
-
-
-def status(line: str, body: bytes = b"") -> Answer:
-    return lambda headers: (f"{line}\r\ncontent-length: {len(body)}", body)
-
-
-def cut(after: int) -> Answer:
-    def answer(headers: dict[str, str]) -> tuple[str, bytes]:
-        head, body = whole(headers)
-        return head, body[:after]
-
-    return answer
-
-
-async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = SHA) -> list[int]:
-    """One attempt; what was told meanwhile."""
-    told: list[int] = []
-    worker = BusWorker("test")
-    async with worker.opened():
-        with trio.fail_after(LIMIT):
-            await download(
-                web.url, [("authorization", "Bearer x")], Part(root, sha256), worker,
-                size=size, sha256=sha256, progress=told.append,
-            )  # fmt: skip
-    return told
-
-
-async def test_a_download(tmp_path: Path) -> None:
-    async with Web(whole).open() as web:
-        told = await fetched(tmp_path, web)
-        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
-        assert told[-1] == len(DATA)
-        assert told == sorted(told)
-        assert web.asked[0]["authorization"] == "bearer x"
-        await fetched(tmp_path, web)
-        assert len(web.asked) == 1  # what is whole is not asked for
-
-
-async def test_what_was_cut_off_goes_on(tmp_path: Path) -> None:
-    async with Web(cut(3_000_000), cut(1_500_000), whole).open() as web:
-        for so_far in (3_000_000, 4_500_000):
-            with pytest.raises(MachineError) as caught:
-                await fetched(tmp_path, web)
-            assert caught.value.kind is ErrorKind.UNAVAILABLE
-            assert store.part_of(tmp_path, SHA).stat().st_size == so_far
-        await fetched(tmp_path, web)
-        assert [one.get("range", "") for one in web.asked] == ["", "bytes=3000000-", "bytes=4500000-"]
-        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
-
-
-async def test_a_server_that_knows_no_ranges_begins_anew(tmp_path: Path) -> None:
-    async with Web(cut(3_000_000), lambda headers: whole({})).open() as web:
-        with pytest.raises(MachineError):
-            await fetched(tmp_path, web)
-        await fetched(tmp_path, web)
-        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
-
-
-async def test_content_that_is_another_is_thrown_away(tmp_path: Path) -> None:
-    async with Web(lambda headers: whole(headers, b"x" + DATA[1:])).open() as web:
-        with pytest.raises(MachineError, match="is not what the registry has"):
-            await fetched(tmp_path, web)
-        assert not store.part_of(tmp_path, SHA).exists()
-
-
-async def test_more_than_was_promised_is_not_kept(tmp_path: Path) -> None:
-    async with Web(lambda headers: whole(headers, DATA * 3)).open() as web:
-        with pytest.raises(MachineError, match="larger than"):
-            await fetched(tmp_path, web)
-        assert store.part_of(tmp_path, SHA).stat().st_size < 2 * len(DATA)
-        web.answers = [whole]
-        await fetched(tmp_path, web)
-        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
-
-
-async def test_a_piece_from_elsewhere_is_not_put_in(tmp_path: Path) -> None:
-    def elsewhere(headers: dict[str, str]) -> tuple[str, bytes]:
-        return f"206 x\r\ncontent-range: bytes 7-{len(DATA) - 1}/{len(DATA)}\r\ncontent-length: 5", b"12345"
-
-    async with Web(cut(2_000_000), elsewhere, whole).open() as web:
-        with pytest.raises(MachineError):
-            await fetched(tmp_path, web)
-        with pytest.raises(MachineError, match="status 206"):
-            await fetched(tmp_path, web)
-        assert store.part_of(tmp_path, SHA).stat().st_size == 2_000_000
-        await fetched(tmp_path, web)
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (status("404 Not Found", b'{"error": "there is no package"}'), "404: .*there is no package"),
-        (status("403 Forbidden"), "status 403"),
-        (status("206 x"), "status 206"),
-        (status("302 Found\r\nlocation: http://elsewhere.test/"), "status 302"),
-        (lambda headers: ("200 OK\r\ncontent-length: x", b""), "cannot be read"),
-    ],
-)
-async def test_other_answers_are_told(tmp_path: Path, answer: Answer, words: str) -> None:
-    async with Web(answer).open() as web:
-        with pytest.raises(MachineError, match=words) as caught:
-            await fetched(tmp_path, web)
-        assert caught.value.kind is ErrorKind.UNAVAILABLE
-
-
-async def test_nobody_listens(tmp_path: Path) -> None:
-    web = Web(whole)
-    async with web.open():
-        pass
-    with pytest.raises(MachineError, match="cannot be read") as caught:
-        await fetched(tmp_path, web)
-    assert caught.value.kind is ErrorKind.UNAVAILABLE
-
-
-class FullPart(Part):
-    """On a disk with little room, or none at all."""
-
-    free = RESERVE - 1
-    fails = False
-
-    def room(self) -> int:
-        return self.free
-
-    def write(self, data: bytes, at: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize(("free", "words"), [(RESERVE, "MiB free, and 5 MiB are to come"), (10**12, "is full")])
-async def test_a_disk_without_room(tmp_path: Path, free: int, words: str) -> None:
-    part = FullPart(tmp_path, SHA)
-    part.free = free
-    worker = BusWorker("test")
-    async with Web(whole).open() as web, worker.opened():
-        with pytest.raises(MachineError, match=words) as caught:
-            await download(web.url, (), part, worker, size=len(DATA), sha256=SHA, progress=lambda there: None)
-        assert caught.value.kind is ErrorKind.EXHAUSTED
-
+from tests.loopback import listening
+from tests.unit.modules.web import LIMIT, Web, whole
 
 # ---- the disk
 
@@ -341,11 +153,8 @@ async def test_how_far_a_download_is_stands_in_the_status_until_it_is_there(tmp_
         await stream.send_all(data[begin:])
         await stream.aclose()
 
-    async with machine(tmp_path) as memory, trio.open_nursery() as nursery:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        nursery.start_soon(trio.serve_listeners, slow, listeners)
-        url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/package"
-        memory.write(document(net=(url, data)))
+    async with machine(tmp_path) as memory, listening(slow) as port:
+        memory.write(document(net=(f"http://127.0.0.1:{port}/package", data)))
         with trio.fail_after(LIMIT):
             while [one.done for one in memory.machine.status().downloads] != [begin]:
                 await trio.lowlevel.checkpoint()
@@ -355,7 +164,6 @@ async def test_how_far_a_download_is_stands_in_the_status_until_it_is_there(tmp_
         rest.set()
         await until(memory, lambda: not reason(memory) and (tmp_path / "packages" / "ml_model" / "net.json").exists())
         assert memory.machine.status().downloads == ()
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_package_that_cannot_be_had_leaves_the_old_one_in_force(tmp_path: Path) -> None:

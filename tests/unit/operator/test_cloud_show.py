@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from runtime.operator.cloud_show import history, was
+from click.testing import CliRunner
 
-OLD: dict[str, Any] = {
-    "components": [{"name": "a", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 200}}]
-}
-
-
-def entry(**old: Any) -> dict[str, Any]:
-    return {"old": old, "when": datetime(2026, 1, 1, tzinfo=UTC), "edited_by": {"value": "key"}}
+from runtime.operator.cloud_config import config
+from runtime.operator.cloud_show import history, saves
 
 
-def test_numbers_of_a_former_configuration_are_as_they_were_written() -> None:
-    as_doubles = {"components": [{**OLD["components"][0], "attributes": {"max_rpm": 200.0}}]}
-    text = '{"interval": 5, "ratio": 1.0}'
-    assert repr(was(entry(robot_config=as_doubles))) == repr(OLD)
-    assert repr(was(entry(robot_config={"ratio": 1}, robot_config_json=text))) == "{'interval': 5, 'ratio': 1.0}"
-    new = {"components": [{**OLD["components"][0], "attributes": {"max_rpm": 150}}]}
-    lines = "\n".join(history([entry(robot_config=as_doubles)], new))
-    assert "200 -> 150" in lines
+def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
+    attributes = {"max_rpm": rpm, "password": f"secret {number}"}
+    motor = {"name": "a", "api": "rdk:component:motor", "model": "fake", "attributes": attributes}
+    return {
+        "revision": number,
+        "saved": f"2026-01-0{number}T00:00:00+00:00",
+        "author": author,
+        "author_type": "api-key",
+        "author_id": "k",
+        "document": {"components": [motor]},
+    }
+
+
+def test_each_save_has_its_number_its_author_and_what_it_changed() -> None:
+    found = saves([revision(3, 150), revision(2, 200), revision(1, 60, author="the\x1bmachine")])
+    assert [one["revision"] for one in found] == [3, 2, 1]
+    assert found[2]["changes"] is None, "what came before is not known"
+    assert "document" not in found[0]
+    lines = list(history(found))
+    heads = [line for line in lines if not line.startswith(" ")]
+    assert [head.split("  ")[0] for head in heads] == ["3", "2", "1"]
+    assert [head.split("  by ")[1] for head in heads] == ["guard", "guard", "the machine"]
+    assert any("200 -> 150" in line for line in lines[1 : lines.index(heads[1])])
+    assert any("60 -> 200" in line for line in lines[lines.index(heads[1]) : lines.index(heads[2])])
+    assert lines[-1] == heads[2]
+    assert "secret" not in "".join(lines)
+    masked = [{**revision(2, 60), "document": {}}, {**revision(1, 60), "document": {}}]
+    assert saves(masked)[0]["changes"] == ["(in secrets, which this key may not see)"]
+
+
+def test_what_is_compared_is_one_thing_with_one_other() -> None:
+    for words, said in ((["-", "--to", "2"], "not with both"), ([], "name a FILE"), (["--to", "0"], "range")):
+        done = CliRunner().invoke(config, ["diff", "rover", *words], input="{}")
+        assert done.exit_code == 2
+        assert said in done.output

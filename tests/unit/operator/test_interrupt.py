@@ -7,7 +7,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from runtime.operator.cli import Commands
+from runtime.operator.cli import Main
 from runtime.operator.connection import EXIT_INTERRUPTED
 
 
@@ -26,7 +26,7 @@ def ended(body: BaseException | None, *, nested: bool) -> int:
             nursery.start_soon(trio.sleep_forever if body is not None else task)
         return None
 
-    group = Commands()
+    group = Main()
     group.add_command(click.command("do")(lambda: trio.run(main)))
     return CliRunner().invoke(group, ["do"]).exit_code
 

@@ -77,3 +77,8 @@ class Samples:
         if field.cpp_type in (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE):
             return n + 0.5
         return kinds.get(field.cpp_type, n)
+
+
+def wire(message):
+    """As it arrives at the other side."""
+    return type(message).FromString(message.SerializeToString())

@@ -16,6 +16,7 @@ from rpc.addresses import allowed_host, group_of, host_of
 from rpc.attempts import Attempts
 from rpc.auth import API_KEY, AUTHENTICATE, Authenticator, Credential, bearer, credentials_of, digest_of
 from rpc.carrier import Peer
+from rpc.tokens import Signer
 
 PEER = Peer(("192.0.2.1", 1))
 OTHER = Peer(("192.0.2.2", 1))
@@ -150,6 +151,18 @@ def test_revoking_one_token() -> None:
     gate.revoke(identity.claims["jti"])
     assert gate.identify(first) is None
     assert gate.identify(second) is not None
+
+
+def test_a_token_that_ends_is_not_kept_alive_by_the_cache() -> None:
+    now = 1_700_000_000.0
+    gate = make(ONE, signer=Signer(clock=lambda: now))
+    ending, lasting = (gate.authenticate("one", API_KEY, "key-1", peer=PEER, life=life) for life in (60, 0))
+    assert gate.identify(ending)
+    now += 59
+    assert gate.identify(ending)
+    now += 1
+    assert gate.identify(ending) is None
+    assert gate.identify(lasting)
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket
 
 from rpc.auth import API_KEY, Authenticator, Credential
 from rpc.guard import Guard, identity_of
-from rpc.login import local_target
+from rpc.login import Entrance, local_target
 from tests.unit.rpc_edges.support import PEER, serving
 
 KEY = Credential(API_KEY, "id", "the-key")
@@ -40,9 +40,11 @@ PAGES = Starlette(
 )
 
 
-def guarded(*keys: Credential, names: tuple[str, ...] | None = ()) -> tuple[Guard, Authenticator]:
+def guarded(
+    *keys: Credential, names: tuple[str, ...] | None = (), entrance: Entrance | None = None
+) -> tuple[Guard, Authenticator]:
     gate = Authenticator(credentials=keys)
-    return Guard(PAGES, gate, names=names), gate
+    return Guard(PAGES, gate, names=names, entrance=entrance or Entrance()), gate
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,39 @@ async def test_names_of_a_server_on_loopback() -> None:
         guard, _ = guarded(names=names)
         async with serving(guard) as server:
             assert (await server.connect().raw(raw % host)).split()[1] == status, host
+
+
+async def test_a_proxy_before_it_ends_tls() -> None:
+    for outside, host, origin, status in (
+        ("https://cloud.example", "cloud.example", "https://cloud.example", b"303"),
+        ("https://cloud.example:443/", "Cloud.Example", "https://cloud.example", b"303"),
+        ("https://cloud.example:8443", "cloud.example:8443", "https://cloud.example:8443", b"303"),
+        ("https://cloud.example", "cloud.example", "http://cloud.example", b"403"),  # what anybody between could send
+        ("https://cloud.example", "cloud.example", "https://evil.example", b"403"),
+        ("https://cloud.example", "localhost:80", "http://localhost:80", b"303"),
+        ("http://cloud.example", "cloud.example", "https://cloud.example", b"403"),
+        ("", "cloud.example", "https://cloud.example", b"403"),
+    ):
+        gate = Authenticator(credentials=[KEY])
+        body = urlencode({"id": "id", "key": "the-key"})
+        head = f"host: {host}\r\norigin: {origin}\r\nconnection: close\r\ncontent-length: {len(body)}"
+        form = "content-type: application/x-www-form-urlencoded"
+        async with serving(Guard(PAGES, gate, names=None, outside=outside)) as server:
+            answer = await server.connect().raw(f"POST /login HTTP/1.1\r\n{head}\r\n{form}\r\n\r\n{body}".encode())
+        assert answer.split()[1] == status, (outside, host, origin)
+        assert (b"; Secure" in answer) == (status == b"303" and origin.startswith("https")), (outside, host)
+
+
+async def test_the_address_outside_is_a_name_of_a_server_on_loopback() -> None:
+    for outside, host, status in (
+        ("https://cloud.example", b"cloud.example", b"200"),
+        ("http://cloud.example:8090", b"cloud.example:8090", b"200"),
+        ("https://cloud.example", b"evil.example", b"421"),
+        ("", b"cloud.example", b"421"),
+    ):
+        async with serving(Guard(PAGES, guarded()[1], outside=outside)) as server:
+            answer = await server.connect().raw(b"GET / HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % host)
+        assert answer.split()[1] == status, (outside, host)
 
 
 async def test_no_page_may_be_framed() -> None:
@@ -169,12 +204,24 @@ async def test_a_wrong_key_in_the_form() -> None:
             response = await client.request("POST", "/login", body=body)
             assert response.status == 401
         assert b"guess" not in response.body
+        assert b'name="id" value="&lt;b&gt;"' in response.body  # only the key is asked for again
+        assert b'autocomplete="current-password" required autofocus' in response.body
         assert b'value="/"' in response.body
         assert "set-cookie" not in response.headers
         assert (await client.request("POST", "/login", body=body)).status == 429
         assert (await client.request("POST", "/login", body=b"key=" + b"x" * 5000)).status == 413
         foreign = await client.request("POST", "/login", [("origin", "http://evil.example")], body)
         assert foreign.status == 403
+
+
+async def test_the_form_says_what_one_logs_in_to() -> None:
+    guard, _ = guarded(KEY, entrance=Entrance("Log in to <it>", "Keys & such"))
+    async with serving(guard) as server:
+        text = (await server.connect().request("GET", "/login")).body.decode()
+        assert "<title>Log in to &lt;it&gt;</title>" in text
+        assert "<h1>Log in to &lt;it&gt;</h1>" in text
+        assert "Keys &amp; such" in text
+        assert 'value="" autocomplete="username" required autofocus' in text
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,18 @@ def test_form() -> None:
     assert issue() != issue()
 
 
+def test_a_token_with_a_life_ends() -> None:
+    now = 1_700_000_000.5
+    signer = Signer(clock=lambda: now)
+    token = signer.issue(subject="id", audience=("a",), issuer="a", credential="api-key", metadata={}, life=60)
+    assert signer.verify(token).exp == 1_700_000_060
+    now += 59
+    signer.verify(token)
+    now += 1
+    with pytest.raises(TokenError, match="expired"):
+        signer.verify(token)
+
+
 def test_what_was_issued_is_accepted() -> None:
     claims = SIGNER.verify(issue())
     assert (claims.sub, claims.aud, claims.rpc_creds_type, claims.rpc_auth_md) == (

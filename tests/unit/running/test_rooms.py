@@ -73,6 +73,14 @@ async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureF
     assert "status 7" in capsys.readouterr().out
 
 
+async def test_a_run_that_waits_for_ever_is_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "tests/unit/bad/test_bad.py").write_text("import threading\nthreading.Event().wait()\n")
+    monkeypatch.setattr(running, "ROOM_LIMIT", 1.0)
+    run = Run("stuck", ("unit/bad",))
+    await carry_out(run, [], trio.Semaphore(1))
+    assert (run.status, run.good) == (running.TIMED_OUT, False)
+
+
 def test_a_report_that_is_not_there_counts_nothing(tmp_path: Path) -> None:
     assert counts_of(tmp_path / "none.xml") == Counter()
     (tmp_path / "half.xml").write_text("<testsuites><testsuite")

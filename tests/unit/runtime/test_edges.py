@@ -6,6 +6,7 @@ import json
 import ssl
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpclib.const import Status
@@ -14,16 +15,26 @@ from grpclib.exceptions import GRPCError
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
-from rpc.auth import credentials_of
+from rpc.auth import API_KEY, LOCATION_SECRET, credentials_of, digest_of
 from rpc.carrier import Peer
 from rpc.tls import HeldTls
 from runtime import cli
 from runtime.authentication import MachineAuthenticator
 from runtime.dump import dump_resources
+from runtime.gate import Gate
 from runtime.machine import Machine
 from runtime.options import EXIT_USAGE, Options
 from runtime.registry import Registry
+from schema.machine import MachineDocument, decode
 from telemetry.ring import LogRing
+
+
+def bare(**options: Any) -> Machine:
+    """A machine without any part."""
+    given, world = Options(config=Path("m.json"), **options), World()
+    return Machine(
+        given, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=world, hardware=SimHardware(world)
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,11 +49,7 @@ from telemetry.ring import LogRing
 async def test_keys_travel_over_the_network_only_under_tls(
     local: bool, secure: bool, allowed: bool, accepted: bool
 ) -> None:
-    options = Options(config=Path("m.json"), allow_insecure_creds=allowed)
-    world = World()
-    machine = Machine(
-        options, registry=Registry({}), graph=Graph(), log_ring=LogRing(), world=world, hardware=SimHardware(world)
-    )
+    machine = bare(allow_insecure_creds=allowed)
     if secure:
         machine.tls = tls = HeldTls()
         tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -58,6 +65,54 @@ async def test_keys_travel_over_the_network_only_under_tls(
         authenticator.authenticate("id", "api-key", "a secret word", peer=peer)
     assert caught.value.status is Status.UNAUTHENTICATED
     assert "a secret word" not in str(caught.value)
+
+
+HERE = Peer(("127.0.0.1", 4711))
+ACCEPTED = {
+    "as a digest": {"location_secrets": [{"secret": digest_of("hush")}]},
+    "one of several": {"location_secrets": [{"id": "1", "secret": digest_of("other")}, {"secret": digest_of("hush")}]},
+    "as a text": {"location_secrets": [{"id": "1", "secret": "hush"}]},
+    "in the older form": {"location_secret": "hush"},
+}
+
+
+def accepting(**cloud: Any) -> MachineDocument:
+    decoded = decode(json.dumps({"cloud": {"id": "part", "secret": "own", **cloud}}).encode())
+    assert decoded.document is not None, decoded.problems
+    return decoded.document
+
+
+@pytest.mark.parametrize("cloud", ACCEPTED.values(), ids=[*ACCEPTED])
+@pytest.mark.parametrize("entity", ["rover.local:8080", "localhost", "192.168.7.5"])
+async def test_a_secret_of_the_location_opens_a_machine_under_each_of_its_names(
+    cloud: dict[str, Any], entity: str
+) -> None:
+    gate = Gate(bare())
+    gate.configure(gate.credentials(accepting(**cloud)))
+    token = gate.authenticator.authenticate(entity, LOCATION_SECRET, "hush", peer=HERE)
+    who = gate.authorize("/a/b", {"authorization": f"Bearer {token}"})
+    assert who is not None
+    assert (who.kind, who.entity) == (LOCATION_SECRET, "location")
+    for kind, name, shown, status in (
+        (LOCATION_SECRET, entity, "guess", Status.UNAUTHENTICATED),
+        (LOCATION_SECRET, entity, digest_of("hush"), Status.UNAUTHENTICATED),
+        (LOCATION_SECRET, "", "hush", Status.INVALID_ARGUMENT),
+        ("robot-secret", "part", "own", Status.INVALID_ARGUMENT),
+        (API_KEY, "location", "hush", Status.INVALID_ARGUMENT),
+    ):
+        with pytest.raises(GRPCError) as caught:
+            gate.authenticator.authenticate(name, kind, shown, peer=HERE)
+        assert caught.value.status is status
+        assert "hush" not in str(caught.value)
+    gate.configure(gate.credentials(accepting(location_secrets=[{"secret": digest_of("another")}])))
+    with pytest.raises(GRPCError):  # it was deleted
+        gate.authorize("/a/b", {"authorization": f"Bearer {token}"})
+
+
+def test_without_a_secret_of_the_location_a_machine_is_as_open_as_before() -> None:
+    gate = Gate(bare())
+    assert gate.credentials(accepting()) == []
+    assert gate.credentials(accepting(location_secret="", location_secrets=[{"id": "1"}])) == []
 
 
 def test_the_file_of_models_is_private_even_if_it_was_not(tmp_path: Path) -> None:

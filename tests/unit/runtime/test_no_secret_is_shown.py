@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 from hypothesis import HealthCheck, given, settings
@@ -194,6 +195,7 @@ def leaks(texts: list[str]) -> list[str]:
     return [text[max(0, place - 300) : place + 60] for text, place in found if place >= 0]
 
 
+@pytest.mark.limit(300 + 5 * EXAMPLES)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(extra=mistakes)
 def test_no_secret_is_shown(extra: dict[str, Any]) -> None:

@@ -213,6 +213,21 @@ async def test_summaries_come_by_themselves(autojump_clock: trio.testing.MockClo
         pipeline.close()
 
 
+async def test_a_message_that_cannot_be_written_harms_nobody(
+    logs: Logs, sink: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole number with too many digits is no text, in the event loop and from another thread."""
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # else it is told on stderr
+    monkeypatch.setattr(sink, "write", lambda entry: str(10**5000))
+    logging.getLogger("bus").info("before")
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(logging.getLogger("bus").info, "from a thread").result()
+    assert await following(logs, 1) == ["from a thread"]
+    monkeypatch.undo()
+    logging.getLogger("bus").info("after")
+    assert sink.messages == ["after"]
+
+
 async def test_messages_of_a_foreign_thread_are_handled_in_trios_thread(logs: Logs, sink: Collected) -> None:
     log.get_logger().info("first")  # the pipeline learns which loop is its own
     with ThreadPoolExecutor(1) as pool:

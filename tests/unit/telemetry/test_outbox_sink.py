@@ -16,7 +16,7 @@ import trio.testing
 from telemetry import log
 from telemetry.entry import Entry
 from telemetry.outbox import Outbox
-from telemetry.outbox_sink import LAST_SYNC_LIMIT, SYNC_DELAY, OutboxSink
+from telemetry.outbox_sink import LAST_SYNC_LIMIT, MAX_UPLOAD, SYNC_DELAY, OutboxSink
 from telemetry.records import OVERHEAD
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ async def test_messages_come_out_as_they_went_in(tmp_path: Path, autojump_clock:
         sink.write(entry("b", 2))
         began = trio.current_time()
         upload = await sink.next()
-        assert upload == ((entry("a"), entry("b", 2)), 2)
+        assert upload[:2] == ((entry("a"), entry("b", 2)), 2)
         assert trio.current_time() - began <= SYNC_DELAY
         assert (await sink.next(1)).last == 2, "the very same until they are acknowledged"
         sink.acknowledge(1)
@@ -109,7 +109,7 @@ async def test_losses_are_told_in_their_place(tmp_path: Path, autojump_clock: tr
         await nursery.start(sink.run)
         for number in range(20):
             sink.write(entry(f"{number:04}"))
-        entries, last = await sink.next()
+        entries, last, _ = await sink.next()
         nursery.cancel_scope.cancel()
     sink.close()
     lost = 20 - (len(entries) - 1)
@@ -164,6 +164,41 @@ async def test_long_messages_are_cut(tmp_path: Path, autojump_clock: trio.testin
     assert len(only.message) == len(only.trace) == 8192
     assert only.trace.endswith("zend")
     assert only.fields == {"cut": "this message had 4010105 bytes"}
+
+
+async def test_what_is_no_text_is_kept_with_escapes(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    """Names of files that are no UTF-8, and numbers that are no text."""
+    sink = OutboxSink(Outbox(tmp_path, here))
+    odd = {"path": "/media/\udcff", "others": ["\udcfe"], "count": [10**5000], "plain": 7}
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sink.run)
+        assert sink.write(Entry(1, 0.0, 20, "rdk", "", "found \udcff", odd, "at \udcfe")) is None
+        (only,) = (await sink.next()).entries
+        nursery.cancel_scope.cancel()
+    sink.close()
+    assert (only.message, only.trace) == (r"found \udcff", r"at \udcfe")
+    assert only.fields == {"path": r"/media/\udcff", "others": r"['\udcfe']", "count": "<list>", "plain": "7"}
+
+
+async def test_no_more_is_given_at_once_than_a_slow_line_carries(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    sink = OutboxSink(Outbox(tmp_path, here))
+    given: list[list[str]] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sink.run)
+        for number in range(20):
+            sink.write(Entry(number, 0.0, 20, "rdk", "", str(number), trace="x" * 30_000))
+        while sum(map(len, given)) < 20:
+            batch = await sink.next(500)
+            assert batch == await sink.next(500)
+            assert 0 < batch.size <= MAX_UPLOAD
+            given.append([one.message for one in batch.entries])
+            sink.acknowledge(batch.last)
+        nursery.cancel_scope.cancel()
+    sink.close()
+    assert [len(one) for one in given] == [8, 8, 4]
+    assert [one for some in given for one in some] == [str(number) for number in range(20)]
 
 
 async def test_a_record_that_is_no_message_does_not_stop_the_others(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.triggers.make import NOW, WHERE, conditional, data, trigger, upload
 from triggers.evaluate import fires
-from triggers.events import Logged, LogLine, Presence, Where
+from triggers.events import Firing, Logged, LogLine, Presence, Where
 from triggers.mail import MAX_LINES, mail
 
 ANN = {"type": "email", "value": "ann@example.com"}
@@ -68,6 +68,16 @@ def test_a_condition_says_what_held_and_shows_the_reading(form: str) -> None:
         "https://cloud/m/1",
     ):
         assert words in text.replace("&gt;", ">"), words
+
+
+def test_a_test_without_a_reading_says_what_would_be_compared() -> None:
+    wanted = trigger(conditional({"operator": "gt", "value": {"t": 30, "städte": "Köln"}}), ANN)
+    assert wanted.event.conditional is not None
+    made = Firing("t", wanted.event.type, upload(), condition=wanted.event.conditional.evals)
+    sent = mail(wanted, wanted.notifications[0], made, WHERE, "d-1", NOW, sender="a@b.c", recipients=["d@e.f"])
+    arrived = message_from_bytes(sent.as_bytes(), policy=policy.default)
+    assert isinstance(arrived, EmailMessage)
+    assert 'gt {"t": 30, "städte": "Köln"}\n' in text_of(arrived)
 
 
 def test_data_and_files() -> None:

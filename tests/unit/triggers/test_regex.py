@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triggers.regex import MAX_TEXT, Pattern, PatternError, StepLimit
+from triggers.regex import MAX_TEXT, Effort, Pattern, PatternError, StepLimit
 
 ATOMS = (
     "a",
@@ -81,6 +81,18 @@ def test_patterns_that_hang_a_backtracking_engine_end_here(pattern: str) -> None
 def test_a_long_search_is_given_up() -> None:
     with pytest.raises(StepLimit):
         Pattern("(a|aa|.)*" * 30 + "z").search("a" * 8000)
+
+
+def test_searches_share_an_effort() -> None:
+    pattern, effort = Pattern("a*b"), Effort(10_000)
+    assert pattern.search("aaab", effort) is True
+    assert 10_000 - 40 < effort.left < 10_000
+    with pytest.raises(StepLimit):
+        pattern.search("a" * 8000, effort)
+    assert effort.left == -1
+    with pytest.raises(StepLimit):
+        pattern.search("b", effort)
+    assert pattern.search("b") is True
 
 
 @pytest.mark.parametrize(

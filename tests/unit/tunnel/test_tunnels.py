@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 import trio
@@ -14,17 +14,7 @@ from runtime.tunnel import tunnels
 from runtime.tunnel.tunnels import Tunnels
 from schema.errors import ErrorKind, MachineError
 from schema.network import TunnelEndpoint
-
-Handler = Callable[[trio.SocketStream], Awaitable[None]]
-
-
-@asynccontextmanager
-async def listening(handler: Handler) -> AsyncIterator[int]:
-    async with trio.open_nursery() as nursery:
-        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        nursery.start_soon(trio.serve_listeners, handler, [listener])
-        yield listener.socket.getsockname()[1]
-        nursery.cancel_scope.cancel()
+from tests.loopback import free_port, listening
 
 
 def allowing(*ports: int, timeout: float = 5.0) -> Tunnels:
@@ -57,12 +47,6 @@ async def until_end(stream: trio.SocketStream) -> None:
     received = b"".join([chunk async for chunk in stream])
     await stream.send_all(received[::-1])
     await stream.aclose()
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 async def test_end_of_requests_is_end_of_file_at_the_port() -> None:

@@ -1,0 +1,141 @@
+"""The database of a cloud from its own file into PostgreSQL, whole or not at all. Blocking: for a command.
+
+It is one transaction there, so nobody ever sees a part of it, and what was interrupted is begun anew.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from cloud.store.migrations import STEPS, migrate, newer
+from cloud.store.session import Session, connected, place
+from cloud.store.session import migrate as migrate_postgres
+from cloud.store.sql import Conflict, Sql
+from cloud.store.sqlite import held
+from schema.errors import ErrorKind, MachineError
+
+BATCH: Final = 200  # rows at once: a row may hold a whole document
+
+Tell = Callable[[str, int], None]
+"""Hears, now and then, of a table and how many of its rows were copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the steps make it. `own` are columns that refer to other rows of the same table."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    own: tuple[str, ...]
+    numbered: bool  # it has running numbers, in the column `number`
+
+
+def tables() -> list[Table]:
+    """All of them, each after those that it refers to."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        migrate(made)
+        query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        found: dict[str, Table] = {}
+        needs: dict[str, list[str]] = {}
+        for name, text in made.execute(query).fetchall():
+            columns = made.execute(f"PRAGMA table_info({name})").fetchall()
+            references = [(row[2], row[3]) for row in made.execute(f"PRAGMA foreign_key_list({name})")]
+            found[name] = Table(
+                name,
+                tuple(column[1] for column in columns),
+                tuple(column[1] for column in columns if column[5]),
+                tuple(column for table, column in references if table == name),
+                "AUTOINCREMENT" in text,
+            )
+            needs[name] = [table for table, _ in references if table != name]
+    return [found[name] for name in TopologicalSorter(needs).static_order()]
+
+
+def move(database: Path, url: str, tell: Tell) -> dict[str, int]:
+    """Copy a cloud's file, which nobody else may use meanwhile, into an empty PostgreSQL; the rows of each table.
+
+    Raises MachineError, with nothing copied, if there is no file, if it is in use, if one of the two is of another
+    version, if the other is not empty or cannot be reached.
+    """
+    if not database.is_file():
+        raise MachineError(
+            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="name the cloud's folder with --data"
+        )
+    try:
+        with held(database, "stop machine-cloud, move, and start it with the other database") as source:
+            _same_version(database, source.execute("PRAGMA user_version").fetchone()[0])
+            _prepare(url)
+            with closing(Session(url, "move", lambda news: None)) as session:
+                return session.write(lambda sql: _copied(source, sql, url, tell))
+    except (psycopg.Error, sqlite3.Error, Conflict) as error:
+        raise MachineError(
+            f"{database} cannot be copied to {place(url)}: {str(error).strip()}", kind=ErrorKind.PRECONDITION
+        ) from error
+
+
+def _same_version(database: Path, version: int) -> None:
+    if version > len(STEPS):
+        raise newer(version)
+    if version < len(STEPS):
+        raise MachineError(
+            f"{database} is of an older version ({version}; this program makes {len(STEPS)})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="start this machine-cloud with it once, which brings it up to date",
+        )
+
+
+def _prepare(url: str) -> None:
+    """Make the tables; MachineError if those of another version are there: somebody else's cloud is left alone."""
+    with closing(connected(url)) as connection:
+        if connection.execute("SELECT to_regclass('migrations') AS found").fetchone()["found"] is not None:
+            done = connection.execute("SELECT MAX(number) AS number FROM migrations").fetchone()["number"]
+            if done is not None and done != len(STEPS):
+                raise _occupied(url, f"tables of another version ({done}; this program makes {len(STEPS)})")
+    migrate_postgres(url)
+
+
+def _copied(source: sqlite3.Connection, sql: Sql, url: str, tell: Tell) -> dict[str, int]:
+    found = tables()
+    for table in found:
+        if sql.row(f"SELECT 1 AS found FROM {table.name} LIMIT 1") is not None:
+            raise _occupied(url, f"rows in the table {table.name}")
+    return {table.name: _copied_table(source, sql, table, tell) for table in found}
+
+
+def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, tell: Tell) -> int:
+    name, count = table.name, 0
+    later = [table.columns.index(column) for column in table.own]  # the rows that they refer to may come after them
+    statement = f"INSERT INTO {name} ({', '.join(table.columns)}) VALUES ({', '.join('?' * len(table.columns))})"
+    cursor = source.execute(f"SELECT {', '.join(table.columns)} FROM {name}")
+    while rows := cursor.fetchmany(BATCH):
+        sql.many(statement, [[None if at in later else one for at, one in enumerate(row)] for row in rows])
+        count += len(rows)
+        tell(name, count)
+    for column in table.own:
+        where = " AND ".join(f"{key} = ?" for key in table.key)
+        referring = f"SELECT {column}, {', '.join(table.key)} FROM {name} WHERE {column} IS NOT NULL"
+        sql.many(f"UPDATE {name} SET {column} = ? WHERE {where}", source.execute(referring).fetchall())
+    last = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
+    if table.numbered and last is not None:  # also of rows that are deleted: no number is given twice
+        sql.row("SELECT setval(pg_get_serial_sequence(?, 'number'), ?) AS last", name, last[0])
+    kept = sql.row(f"SELECT COUNT(*) AS count FROM {name}")
+    if kept is None or kept["count"] != count:
+        raise MachineError(f"the table {name} has not all of its {count} rows", kind=ErrorKind.INTERNAL)
+    return count
+
+
+def _occupied(url: str, what: str) -> MachineError:
+    return MachineError(
+        f"the database {place(url)} is not empty: it has {what}",
+        kind=ErrorKind.EXISTS,
+        remedy="name an empty one: createdb --encoding UTF8 NAME",
+    )

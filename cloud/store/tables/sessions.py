@@ -1,0 +1,10 @@
+"""Tokens of pages that somebody has signed out."""
+
+from typing import Final
+
+TABLES: Final = """
+CREATE TABLE signed_out (
+    token TEXT PRIMARY KEY,  -- its id
+    ends INTEGER NOT NULL  -- seconds since 1970, from when on it is void anyway
+);
+"""

@@ -1,0 +1,67 @@
+"""Revisions over HTTP and JSON, for the commands: with their numbers and the names of who saved.
+
+    GET  /api/v1/parts/PART/revisions?before=7&limit=20           the newest first, those below 7
+    GET  /api/v1/fragments/FRAGMENT/revisions?before=7&limit=20
+
+Documents are whole for owners; for others their secrets are masked, as on the pages.
+Signed in as everywhere on this port: `authorization: Bearer TOKEN`. Errors are `{"error": ...}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from cloud.services.base import Cloud
+from cloud.services.editing import Editor, Save
+from cloud.web.editor import number_in
+from cloud.web.site import author_of, status_of
+from schema.errors import MachineError
+from schema.secrets import Masker
+
+MAX_PAGE: Final = 100  # revisions of one reply: each has its whole document
+
+Ask = Callable[[Editor, str, int | None, int], Awaitable[list[Save]]]
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """The paths of this API."""
+    return [
+        Route("/api/v1/parts/{subject}/revisions", _revisions(cloud, Editor.revisions)),
+        Route("/api/v1/fragments/{subject}/revisions", _revisions(cloud, Editor.fragment_revisions)),
+    ]
+
+
+def _revisions(cloud: Cloud, ask: Ask) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        query = request.query_params
+        try:
+            before = number_in(query, "before") if query.get("before") else None
+            limit = number_in(query, "limit") if query.get("limit") else MAX_PAGE
+            subject = request.path_params["subject"]
+            found = await ask(Editor(cloud, author_of(request)), subject, before, max(1, min(limit, MAX_PAGE)))
+        except MachineError as error:
+            return JSONResponse({"error": str(error)}, status_of(error))
+        return JSONResponse({"revisions": _told(found)})
+
+    return answer
+
+
+def _told(saves: Sequence[Save]) -> list[dict[str, Any]]:
+    masker = reduce(Masker.and_those_of, (one.revision.document for one in saves), Masker())
+    return [
+        {
+            "revision": one.revision.number,
+            "saved": one.revision.saved.isoformat(),
+            "author": one.who,
+            "author_type": one.revision.author.type,
+            "author_id": one.revision.author.name,
+            "document": one.revision.document if one.owned else masker.value(one.revision.document),
+        }
+        for one in saves
+    ]

@@ -1,0 +1,366 @@
+"""The steps of single nodes. Every function here is synchronous; what has to be awaited is awaited by their tasks.
+
+There is no lock and there are no levels. Each event (ready, failed, ended, time is up) touches the instances linked to
+its own and nothing else. What it makes possible is put on a list, which is worked off before control returns.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections import deque
+from collections.abc import Callable
+from types import MappingProxyType
+
+import trio
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
+
+from nursery_graph.failure import describe, is_interrupt
+from nursery_graph.instance import Instance, enter
+from nursery_graph.lifecycle import RUNNING, USABLE, Event, Phase, step
+from nursery_graph.observe import Board
+from nursery_graph.restart import after_failure
+from nursery_graph.slot import Slot
+from nursery_graph.timers import Timers
+
+
+class Steps:
+    """The nodes of one graph, and every step that one of them takes from its start to its end.
+
+    `draw` returns random numbers, uniform in [0, 1), for the back-off.
+    """
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self.slots: dict[str, Slot] = {}
+        self.board = Board(self.slots)
+        self.timers = Timers()
+        self.instances: dict[Instance, None] = {}
+        self.interrupt: BaseException | None = None  # a KeyboardInterrupt that hit the code of a node
+        self.closed = trio.Event()
+        self.emptied = trio.Event()  # closed, and no instance is left
+        self.idle_waiters = trio.lowlevel.ParkingLot()
+        self.busy: dict[Slot, None] = {}
+        self._draw = draw
+        self._followers: dict[str, tuple[Slot, ...]] = {}  # who requires or uses a name
+        self._todo: deque[Slot] = deque()
+        self._working = False
+        self._nursery: trio.Nursery | None = None
+        # Nodes inherit the context of Graph.run, not that of whoever happened to make them possible.
+        self._context = contextvars.Context()
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Nodes run in `nursery` from now on."""
+        self._nursery = nursery
+        self._context = contextvars.copy_context()
+
+    def _consider(self, slot: Slot) -> None:
+        self._todo.append(slot)
+
+    def _consider_followers(self, slot: Slot) -> None:
+        """News of `slot`: whoever waits for it may start, or need not wait any longer."""
+        for follower in self._followers.get(slot.name, ()):
+            if follower.phase is Phase.IDLE and follower.waits_for == slot.name:
+                self._consider(follower)
+
+    def _work(self) -> None:
+        if self._working:  # an observer called apply, retry or the like: the outer call goes on with it
+            return
+        self._working = True
+        try:
+            while self._todo:
+                self._start_if_possible(self._todo.popleft())
+        finally:
+            self._working = False
+        if not self.busy:
+            self.idle_waiters.unpark_all()
+
+    def _start_if_possible(self, slot: Slot) -> None:
+        if slot.phase is not Phase.IDLE or slot.wanted is None or self.closed.is_set():
+            return
+        waits_for = "" if slot.wanted.problem else next(slot.unmet(), "")
+        slot.waits_for = waits_for
+        if not waits_for and not slot.wanted.problem:
+            self._start(slot)
+            return
+        slot.reason = slot.wanted.problem or f"waiting for {waits_for!r}"
+        settled = not waits_for or (waits_for in slot.wanted.requires and self.slots[waits_for].settled)
+        if settled != slot.settled:
+            slot.settled = settled
+            if settled:
+                self._consider_followers(slot)
+            self._account(slot)
+        self.board.touch()
+
+    def _move(self, slot: Slot, event: Event, reason: str = "") -> None:
+        before = slot.state
+        slot.phase = step(slot.phase, event)
+        after = slot.state
+        if after is not before:
+            slot.since = trio.current_time()
+        slot.reason = reason
+        slot.changed()
+        self._account(slot)
+        self.board.announce(slot.name, before, after, reason)
+
+    def _account(self, slot: Slot) -> None:
+        if slot.busy:
+            self.busy[slot] = None
+        else:
+            self.busy.pop(slot, None)
+
+    def _again(self, slot: Slot, *, settled: bool = False) -> None:
+        if slot.retry is not None:
+            slot.retry.cancel()
+            slot.retry = None
+        slot.settled = settled
+        self._move(slot, Event.AGAIN)
+        self._consider(slot)
+
+    def _forget(self, slot: Slot, reason: str) -> None:
+        if slot.retry is not None:
+            slot.retry.cancel()
+        del self.slots[slot.name]
+        self._move(slot, Event.FORGET, reason)
+
+    def _start(self, slot: Slot) -> None:
+        wanted = slot.wanted
+        assert wanted is not None
+        assert self._nursery is not None
+        upstream = {}
+        for name in (*wanted.requires, *wanted.uses):
+            peer = self.slots.get(name)
+            if peer is not None and peer.instance is not None and peer.phase in USABLE:
+                upstream[name] = peer.instance
+        instance = slot.instance = Instance(self, slot, wanted, upstream)
+        for dependency in upstream.values():
+            dependency.dependents[instance] = None
+        self.instances[instance] = None
+        slot.runs += 1
+        self._move(slot, Event.START)
+        limit = slot.since + wanted.node.start_timeout
+        instance.timer = self.timers.at(limit, lambda: self._not_ready_in_time(instance))
+        self._context.run(self._spawn, self._nursery, instance)
+
+    def _spawn(self, nursery: trio.Nursery, instance: Instance) -> None:
+        nursery.start_soon(self._live, instance, name=f"node {instance.slot.name}")
+
+    @enable_ki_protection
+    async def _live(self, instance: Instance) -> None:
+        enter(instance)
+        instance.task = trio.lowlevel.current_task()
+        error: BaseException | None = None
+        if not instance.stopping:
+            deps = MappingProxyType({name: up.value for name, up in instance.upstream.items()})
+            try:
+                with instance.scope:
+                    await _run(instance, deps)
+            except BaseException as exc:
+                error = exc
+        self._ended(instance, error)
+
+    @enable_ki_protection
+    def ready(self, instance: Instance, value: object) -> None:
+        """Its run called `started`."""
+        slot = instance.slot
+        if slot.instance is not instance or slot.phase is not Phase.STARTING:
+            return  # being stopped, or too late
+        instance.value = value
+        self._disarm(instance)
+        slot.settled = True
+        self._move(slot, Event.STARTED, instance.wanted.note)
+        instance.ready_at = slot.since
+        if instance.sick:
+            self._move(slot, Event.SICK, instance.sick)
+        for follower in self._followers.get(slot.name, ()):
+            if follower.phase is Phase.IDLE:
+                if follower.waits_for == slot.name:
+                    self._consider(follower)
+            elif follower.phase in (Phase.BACKING_OFF, Phase.RESTING):
+                self._again(follower)  # what it depends on is new: so is its chance
+            elif follower.phase in RUNNING and follower.instance and slot.name not in follower.instance.upstream:
+                self.stop(follower.instance, f"{slot.name!r}, which it uses, appeared")
+        self._work()
+
+    @enable_ki_protection
+    def report(self, instance: Instance, sick: str) -> None:
+        """Its run said how it is; empty: well."""
+        if sick == instance.sick:
+            return
+        instance.sick = sick
+        slot = instance.slot
+        if slot.instance is instance and slot.phase in USABLE:
+            if sick:
+                self._move(slot, Event.SICK, sick)
+            else:
+                self._move(slot, Event.WELL, instance.wanted.note)
+
+    @enable_ki_protection
+    def stop(self, root: Instance, reason: str) -> None:
+        """Tell it and everything that depends on it to stop; those nobody depends on are cancelled at once."""
+        todo = [(root, reason)]
+        while todo:
+            instance, reason = todo.pop()
+            if instance.stopping:
+                continue
+            instance.stopping = True
+            if not instance.cancelled:  # afterwards its timer is the stop limit
+                self._disarm(instance)
+            instance.slot.settled = instance.abandoned
+            self._move(instance.slot, Event.STOP, reason)
+            because = reason if self.closed.is_set() or instance is not root else f"{root.slot.name!r} stops: {reason}"
+            todo.extend((dependent, because) for dependent in instance.dependents)
+            if not instance.dependents:
+                self.cancel(instance)
+
+    def _disarm(self, instance: Instance) -> None:
+        if instance.timer is not None:
+            instance.timer.cancel()
+            instance.timer = None
+
+    def cancel(self, instance: Instance) -> None:
+        """Cancel its scope and begin to count its stop limit."""
+        if instance.cancelled or instance.ended:
+            return
+        instance.cancelled = True
+        instance.scope.cancel(instance.slot.reason)
+        limit = trio.current_time() + instance.wanted.node.stop_timeout
+        instance.timer = self.timers.at(limit, lambda: self._not_ended_in_time(instance))
+
+    def _fail(self, instance: Instance, reason: str) -> None:
+        slot = instance.slot
+        instance.failure = reason
+        slot.settled = True
+        self._move(slot, Event.FAILED, reason)
+        for dependent in tuple(instance.dependents):
+            self.stop(dependent, f"{slot.name!r} failed: {reason}")
+        self._consider_followers(slot)
+
+    @enable_ki_protection
+    def _not_ready_in_time(self, instance: Instance) -> None:
+        place = "; ".join(instance.slot.task_tree())
+        limit = instance.wanted.node.start_timeout
+        self._fail(instance, f"not ready within {limit:g} s, still running: {place}")
+        self.cancel(instance)
+        self._work()
+
+    @enable_ki_protection
+    def _not_ended_in_time(self, instance: Instance) -> None:
+        """Name what still runs and go on without it; only its own next run still waits for it."""
+        slot = instance.slot
+        instance.abandoned = True
+        slot.overdue = slot.task_tree()
+        limit = instance.wanted.node.stop_timeout
+        slot.reason = f"still running {limit:g} s after it was cancelled: {'; '.join(slot.overdue)}"
+        slot.settled = True
+        slot.changed()
+        self._account(slot)
+        self.board.announce(slot.name, slot.state, slot.state, slot.reason)
+        self._release(instance)
+        self._consider_followers(slot)
+        self._work()
+
+    def _ended(self, instance: Instance, error: BaseException | None) -> None:
+        """Its task has left `run`."""
+        instance.ended = True
+        instance.task = None
+        self._disarm(instance)
+        slot = instance.slot
+        if error is not None and is_interrupt(error):
+            self.interrupt = self.interrupt or error
+            self.close(f"node {slot.name!r} was interrupted: {describe(error)}")
+            error = None
+        if slot.phase is Phase.STOPPING:
+            if error is not None:
+                slot.reason += f" (its cleanup failed: {describe(error)})"
+        elif not instance.failure:
+            if error is not None:
+                self._fail(instance, describe(error))
+            elif instance.ready_at is None:
+                self._fail(instance, "returned before it was ready")
+            elif instance.wanted.node.restart.kind == "permanent":
+                self._fail(instance, "returned although nobody asked it to")
+            else:
+                instance.finished = True
+                self.stop(instance, "finished")
+        self._release(instance)
+        self._work()
+
+    def _release(self, first: Instance) -> None:
+        """Cut it from what it depended on once nothing of it is left, and let those go on that waited for this."""
+        todo = [first]
+        while todo:
+            instance = todo.pop()
+            if instance.dependents or not (instance.ended or instance.abandoned):
+                continue
+            for dependency in instance.upstream.values():
+                dependency.dependents.pop(instance, None)
+                if not dependency.dependents:
+                    if dependency.ended:
+                        todo.append(dependency)
+                    elif dependency.stopping:
+                        self.cancel(dependency)
+            instance.upstream = {}
+            if instance.ended:
+                self._conclude(instance)
+
+    def _conclude(self, instance: Instance) -> None:
+        """Nothing of it is left: what next for its name?"""
+        slot = instance.slot
+        slot.instance = None
+        slot.overdue = ()
+        self.instances.pop(instance, None)
+        if self.closed.is_set() and not self.instances:
+            self.emptied.set()
+        if slot.phase is Phase.STOPPING:
+            if slot.wanted is None:
+                self._forget(slot, slot.reason)
+            elif instance.finished and not instance.superseded:
+                slot.settled = True
+                self._move(slot, Event.COMPLETE, "finished")
+            else:
+                slot.settled = False
+                self._move(slot, Event.STOPPED, slot.reason)
+                self._consider(slot)
+        elif instance.superseded:
+            slot.settled = False
+            self._move(slot, Event.AGAIN, slot.reason)
+            self._consider(slot)
+        else:
+            self._apply_policy(slot, instance)
+        self._consider_followers(slot)
+
+    def _apply_policy(self, slot: Slot, instance: Instance) -> None:
+        assert slot.wanted is not None
+        now = trio.current_time()
+        verdict = after_failure(slot.wanted.node.restart, slot.history, now, instance.ready_at, self._draw())
+        slot.history = verdict.history
+        if verdict.delay is None:
+            self._move(slot, Event.GIVE_UP, f"{instance.failure} ({verdict.reason})")
+        else:
+            slot.retry = self.timers.at(now + verdict.delay, lambda: self._time_to_retry(slot))
+            self._move(slot, Event.BACK_OFF, instance.failure)
+
+    @enable_ki_protection
+    def _time_to_retry(self, slot: Slot) -> None:
+        self._again(slot, settled=True)  # its users have seen it fail and do not wait for it
+        self._work()
+
+    @enable_ki_protection
+    def close(self, reason: str) -> None:
+        """Stop everything, dependents first, and start nothing any more."""
+        if self.closed.is_set():
+            return
+        self.closed.set()
+        for slot in self.slots.values():
+            if slot.retry is not None:
+                slot.retry.cancel()
+                slot.changed()
+        for instance in tuple(self.instances):
+            self.stop(instance, reason)
+        if not self.instances:
+            self.emptied.set()
+        self._work()
+
+
+@disable_ki_protection
+async def _run(instance: Instance, deps: MappingProxyType[str, object]) -> None:
+    await instance.wanted.node.run(deps, task_status=instance)

@@ -1,0 +1,99 @@
+"""Everything that clients, people and machines do, through a proxy that ends TLS."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+from rpc.tls import client_context
+from tests.e2e.cloud.nginx import before, listener, nginx
+from tests.e2e.cloud.process import cloud
+from tests.e2e.cloud.test_machine import APP, names, sensors, until
+from tests.e2e.server.process import Server, server
+
+SDK = """
+import asyncio, sys
+from viam.app.viam_client import ViamClient
+from viam.rpc.dial import DialOptions
+
+async def main(url, part, id, key):
+    options = DialOptions.with_api_key(api_key=key, api_key_id=id)
+    client = await ViamClient.create_from_dial_options(options, app_url=url)
+    entry = (await (await client.app_client.tail_robot_part_logs(part, errors_only=False)).__anext__())[0]
+    file = await client.data_client.file_upload(part_id=part, data=bytes(3_000_000), file_name="big")
+    (found,) = await client.data_client.binary_data_by_ids([file])
+    print(entry.message, len(found.binary))
+    client.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def _has(machine: Server, key: tuple[str, str], wanted: str) -> bool:
+    return await names(machine, key) == {wanted}
+
+
+@pytest.mark.skipif(nginx() is None, reason="nginx not found: apt-get install nginx")
+async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
+    place = listener()
+    url = f"https://localhost:{place.getsockname()[1]}"
+    async with cloud(tmp_path / "cloud", "--url", url) as running, trio.open_nursery() as nursery:
+        async with before(running.address, place, tmp_path / "nginx") as authority:
+            tls, key = client_context(authorities=authority), running.key
+            async with Channel(url, tls=tls, credentials=ApiKey(*key)) as channel:
+                client = ApiClient(channel)
+                robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+                (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
+
+                async def save(*wanted: str) -> None:
+                    text = json.dumps(sensors(*wanted))
+                    await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
+
+                await save("a")
+                joined = {"id": part["id"], "secret": part["secret"], "app_address": url, "ca_file": str(authority)}
+                (tmp_path / "machine").mkdir()
+                async with server(tmp_path / "machine", {"cloud": joined}, "-disable-mdns") as machine:
+
+                    async def until_has(wanted: str) -> None:
+                        await until(lambda: _has(machine, key, wanted), f"a configuration with {wanted}")
+
+                    await until_has("a")
+                    said: list[str] = []
+
+                    async def sdk() -> None:
+                        done = await trio.run_process(
+                            [sys.executable, "-c", SDK, url, part["id"], *key],
+                            capture_stdout=True,
+                            env={**os.environ, "SSL_CERT_FILE": str(authority)},
+                        )
+                        said.append(done.stdout.decode())
+
+                    nursery.start_soon(sdk)
+                    for wanted in ("b", "c"):  # pushed at once: a machine that only polls would need seconds
+                        await save(wanted)
+                        await until_has(wanted)
+                    assert "not connected to the cloud" not in machine.log()
+                    number = 0
+                    while not said:  # whoever follows the log sees what is logged from then on
+                        number += 1
+                        await save(f"d{number}")
+                        await until_has(f"d{number}")
+                assert said[0].split()[-1] == "3000000"
+
+            form = f"id={key[0]}&key={key[1]}&next=/"
+            words = ["curl", "-sS", "--cacert", str(authority), "-c", str(tmp_path / "cookies"), "--fail", "-i"]
+            signed_in = await trio.run_process(
+                [*words, "-H", f"Origin: {url}", "-d", form, f"{url}/login"], capture_stdout=True
+            )
+            assert b"303" in signed_in.stdout.splitlines()[0]
+            assert b"secure" in signed_in.stdout.lower()
+            page = await trio.run_process([*words, "-b", str(tmp_path / "cookies"), f"{url}/"], capture_stdout=True)
+            assert b"rover" in page.stdout

@@ -1,0 +1,75 @@
+"""A machine with a remote, and what tests ask of both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from runtime.memory import MemoryMachine
+from runtime.remotes.life import ANSWER_LIMIT
+from schema.errors import MachineError
+from tests.sim.remotes.network import (
+    ROBOT,
+    Gauge,
+    Network,
+    Wheel,
+    document,
+    gauge,
+    motor,
+    open_network,
+)
+
+HEAR = ANSWER_LIMIT + 1.0  # seconds after which a hung remote counts as lost: a beat's pause and one question
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[Network]:
+    Wheel.events.clear()
+    Gauge.broken.clear()
+    async with open_network() as found:
+        yield found
+
+
+def happened(event: str, name: str) -> list[float]:
+    return [time for time, what, who in Wheel.events if (what, who) == (event, name)]
+
+
+async def names(memory: MemoryMachine) -> list[str]:
+    found: list[str] = await memory.client().call(ROBOT, "", "resource_names")
+    return sorted(one.rpartition("/")[2] for one in found)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Virtual time passes until something is so; looks often, which costs nothing here."""
+    with trio.fail_after(seconds):
+        while not condition():  # noqa: ASYNC110
+            await trio.sleep(0.05)
+
+
+def ready(memory: MemoryMachine, *wanted: str) -> Callable[[], bool]:
+    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.hosts) for name in wanted)
+
+
+def status(memory: MemoryMachine, name: str) -> Any:
+    everything = (*memory.machine.status().resources, *memory.machine.status().internal)
+    return next(one for one in everything if one.name.endswith(f"/{name}"))
+
+
+async def refused(memory: MemoryMachine, api: str, name: str, method: str, **arguments: Any) -> MachineError:
+    with pytest.raises(MachineError) as caught:
+        await memory.client().call(api, name, method, **arguments)
+    return caught.value
+
+
+PARENT = document(motor("own"), gauge("near", needs=["left"]), remotes={"pi": "pi"})
+PI = document(motor("left"), gauge("air", speed=1.0))
+
+
+async def pair(network: Network) -> tuple[MemoryMachine, MemoryMachine]:
+    pi = await network.start("pi", PI)
+    parent = await network.start("parent", PARENT)
+    await until(ready(parent, "pi:left", "pi:air", "near"))
+    return parent, pi

@@ -1,0 +1,62 @@
+"""An organization with a machine, and a guest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from cloud.access import Of
+from cloud.first import create_owner
+from cloud.keys import Grant, create_key
+from cloud.memory import APP, MemoryCloud
+from rpc.api.client import ApiClient
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import START
+
+
+@dataclass
+class World:
+    """The first organization has `location` with a machine; the guest is another one."""
+
+    cloud: MemoryCloud
+    ids: dict[Of, str]
+    guest: str  # its id
+    owner: str  # its keys
+    operator: str
+
+    def by(self, key: str) -> ApiClient:
+        return self.cloud.client(key)
+
+    async def share(self, location: str = "") -> None:
+        await self.cloud.app(
+            "share_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+        )
+
+    async def unshare(self, location: str = "") -> None:
+        await self.cloud.app(
+            "unshare_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+        )
+
+
+@pytest.fixture
+async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
+    made = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Guest", START))
+    grant = Grant("operator", "organization", made.organization)
+    operator = await cloud.cloud.store.write(lambda sql: create_key(sql, made.organization, "op", [grant], START)[0])
+    ids = {
+        Of.ORGANIZATION: cloud.first.organization,
+        Of.LOCATION: cloud.first.location,
+        Of.ROBOT: machine,
+        Of.PART: part,
+    }
+    return World(cloud, ids, made.organization, made.id, operator)
+
+
+async def outcome(client: ApiClient, method: str, **given: Any) -> ErrorKind | None:
+    try:
+        await client.call(APP, "", method, **given)
+    except MachineError as error:
+        return error.kind
+    return None

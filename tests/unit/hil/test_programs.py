@@ -1,0 +1,50 @@
+"""Which programs the guest's ready interpreter runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.hil.rig.programs import NAMED, program_of
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "arguments"),
+    [
+        ("machine hal check", "runtime.operator.cli", ("hal", "check")),
+        ("machine data ls /tmp/a-b_c --json", "runtime.operator.cli", ("data", "ls", "/tmp/a-b_c", "--json")),
+        (["machine-server", "-config", "/a b/m.json"], "runtime.cli", ("-config", "/a b/m.json")),
+        (["python3", "-m", "tests.hil.guest.plant"], "tests.hil.guest.plant", ()),
+        ("machine", "runtime.operator.cli", ()),
+    ],
+)
+def test_programs_in_python(command: str | Sequence[str], module: str, arguments: tuple[str, ...]) -> None:
+    found = program_of(command)
+    assert found is not None
+    assert (found.module, found.arguments) == (module, arguments)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "ls /dev", "exec machine-server", "machines hal", "python3 -c pass", "python3 -m", "python3 script.py"),
+        *("machine hal | wc -l", "machine hal; true", "machine hal > file", "machine hal $HOME", "machine hal '*'"),
+        *(
+            "machine hal &",
+            "machine hal *.json",
+            "A=1 machine hal",
+            "machine hal `id`",
+            "machine hal ~",
+            "machine\nhal",
+        ),
+        *([], ["echo", "machine"], ["/usr/local/bin/machine", "hal"]),
+    ],
+)
+def test_everything_else_is_started_as_it_stands(command: str | Sequence[str]) -> None:
+    assert program_of(command) is None
+
+
+def test_what_a_program_runs_is_not_imported_before_it_runs() -> None:
+    """The module would be there twice, and Python would warn."""
+    assert all(program.module not in program.imports for program in NAMED.values())

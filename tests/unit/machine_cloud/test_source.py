@@ -1,0 +1,133 @@
+"""What a machine keeps of what its cloud says, for a start without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+from trio_websocket import ConnectionClosed
+
+from runtime import cached
+from runtime.cloud.dial import CloudAddress
+from runtime.cloud.source import FIRST_DELAY, MAX_DELAY, CloudSource
+from runtime.data.disk import InlineDisk
+from runtime.memory import open_machine
+from runtime.source import Reading
+
+if TYPE_CHECKING:
+    from hal.worker import BusWorker
+
+OWN = {"cloud": {"id": "part-1", "secret": "s", "app_address": "http://localhost:9"}}
+
+
+def said(**document: Any) -> str:
+    return json.dumps({"revision": "7", "document": document, "cloud": {}, "keys": {}})
+
+
+class Cloud(CloudSource):
+    """Its machine is never connected; the test speaks for the cloud."""
+
+    def __init__(self, home: Path) -> None:
+        address = CloudAddress("http://localhost:9", "part-1", "part-1", "robot-secret", "s")
+        super().__init__(address, json.dumps(OWN).encode(), home, cast("BusWorker", InlineDisk()))
+        self.path = cached.path_of(home, "part-1")
+
+    def kept(self) -> Any:
+        """The components that a start without the cloud has."""
+        found = cached.load(self.path)
+        return json.loads(bytes(found.document)).get("components") if found is not None else None
+
+    @property
+    def reading(self) -> Reading:
+        return self._reading
+
+
+async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -> None:
+    cloud = Cloud(tmp_path)
+    await cloud.used(cloud.reading)
+    assert not cloud.path.exists(), "the credentials file is no configuration of the cloud"
+    await cloud._hear(said(components=[1]))
+    assert cloud.kept() is None
+    await cloud.used(cloud.reading)
+    assert cloud.kept() == [1]
+    await cloud._hear(said(components=5))  # nobody says that it can be used
+    assert cloud.kept() == [1]
+    await cloud._hear(said(components=[2]))
+    await cloud.used(Reading(b"{}"))
+    assert cloud.kept() == [1]
+    await cloud.used(cloud.reading)
+    assert cloud.kept() == [2]
+
+
+async def test_a_configuration_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
+    cloud = Cloud(tmp_path)
+    cloud.path.mkdir(parents=True)
+    await cloud._hear(said(components=[1]))
+    await cloud.used(cloud.reading)
+    assert cloud.path.is_dir()
+
+
+class Socket:
+    """A push channel that says nothing and ends after so many seconds."""
+
+    closed = None
+
+    def __init__(self, lasts: float) -> None:
+        self._lasts = lasts
+
+    async def get_message(self) -> str:
+        await trio.sleep(self._lasts)
+        raise ConnectionClosed(None)
+
+    async def ping(self) -> None:
+        """It answers."""
+
+
+async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[float] = []
+    lasts = 0.1
+
+    @asynccontextmanager
+    async def connected(address: CloudAddress) -> AsyncIterator[Socket]:
+        called.append(trio.current_time())
+        yield Socket(lasts)
+
+    def gap() -> float:
+        return called[-1] - called[-2]
+
+    monkeypatch.setattr("runtime.cloud.source.connected", connected)
+    async with Cloud(tmp_path).readings():
+        await trio.sleep(600)
+        assert MAX_DELAY / 2 <= gap() <= MAX_DELAY + lasts
+        assert called[1] - called[0] <= FIRST_DELAY + lasts
+        lasts = MAX_DELAY + 1
+        await trio.sleep(600)
+        assert gap() <= lasts + FIRST_DELAY
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"no JSON",
+        {"components": 5},
+        {"auth": {"handlers": [{"type": "api-key", "config": {"key": 5}}]}},
+    ],
+)
+async def test_a_machine_says_what_it_can_use(broken: dict[str, Any] | bytes) -> None:
+    good = {"components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake"}]}
+    async with open_machine(good) as memory:
+        await memory.machine.running.wait()
+        assert json.loads(memory.source.kept or b"") == good
+        memory.write(broken)
+        await trio.testing.wait_all_tasks_blocked()
+        assert memory.machine.config.rejected
+        assert json.loads(memory.source.kept or b"") == good
