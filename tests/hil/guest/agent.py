@@ -35,13 +35,14 @@ class Port:
 
     def __init__(self) -> None:
         self._fd = os.open(PORT, os.O_RDWR | os.O_NONBLOCK)
-        fcntl.fcntl(self._fd, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
         self._writing = trio.Lock()
         self.host = trio.Event()  # set anew whenever a host may have come
 
     async def notice_host(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         with trio.open_signal_receiver(signal.SIGIO) as signals:
+            fcntl.fcntl(self._fd, fcntl.F_SETOWN, os.getpid())
+            # Not before there is a receiver: SIGIO would end this process, and what the host had sent would be lost.
+            fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
             task_status.started()
             async for _ in signals:
                 self.host.set()

@@ -37,6 +37,7 @@ def command_line(image: Path, disk: Path, run: Path, share: Path, *, state: Path
         *("-device", "virtio-rng-pci", "-device", "qemu-xhci,id=xhci", "-device", "i6300esb"),
         *("-netdev", "user,id=net0,restrict=on", "-device", "virtio-net-pci,netdev=net0,id=nic0"),
     ]
+    words += ["-global", "migration.store-global-state=off"]  # saved while it stood still, it runs when it is resumed
     if state is not None:
         words += ["-incoming", f"exec:zstd -dcq {state}"]
     return words
