@@ -36,6 +36,7 @@ from cloud.triggering import nodes as triggering
 from cloud.web.app import application
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
+from rpc.forwarded import behind
 from rpc.http_limits import HttpLimits
 from rpc.limits import MIB, Limits
 from rpc.listeners import names_of, only_loopback, open_listeners
@@ -143,16 +144,16 @@ class App:
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
         listeners = await open_listeners(self.options.address)
-        most = connections()
+        most, proxies = connections(), self.options.proxies
         message = self.options.message_mib * MIB
         limits = Limits(max_connections=most, max_message=message, max_buffered=message * 3 // 2)
         http = HttpLimits(max_per_address=most)
-        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize, limits=limits)
+        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize, limits=limits, proxies=proxies)
         addresses = tuple(names_of(listeners))
+        app = behind(proxies, application(cloud, loopback=only_loopback(listeners), url=self.options.url))
         try:
             async with trio.open_nursery() as nursery:
-                pages = application(cloud, loopback=only_loopback(listeners), url=self.options.url)
-                await nursery.start(partial(serve, listeners, core, app=pages, tls=cloud.tls, limits=http))
+                await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)

@@ -16,6 +16,7 @@ from cloud.move_command import move_command
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.organization_command import organization_command
 from cloud.triggering.ways import ways
+from rpc.forwarded import Proxies, network
 from schema.errors import MachineError
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -75,6 +76,12 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--tls-cert", type=_EXISTING, help="Serve TLS with this certificate (PEM); renewed files are taken over.")
 @click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
 @click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
+@click.option(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS|NETWORK",
+    help="A reverse proxy that is believed who its clients are (X-Forwarded-For); several times for several.",
+)
 @click.option(
     "--max-package",
     type=click.IntRange(1),
@@ -158,6 +165,10 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    try:
+        proxies = Proxies(tuple(network(text) for text in given["proxy"]))
+    except ValueError as error:
+        raise click.UsageError(f"--proxy: {error}") from None
     options = Options(
         data=data,
         postgres=database,
@@ -169,6 +180,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         tls=given["tls"],
         tls_names=given["tls_name"],
         url=given["url"].rstrip("/"),
+        proxies=proxies,
         ways=found,
         package_mib=given["max_package"],
         file_mib=given["max_file"],

@@ -8,6 +8,7 @@ from typing import Final
 
 from cloud.blobs.s3_place import Place
 from cloud.triggering.ways import NOTHING_SET, Ways
+from rpc.forwarded import NO_PROXIES, Proxies
 
 DEFAULT_ADDRESS: Final = "localhost:8090"
 EXIT_OK: Final = 0
@@ -27,6 +28,7 @@ class Options:
     tls_key: Path | None = None
     tls: bool = False  # with a certificate of its own authority
     tls_names: tuple[str, ...] = ()  # that it is to have besides
+    proxies: Proxies = NO_PROXIES  # in front of it
     url: str = ""  # where clients reach it, as links name it; "" for the address that it listens on
     ways: Ways = NOTHING_SET  # how messages of triggers leave it
     ready_fd: int | None = None  # descriptor told when the port is open: MACHINE_READY_FD

@@ -13,6 +13,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
 from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders, Peer
+from rpc.forwarded import NO_PROXIES, Proxies
 from rpc.limits import Limits
 from rpc.server_call import ServerCall
 from rpc.statistics import Statistics
@@ -64,6 +65,7 @@ class ServerCore:
     router: Router
     authorize: Authorize | None = None  # None: every call is let in, without identity
     limits: Limits = field(default_factory=Limits)
+    proxies: Proxies = NO_PROXIES  # that are believed about whose calls they pass on
     statistics: Statistics = field(default_factory=Statistics)
     fallback: Callable[[HttpExchange], Awaitable[None]] | None = (
         None  # for requests that are not gRPC; None answers 404

@@ -117,8 +117,8 @@ class ServerCall:
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end."""
-        return self._carrier.peer
+        """Who makes the call: who is at the other end of the connection, or whom a proxy there names."""
+        return self._core.proxies.client(self._carrier.peer, self._headers)
 
     async def recv_message(self) -> Any:
         """The next request, None when the client has ended its side.

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from grpclib.const import Status
 
+from rpc.api import messages
 from rpc.api.client import ApiClient
+from rpc.attempts import FAILURES
 from rpc.client import Channel
 from rpc.credentials import ApiKey
 from rpc.tls import client_context
@@ -97,3 +100,55 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
             assert b"secure" in signed_in.stdout.lower()
             page = await trio.run_process([*words, "-b", str(tmp_path / "cookies"), f"{url}/"], capture_stdout=True)
             assert b"rover" in page.stdout
+
+
+class Caller:
+    """curl with an address of its own, one of loopback."""
+
+    def __init__(self, url: str, authority: Path, address: str) -> None:
+        self.url = url
+        self.words = ["curl", "-sS", "--cacert", str(authority), "--interface", address]
+        self.address = address
+
+    async def _run(self, *words: str, body: bytes) -> str:
+        done = await trio.run_process([*self.words, "--data-binary", "@-", *words], stdin=body, capture_stdout=True)
+        return done.stdout.decode(errors="replace")
+
+    async def form(self, id: str, key: str) -> int:  # noqa: A002 - the field's name
+        """The HTTP status of the form for signing in. It claims to come through a proxy of its own."""
+        claim = ["-H", f"Origin: {self.url}", "-H", "X-Forwarded-For: 192.0.2.77"]
+        shown = ["-o", "/dev/null", "-w", "%{http_code}"]
+        return int(await self._run(*claim, *shown, f"{self.url}/login", body=f"id={id}&key={key}".encode()))
+
+    async def call(self, id: str, key: str) -> int:  # noqa: A002
+        """The gRPC status of Authenticate."""
+        auth = messages.auth()
+        shown = auth.Credentials(type="api-key", payload=key)
+        raw = auth.AuthenticateRequest(entity=id, credentials=shown).SerializeToString()
+        said = await self._run(
+            *("--http2", "-D", "-", "-o", "/dev/null", "-H", "content-type: application/grpc", "-H", "te: trailers"),
+            f"{self.url}/proto.rpc.v1.AuthService/Authenticate",
+            body=bytes(1) + len(raw).to_bytes(4) + raw,
+        )
+        return int(next(line.split(":")[1] for line in said.splitlines() if line.startswith("grpc-status")))
+
+
+@pytest.mark.skipif(nginx() is None, reason="nginx not found: apt-get install nginx")
+@pytest.mark.parametrize("believed", [True, False])
+async def test_who_guesses_keys_through_nginx_is_known_if_it_is_believed(tmp_path: Path, believed: bool) -> None:
+    place = listener()
+    url = f"https://localhost:{place.getsockname()[1]}"
+    told = ("--proxy", "127.0.0.1") if believed else ()
+    async with (
+        cloud(tmp_path / "cloud", "--url", url, *told) as running,
+        before(running.address, place, tmp_path / "nginx") as authority,
+    ):
+        guesser, owner = (Caller(url, authority, address) for address in ("127.0.0.2", "127.0.0.3"))
+        id, key = running.key  # noqa: A001
+        for guess in range(FAILURES // 2):
+            assert await guesser.form(id, f"wrong{guess}") == 401
+            assert await guesser.call(id, f"wrong{guess}") == Status.UNAUTHENTICATED.value
+        assert await guesser.form(id, key) == 429
+        assert await guesser.call(id, key) == Status.RESOURCE_EXHAUSTED.value
+        assert await owner.form(id, key) == (303 if believed else 429)
+        assert await owner.call(id, key) == (Status.OK if believed else Status.RESOURCE_EXHAUSTED).value

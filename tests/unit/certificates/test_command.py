@@ -87,6 +87,8 @@ def test_without_a_cloud_none_is_made(tmp_path: Path) -> None:
         (["--tls", "--url", "http://cloud.example"], "--url https://cloud.example"),
         (["--tls", "--tls-cert", __file__, "--tls-key", __file__], "leave one of them out"),
         (["--tls-cert", __file__], "go together"),
+        (["--proxy", "10.0.0.1", "--proxy", "proxy.example"], "--proxy: 'proxy.example' does not appear to be"),
+        (["--proxy", "10.0.0.7/24"], "10.0.0.7/24 has host bits set"),
     ],
 )
 def test_options_that_do_not_fit(words: list[str], text: str) -> None:
