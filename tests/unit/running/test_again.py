@@ -45,8 +45,13 @@ def test_what_passes_by_itself_wavered(
     assert ("they wavered" in printed) == (status == 0)
 
 
-def test_many_failures_are_not_run_again(tmp_path: Path) -> None:
-    cases = "".join(f'<testcase classname="none" name="t{n}"><failure/></testcase>' for n in range(FEW + 1))
+@pytest.mark.parametrize(("files", "status"), [(1, 0), (2, 1)])
+def test_many_failures_are_run_again_only_if_they_are_of_one_file(files: int, status: int, tmp_path: Path) -> None:
+    for file in range(files):
+        (tmp_path / f"test_{file}.py").write_text("".join(f"def test_{n}(): pass\n" for n in range(FEW + 1)))
+    cases = "".join(
+        f'<testcase classname="test_{n % files}" name="test_{n}"><failure/></testcase>' for n in range(FEW + 1)
+    )
     report = tmp_path / "junit.xml"
     report.write_text(f"<testsuite>{cases}</testsuite>")
-    assert once_more(report, tmp_path) == 1
+    assert once_more(report, tmp_path) == status
