@@ -31,11 +31,11 @@ async def test_a_control_loop_keeps_its_beat_while_calls_are_served(guest: Guest
     rows = json.loads(done.stdout)
     show(rows)
     bare, idle, busy = rows.values()
-    assert busy["load"]["rate"] > CALLS * 0.8
+    assert busy["load"]["rate"] > CALLS / 2
     for row in rows.values():
         assert row["beats"] + row["missed"] > RATE * SECONDS * 0.9  # the beat itself never drifts
-    # Generous: two processors are emulated by two that others use as well.
+    # Against the script and not the clock, and generous: two processors are emulated by two that others use as well.
     assert idle["p50_ms"] < 10 * bare["p50_ms"] + 5
-    assert busy["p50_ms"] < 1000 / RATE * 4
+    assert busy["p50_ms"] < 10 * bare["p50_ms"] + 5
     sets = [event for event in await bank.history(4, begin) if event["what"] == "set"]
-    assert len(sets) > RATE * SECONDS  # the kernel saw the loop drive the line
+    assert len(sets) >= sum(row["beats"] for row in rows.values())  # the kernel saw the loops drive the line
