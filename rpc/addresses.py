@@ -10,17 +10,10 @@ from rpc.carrier import Peer
 
 def group_of(peer: Peer) -> str:
     """The key under which a peer is counted: its IPv4 address, its IPv6 /64 (one subscriber), or "local"."""
-    if not isinstance(peer.address, tuple) or not peer.address:
+    address = peer.ip
+    if address is None:
         return "local"
-    try:
-        address = ipaddress.ip_address(str(peer.address[0]).partition("%")[0])
-    except ValueError:
-        return "local"
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    if address.is_loopback:
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return str(address)
     return str(ipaddress.ip_network((address, 64), strict=False))
 

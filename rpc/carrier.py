@@ -37,16 +37,18 @@ class Peer:
     @property
     def local(self) -> bool:
         """True if the peer is on this computer: loopback or a Unix socket."""
-        if isinstance(self.address, str):
-            return True
-        if not self.address:
-            return False
+        return isinstance(self.address, str) or (self.ip is not None and self.ip.is_loopback)
+
+    @property
+    def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+        """The peer's address without zone and port, IPv4 where IPv6 only wraps it; None if it has none."""
+        if isinstance(self.address, str) or not self.address:
+            return None
         try:
             address = ipaddress.ip_address(str(self.address[0]).partition("%")[0])
         except ValueError:
-            return False
-        mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address).is_loopback
+            return None
+        return getattr(address, "ipv4_mapped", None) or address
 
     @classmethod
     def of(cls, stream: trio.abc.Stream) -> Peer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rpc.carrier import Peer
@@ -38,19 +38,19 @@ class Proxies:
 
     def client(self, peer: Peer, headers: Iterable[tuple[str, str]]) -> Peer:
         """Who makes a request that came from `peer`: itself, unless it is a proxy that names somebody readable."""
-        at = _of(peer) if self.networks else None
+        at = peer.ip if self.networks else None
         if at is None or not self._has(at):
             return peer
         named = ",".join(value for name, value in headers if name == FIELD)
         while at is not None and self._has(at):
             named, _, last = named.rpartition(",")
-            at = _read(last)
+            at = Peer((_host(last),)).ip  # its port is nobody's business
             if at is not None:
-                peer = Peer((str(at), 0))  # its port is nobody's business
+                peer = Peer((str(at), 0))
         return peer
 
     def _has(self, address: Address) -> bool:
-        return any(address in network for network in self.networks)  # False where the versions differ
+        return any(address in one for one in self.networks)  # False where the versions differ
 
 
 NO_PROXIES: Final = Proxies()
@@ -69,21 +69,9 @@ def behind(proxies: Proxies, app: ASGIApp) -> ASGIApp:
     return told
 
 
-def _of(peer: Peer) -> Address | None:
-    return _parsed(str(peer.address[0]).partition("%")[0]) if isinstance(peer.address, tuple) and peer.address else None
-
-
-def _read(entry: str) -> Address | None:
-    """An entry of the field: an address, with or without a port; None for a name that hides one."""
+def _host(entry: str) -> str:
+    """An entry of the field without its port, if it has one."""
     text = entry.strip()
     if text.startswith("["):
-        return _parsed(text[1:].partition("]")[0])
-    return _parsed(text.partition(":")[0] if text.count(":") == 1 else text)
-
-
-def _parsed(text: str) -> Address | None:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text

@@ -22,6 +22,8 @@ from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_machine import APP, names, sensors, until
 from tests.e2e.server.process import Server, server
 
+pytestmark = pytest.mark.skipif(nginx() is None, reason="nginx not found: apt-get install nginx")
+
 SDK = """
 import asyncio, sys
 from viam.app.viam_client import ViamClient
@@ -44,7 +46,6 @@ async def _has(machine: Server, key: tuple[str, str], wanted: str) -> bool:
     return await names(machine, key) == {wanted}
 
 
-@pytest.mark.skipif(nginx() is None, reason="nginx not found: apt-get install nginx")
 async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
     place = listener()
     url = f"https://localhost:{place.getsockname()[1]}"
@@ -108,23 +109,22 @@ class Caller:
     def __init__(self, url: str, authority: Path, address: str) -> None:
         self.url = url
         self.words = ["curl", "-sS", "--cacert", str(authority), "--interface", address]
-        self.address = address
 
     async def _run(self, *words: str, body: bytes) -> str:
         done = await trio.run_process([*self.words, "--data-binary", "@-", *words], stdin=body, capture_stdout=True)
         return done.stdout.decode(errors="replace")
 
-    async def form(self, id: str, key: str) -> int:  # noqa: A002 - the field's name
+    async def form(self, key_id: str, key: str) -> int:
         """The HTTP status of the form for signing in. It claims to come through a proxy of its own."""
         claim = ["-H", f"Origin: {self.url}", "-H", "X-Forwarded-For: 192.0.2.77"]
         shown = ["-o", "/dev/null", "-w", "%{http_code}"]
-        return int(await self._run(*claim, *shown, f"{self.url}/login", body=f"id={id}&key={key}".encode()))
+        return int(await self._run(*claim, *shown, f"{self.url}/login", body=f"id={key_id}&key={key}".encode()))
 
-    async def call(self, id: str, key: str) -> int:  # noqa: A002
+    async def call(self, key_id: str, key: str) -> int:
         """The gRPC status of Authenticate."""
         auth = messages.auth()
         shown = auth.Credentials(type="api-key", payload=key)
-        raw = auth.AuthenticateRequest(entity=id, credentials=shown).SerializeToString()
+        raw = auth.AuthenticateRequest(entity=key_id, credentials=shown).SerializeToString()
         said = await self._run(
             *("--http2", "-D", "-", "-o", "/dev/null", "-H", "content-type: application/grpc", "-H", "te: trailers"),
             f"{self.url}/proto.rpc.v1.AuthService/Authenticate",
@@ -133,7 +133,6 @@ class Caller:
         return int(next(line.split(":")[1] for line in said.splitlines() if line.startswith("grpc-status")))
 
 
-@pytest.mark.skipif(nginx() is None, reason="nginx not found: apt-get install nginx")
 @pytest.mark.parametrize("believed", [True, False])
 async def test_who_guesses_keys_through_nginx_is_known_if_it_is_believed(tmp_path: Path, believed: bool) -> None:
     place = listener()
@@ -144,11 +143,11 @@ async def test_who_guesses_keys_through_nginx_is_known_if_it_is_believed(tmp_pat
         before(running.address, place, tmp_path / "nginx") as authority,
     ):
         guesser, owner = (Caller(url, authority, address) for address in ("127.0.0.2", "127.0.0.3"))
-        id, key = running.key  # noqa: A001
+        key_id, key = running.key
         for guess in range(FAILURES // 2):
-            assert await guesser.form(id, f"wrong{guess}") == 401
-            assert await guesser.call(id, f"wrong{guess}") == Status.UNAUTHENTICATED.value
-        assert await guesser.form(id, key) == 429
-        assert await guesser.call(id, key) == Status.RESOURCE_EXHAUSTED.value
-        assert await owner.form(id, key) == (303 if believed else 429)
-        assert await owner.call(id, key) == (Status.OK if believed else Status.RESOURCE_EXHAUSTED).value
+            assert await guesser.form(key_id, f"wrong{guess}") == 401
+            assert await guesser.call(key_id, f"wrong{guess}") == Status.UNAUTHENTICATED.value
+        assert await guesser.form(key_id, key) == 429
+        assert await guesser.call(key_id, key) == Status.RESOURCE_EXHAUSTED.value
+        assert await owner.form(key_id, key) == (303 if believed else 429)
+        assert await owner.call(key_id, key) == (Status.OK if believed else Status.RESOURCE_EXHAUSTED).value
