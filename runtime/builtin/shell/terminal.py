@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import fcntl
+import math
 import os
 import signal
 import struct
 import subprocess
 import termios
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +25,8 @@ from schema.errors import ErrorKind, MachineError
 
 GRACE: Final = 1.0  # seconds between telling the programs of a shell to end and killing them
 CHUNK: Final = 32 * 1024  # bytes in one message
-REST: Final = 0.5  # seconds for the last words of programs that are gone, when a daemon still holds their output
+REST: Final = 0.5  # seconds without a word, after which programs that are gone have said all, though a daemon holds on
+LAST_WORDS: Final = 1 << 20  # bytes read of them at most: the largest pipe that a user may have, see pipe(7)
 END_OF_FILE: Final = b"\x04"  # Ctrl-D: what a terminal's line discipline takes for the end of input
 
 # A session's first process gets as its controlling terminal the one that it opens, see tty(4) and credentials(7).
@@ -118,24 +120,33 @@ async def _output(
 ) -> AsyncGenerator[tuple[int, bytes], None]:
     """What the streams give, with their index, until they end or the program has ended and nothing more comes."""
     send, receive = trio.open_memory_channel[tuple[int, bytes]](0)
+    ended = False
+    waits = [trio.CancelScope() for _ in streams]  # for the next data, not for whoever takes it
 
     async def read(index: int, stream: trio.abc.ReceiveStream, out: trio.MemorySendChannel[tuple[int, bytes]]) -> None:
+        left = LAST_WORDS
         with out:
-            try:
-                while data := await stream.receive_some(CHUNK):
-                    await out.send((index, bytes(data)))
-            except trio.BrokenResourceError:
-                pass  # a terminal that no program has open any more gives EIO
+            while left > 0:
+                data = b""
+                waits[index] = trio.CancelScope(deadline=trio.current_time() + REST if ended else math.inf)
+                with waits[index], suppress(trio.BrokenResourceError):  # EIO: no program has this terminal open any more
+                    data = bytes(await stream.receive_some(CHUNK))
+                if not data:
+                    return
+                await out.send((index, data))
+                left -= len(data) if ended else 0
 
     async def collect() -> None:
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                with send:
-                    for index, stream in enumerate(streams):
-                        nursery.start_soon(read, index, stream, send.clone())
-                await group.wait()
-                group.signal(signal.SIGHUP)  # what it has left running ends with it
-                scope.deadline = trio.current_time() + REST
+        nonlocal ended
+        async with trio.open_nursery() as nursery:
+            with send:
+                for index, stream in enumerate(streams):
+                    nursery.start_soon(read, index, stream, send.clone())
+            await group.wait()
+            group.signal(signal.SIGHUP)  # what it has left running ends with it
+            ended = True
+            for wait in waits:
+                wait.deadline = trio.current_time() + REST
 
     async with beside(collect):
         while True:

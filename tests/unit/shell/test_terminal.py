@@ -14,6 +14,7 @@ import trio
 
 from rpc.api.client import ApiClient
 from runtime.builtin.shell.request import DEFAULT_SIZE, ShellRequest, read_request, read_size
+from runtime.builtin.shell.terminal import LAST_WORDS, REST, on_pipes
 from runtime.memory import open_machine
 from runtime.reconfigure import plan
 from runtime.registry import Registry
@@ -194,6 +195,24 @@ async def test_much_output_waits_for_its_reader(tmp_path: Path) -> None:
             async for one in replies:
                 count += len(one["data_out"])
         assert count == 20_000_004
+
+
+async def test_the_last_words_wait_for_their_reader() -> None:
+    """The program has long ended when its reader looks again: nothing of what it said is lost."""
+    size, count = 90_000, 0  # more than is on its way at once, less than with what its pipe holds
+    argv = ["/bin/sh", "-c", f"head -c {size} /dev/zero"]
+    async with aclosing(on_pipes(argv, ShellRequest(directory="/"), {"PATH": os.defpath}, Typed().receive)) as replies:
+        async for one in replies:
+            if count == 0:
+                await trio.sleep(REST + 0.3)
+            count += len(one.data_out)
+    assert count == size
+
+
+async def test_a_daemon_that_never_stops_talking_ends_with_the_call(tmp_path: Path) -> None:
+    async with shell(tmp_path) as client:
+        said = out(await run(client, {"command": "setsid yes & sleep 0.2"}, Typed().end()))
+    assert len(said) > LAST_WORDS
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
