@@ -129,7 +129,7 @@ async def _output(
             while left > 0:
                 data = b""
                 waits[index] = trio.CancelScope(deadline=trio.current_time() + REST if ended else math.inf)
-                with waits[index], suppress(trio.BrokenResourceError):  # EIO: no program has this terminal open any more
+                with waits[index], suppress(trio.BrokenResourceError):  # EIO: no program has it open any more
                     data = bytes(await stream.receive_some(CHUNK))
                 if not data:
                     return
