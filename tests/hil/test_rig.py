@@ -12,7 +12,7 @@ import pytest
 import trio
 from viam.components.sensor import Sensor
 
-from tests.hil.rig.guest import Guest
+from tests.hil.rig.guest import Guest, open_guest
 from tests.hil.rig.plant import Plant, PlantError
 from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
@@ -150,6 +150,8 @@ async def test_chips_answer_refuse_stall_and_come_back(guest: Guest, plant: Plan
 
 async def test_lines_are_pulled_read_and_watched(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(names={3: "DOOR"})
+    options = await guest.run("cat /sys/kernel/tracing/instances/*/trace_options")
+    assert "norecord-cmd" in options.stdout.split()  # see GpioBank: otherwise the guest may hang
     await bank.pull(3, True)
     assert (await guest.run(f"gpioget {bank.chip} 3")).stdout == "1\n"
     holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
@@ -192,6 +194,23 @@ async def test_a_cable_that_an_interrupted_test_left_is_taken_out(guest: Guest) 
     assert (await guest.run("ls /dev/serial/by-id")).stdout.split() == [Path(cable.by_id).name]
     await later.clear()
     assert (await guest.run("ls /dev/serial/by-id", check=False)).stdout == ""
+
+
+async def test_a_guest_that_answers_no_more_is_replaced_for_the_next_test(
+    vm: VirtualMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with VirtualMachine(vm.share) as mine:
+        async with open_guest(mine) as guest:
+            await guest.write("/root/old", "")
+            await guest.qmp("stop")
+        monkeypatch.setattr("tests.hil.rig.guest.RESUME_LIMIT", 1.0)
+        with pytest.raises(ExceptionGroup) as failed:
+            await open_guest(mine).__aenter__()
+        monkeypatch.undo()
+        assert failed.group_contains(AssertionError, match="the guest did not answer within 1 s")
+        async with open_guest(mine) as guest:
+            assert (await guest.run("ls /root/old", check=False)).returncode
+            assert not mine.hung
 
 
 async def test_a_usb_device_of_the_plant_is_any_device(guest: Guest, plant: Plant) -> None:

@@ -188,13 +188,19 @@ class As:
 
 @asynccontextmanager
 async def open_guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
-    """Take over a machine that was started; everything that was not to be kept ends with the next one who does."""
+    """Take over a machine that was started; everything that was not to be kept ends with the next one who does.
+
+    One that did not answer the last time is replaced first: a test is not to fail for what befell the one before.
+    """
+    if vm.hung:
+        await trio.to_thread.run_sync(vm.renew)
     async with trio.open_nursery() as nursery:
         guest = Guest(vm, nursery)
         try:
             with trio.fail_after(RESUME_LIMIT):
                 await guest.connect()
         except trio.TooSlowError:
+            vm.hung = True
             raise AssertionError(f"the guest did not answer within {RESUME_LIMIT:.0f} s:\n{vm.log()}") from None
         yield guest
         nursery.cancel_scope.cancel()

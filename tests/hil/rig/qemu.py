@@ -16,14 +16,17 @@ GUEST_ADDRESS: Final = "10.0.2.15"
 HOST_ADDRESS: Final = "10.0.2.2"
 
 
-def command_line(image: Path, disk: Path, run: Path, share: Path, *, state: Path | None = None) -> list[str]:
+def command_line(
+    image: Path, disk: Path, run: Path, share: Path, *, state: Path | None = None, threads: str = "multi"
+) -> list[str]:
     """QEMU with software emulation: KVM is not to be had on every computer, and speed is the same everywhere without.
 
     `disk` is an image in qcow2, `run` the folder for sockets and the console's log, `share` what the guest can mount;
-    `state` is resumed, otherwise the guest boots.
+    `state` is resumed, otherwise the guest boots. `threads` is "multi", one for each processor, or "single": slower,
+    but when the kernel rewrites its own code, no processor goes on with what was there before.
     """
     words = [
-        *("qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max", "-smp", "2"),
+        *("qemu-system-x86_64", "-M", "q35", "-accel", f"tcg,thread={threads},tb-size=512", "-cpu", "max", "-smp", "2"),
         *("-m", str(MEMORY_MIB), "-nodefaults", "-display", "none", "-no-reboot"),
         *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initrd.cpio"), "-append", KERNEL_LINE),
         *("-serial", f"file:{run / 'console.log'}"),

@@ -21,8 +21,9 @@ class VirtualMachine:
     Its disk is a layer over the image, thrown away at the end. `share` is a folder that the guest can mount.
     """
 
-    def __init__(self, share: Path, *, image: Path = IMAGE, resume: bool = True) -> None:
+    def __init__(self, share: Path, *, image: Path = IMAGE, resume: bool = True, threads: str = "multi") -> None:
         self.image = image
+        self.threads = threads
         self.share = share
         self.resumed = resume
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -30,6 +31,7 @@ class VirtualMachine:
         self.disk = self.folder / "disk.qcow2"
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
+        self.hung = False
         self.kept: dict[str, int] = {}  # programs that outlive a test, by name: their number at the agent
 
     def __enter__(self) -> Self:
@@ -66,13 +68,21 @@ class VirtualMachine:
             self.process = subprocess.Popen(
                 [
                     *("setpriv", "--pdeathsig", "KILL"),  # nobody would look after it when we are killed
-                    *command_line(self.image, self.disk, self.folder, self.share, state=state),
+                    *command_line(self.image, self.disk, self.folder, self.share, state=state, threads=self.threads),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def renew(self) -> None:
+        """Have a new guest, as saved, in the place of one that answers no more."""
+        self.kill()
+        self.disk.unlink(missing_ok=True)
+        self._prepare_disk()
+        self.start(resume=True)
+        self.hung = False
 
     def kill(self) -> None:
         """End QEMU at once, as if the power had gone: what the guest had not written to its disk is lost."""
