@@ -59,7 +59,7 @@ def vm(_source: str) -> Iterator[VirtualMachine]:
 @pytest.fixture
 def time_limit() -> float:
     """Seconds that a test with a guest may take; a module with longer ones has a fixture of its own."""
-    return 240.0
+    return 360.0
 
 
 async def _limit(seconds: float, vm: VirtualMachine) -> None:

@@ -12,7 +12,7 @@ async def test_the_budget_of_an_i2c_register_read_holds_on_a_real_bus(guest: Gue
     bank = await plant.gpio()
     pull = (await guest.run("ls /sys/devices/platform/gpio-sim.*/gpiochip*/sim_gpio5/pull")).stdout.strip()
     options = ["--i2c", f"{adapter.bus}:0x48", "--gpio", f"{bank.chip}:3:5:{pull}", "--count", "200", "--rounds", "3"]
-    done = await guest.run(["python3", "-m", "bench.hal", *options], check=False, limit=140, fresh=True)
+    done = await guest.run(["python3", "-m", "bench.hal", *options], check=False, limit=300, fresh=True)
     print(done.output)
     said = done.stdout.split("I2C, a register of two bytes")[1]
     assert "budget kept" in said.split("GPIO")[0]

@@ -75,12 +75,6 @@ async def sums(guest: Guest) -> dict[str, str]:
     return {name: digest for digest, name in (line.split() for line in lines)}
 
 
-@pytest.fixture
-def time_limit() -> float:
-    """Two starts of the server and a boot, on an emulated processor."""
-    return 250.0
-
-
 @pytest.mark.slow
 async def test_what_was_committed_is_there_after_a_power_cut(guest: Guest, record_recovery: Recorder) -> None:
     seed = time.time_ns() % 1_000_000

@@ -306,7 +306,7 @@ async def test_a_chip_that_a_kernel_driver_has(guest: Guest, adapter: Adapter, r
     async with bound(guest, adapter, 0x48, "tmp102", "tmp102"):
         await trio.lowlevel.checkpoint()
         async with guest.server({"components": [entry("tmp102")]}) as server:
-            with trio.fail_after(30):
+            with trio.fail_after(60):
                 await server.wait_log("the kernel's driver tmp102 has it")
             kernel = Kernel(guest, adapter.bus, 0x48)
             await guest.run(f"echo {kernel.folder.rpartition('/')[2]} > /sys/bus/i2c/drivers/tmp102/unbind")
@@ -389,7 +389,7 @@ async def test_the_adapter_is_unplugged_and_comes_back(
         await sdk(pin.set_pwm(0.5))
         await adapter.unplug()
         thermometer, reason = Sensor.from_robot(sdk.robot, "tmp102"), ""
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while "adapter" not in reason:  # for a moment it is only said to be stopping
                 with pytest.raises(GRPCError) as caught:
                     await sdk(thermometer.get_readings())

@@ -45,7 +45,7 @@ async def test_an_empty_guest_is_looked_at(guest: Guest) -> None:
 async def test_gpio_chips_with_names_and_users_of_lines(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(8, label="rig-bank", names={3: "DOOR"})
     holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await bank.wait_value(4, True)
     (chip,) = [chip for chip in (await hal(guest))["gpio"] if chip["name"] == bank.chip]
     assert (chip["label"], chip["count"], chip["path"]) == ("rig-bank", 8, bank.path)

@@ -17,11 +17,6 @@ FOLDER = "/var/lib/machine/logs"
 CUTS = 2
 
 
-@pytest.fixture
-def time_limit() -> float:
-    return 270.0
-
-
 @pytest.mark.slow
 async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
     seed = time.time_ns() % 1_000_000

@@ -168,7 +168,7 @@ async def test_lines_are_pulled_read_and_watched(guest: Guest, plant: Plant) -> 
 async def test_an_encoder_is_turned(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     monitor = await guest.start(["gpiomon", "--num-events=8", "--format=%o %e", bank.chip, "5", "6"])
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await bank.wait_event(6, "requested")
         await bank.quadrature(5, 6, 8, 100)
         assert await monitor.wait() == 0
@@ -180,7 +180,7 @@ async def test_a_serial_cable_carries_bytes_both_ways(guest: Guest) -> None:
     process = await guest.start(f"exec 3<>{cable.by_id}; stty -F {cable.by_id} raw -echo; echo ready; head -1 <&3 >&3")
     await process.wait_output("ready")
     await cable.far.send_all(b"hello\n")
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         assert await cable.far.receive_some() == b"hello\n"
     await cable.unplug()
     await cable.plug("RIG0002")

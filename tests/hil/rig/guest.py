@@ -23,8 +23,8 @@ from tests.hil.rig.qmp import Qmp, connect_qmp
 from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
 
-RUN_LIMIT: Final = 120.0  # seconds for a program that a test runs to its end, unless the test says otherwise
-RESUME_LIMIT: Final = 30.0
+RUN_LIMIT: Final = 180.0  # seconds for a program that a test runs to its end, unless the test says otherwise
+RESUME_LIMIT: Final = 90.0  # about 2 on a quiet computer
 BOOT_LIMIT: Final = 180.0
 
 MOUNT_OPTIONS: Final = "trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro"

@@ -14,7 +14,7 @@ import trio
 from viam.robot.client import RobotClient
 from viam.rpc.dial import DialOptions
 
-CONNECT_LIMIT = 30  # seconds
+CONNECT_LIMIT = 60  # seconds
 Result = TypeVar("Result")
 
 
