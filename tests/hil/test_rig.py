@@ -246,7 +246,7 @@ async def test_wifi_radios_hear_each_other(guest: Guest) -> None:
     point, station, _ = names
     settings = f"interface={point}\\nssid=rig\\nhw_mode=g\\nchannel=1\\n"
     await guest.run(f"printf '{settings}' > /tmp/point.conf; hostapd -B /tmp/point.conf")
-    with trio.fail_after(60):
+    with trio.fail_after(180):
         found = ""
         while "SSID: rig" not in found:  # a scan meets no beacon if it comes too early
             found = (await guest.run(f"ip link set {station} up; iw dev {station} scan freq 2412", check=False)).stdout

@@ -27,7 +27,10 @@ NAMES = itertools.count()
 
 @dataclass(frozen=True)
 class LineEvent:
-    """What software did with a line: `what` is set, requested, released or reconfigured; `high` is the level then."""
+    """What software did with a line: `what` is set, requested, released or reconfigured.
+
+    `high` is the level that was set; of the others, the level when the plant heard of it, which may be later.
+    """
 
     time: float
     line: int
