@@ -30,8 +30,8 @@ class Role(IntEnum):
     """What one may do; each includes those below it."""
 
     NOBODY = 0
-    MACHINE = 1  # the machine itself: what concerns it
-    OPERATOR = 2  # looks, and controls machines
+    MACHINE = 1  # the machine itself; owners may act for it, operators may not
+    OPERATOR = 2  # views and controls machines
     OWNER = 3  # changes everything
 
 
@@ -48,6 +48,9 @@ class Of(Enum):
     FILE = "file"
     ITEM = "registry item"
 
+
+SHARED: Final = frozenset({Of.LOCATION, Of.ROBOT, Of.PART, Of.FILE})
+"""What the keys of an organization that a location is shared with may have a role at."""
 
 OF: Final = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
 """Where the roles of each kind are."""
@@ -140,12 +143,22 @@ def best(grants: Iterable[Grant], place: Place) -> Role:
 def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home: bool = False) -> Place:
     """The place of `subject`, if `author` may act there in `role`; with `home` only by a key of its own organization.
 
-    NOT_FOUND for somebody who has no role there, as if it did not exist; PERMISSION if the role is too low.
+    Role.MACHINE is the machine itself, or an owner of its own organization, with whose keys machines and uploading
+    programs may sign in. NOT_FOUND for somebody who has no role there, as if it did not exist; PERMISSION for too low
+    a role.
     """
     place = _own(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)
     has = role_at(sql, author, place)
     if has is Role.NOBODY:
         raise missing(of.value, subject)
+    if role is Role.MACHINE:
+        home = True
+        if has is Role.OPERATOR:
+            raise MachineError(
+                "only the machine itself may do this, or an owner of its organization for it",
+                kind=ErrorKind.PERMISSION,
+                remedy="use the secret of the part, or an owner's key",
+            )
     if has < role:
         raise MachineError(
             f"this needs the role of an {role.name.lower()} of the {of.value}",

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -18,9 +19,10 @@ from cloud import invitation_mail
 from cloud.authentication import CloudAuthenticator, open_signer
 from cloud.blobs import Blobs
 from cloud.blobs.choice import store_of
-from cloud.descriptors import connections
 from cloud.first import FirstKey, first_start
 from cloud.housekeeping import CHORES
+from cloud.identity import bind
+from cloud.limits import CALL, DOCUMENT_FORM
 from cloud.links import Links, open_secret
 from cloud.options import EXIT_FAILED, EXIT_OK, Options
 from cloud.services.base import Cloud, Sizes
@@ -30,23 +32,30 @@ from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Sql, Store
 from cloud.store.sqlite import SqliteStore
 from cloud.sweep import sweep
-from cloud.target import CloudRouter
+from cloud.target import UPLOADS, CloudRouter
 from cloud.times import now
+from cloud.trash import DELAY
 from cloud.triggering import nodes as triggering
 from cloud.web.app import application
+from cloud.workroom import Workroom
+from hal import private
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
+from rpc.descriptors import connections, raise_descriptors
 from rpc.forwarded import behind
 from rpc.http_limits import HttpLimits
 from rpc.limits import MIB, Limits
 from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
-from schema.errors import MachineError
+from rpc.standard import http_and_json
+from schema.errors import ErrorKind, MachineError
+from telemetry.early_stop import held
 
 if TYPE_CHECKING:
     from cloud.certificates.port import PortTls
 
 STOP_LIMIT: Final = 30.0  # seconds for the whole orderly stop
+SWITCH: Final = 0.0005  # seconds that a busy thread keeps the event loop waiting for its turn; Python's own are 0.005
 HOUSEKEEPING: Final = 3600.0  # seconds between two looks for what has expired
 FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
 
@@ -73,7 +82,7 @@ class App:
         """Everything that lives, each with what it needs."""
         return [
             Node("database", self._database, restart=FOREVER),
-            Node("files", self._files, restart=FOREVER),
+            Node("files", self._files, requires={"database"}, restart=FOREVER),
             Node("certificate", self._certificate, requires={"database"}, restart=FOREVER),
             Node("cloud", self._cloud, requires={"database", "files", "certificate"}, restart=FOREVER),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
@@ -84,8 +93,6 @@ class App:
 
     async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Store]) -> None:
         async with self._store() as store:
-            made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
-            self.first = made or self.first
             task_status.started(store)
             await trio.sleep_forever()
 
@@ -95,15 +102,16 @@ class App:
             async with PostgresStore(self.options.postgres, self.events).opened() as replicated:
                 yield replicated
             return
-        self.options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_data(self.options.data)
         async with SqliteStore(self.options.database, self.events).opened() as own, trio.open_nursery() as nursery:
-            os.chmod(self.options.database, 0o600)
             await nursery.start(hear, self.options.database, self.events)
             yield own
             nursery.cancel_scope.cancel()
 
     async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Blobs]) -> None:
         async with store_of(self.options.files) as blobs:
+            for problem in await bind(deps["database"], blobs):
+                self.log.error(problem.message, remedy=problem.remedy)
             task_status.started(blobs)
             await trio.sleep_forever()
 
@@ -131,26 +139,41 @@ class App:
 
     async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
         store: Store = deps["database"]
+        made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
+        self.first = made or self.first
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
         links = Links(await store.write(open_secret), lambda: self.url)
-        async with trio.open_nursery() as nursery:
+        room = Workroom()
+        async with room.opened(), trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
             given = self.options
             limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
             shared = (store, self.events, authenticator, deps["files"], links)
             mails = given.ways.smtp is not None
-            task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"]))
+            task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
-        listeners = await open_listeners(self.options.address)
+        listeners = await open_listeners(self.options.address, setting="--listen")
+        raise_descriptors()
         most, proxies = connections(), self.options.proxies
         message = self.options.message_mib * MIB
-        limits = Limits(max_connections=most, max_message=message, max_buffered=message * 3 // 2)
-        http = HttpLimits(max_per_address=most)
-        core = ServerCore(CloudRouter(cloud), authorize=cloud.authenticator.authorize, limits=limits, proxies=proxies)
+        limits = Limits(max_connections=most, max_message=min(CALL.value, message), max_buffered=message * 3 // 2)
+        http = HttpLimits(max_per_address=most, max_body=DOCUMENT_FORM.value)
+        router, authenticator = CloudRouter(cloud), cloud.authenticator
+        core = ServerCore(
+            router,
+            authorize=authenticator.authorize,
+            keyed=lambda: authenticator.enabled,
+            limits=limits,
+            proxies=proxies,
+            messages=dict.fromkeys(UPLOADS, message),
+        )
+        core.gateway = partial(http_and_json, core, router.names)
         addresses = tuple(names_of(listeners))
-        app = behind(proxies, application(cloud, loopback=only_loopback(listeners), url=self.options.url))
+        loopback = only_loopback(listeners)
+        pages = application(cloud, loopback=loopback, url=self.options.url, statistics=core.statistics)
+        app = behind(proxies, pages)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
@@ -170,16 +193,52 @@ class App:
                     count += expired
                 if count:
                     self.log.info("expired", what=what, count=count)
-            try:
-                if swept := await sweep(store, deps["files"]):
-                    self.log.info("removed files that nothing names", count=swept)
-            except MachineError as error:  # a bucket that is away; the next look is soon enough
-                self.log.warning("files that nothing names stay for now", reason=str(error))
+            await self._sweep(store, deps["files"])
             await trio.sleep(HOUSEKEEPING)
+
+    async def _sweep(self, store: Store, blobs: Blobs) -> None:
+        try:
+            swept = await sweep(store, blobs, now())
+        except MachineError as error:
+            if error.kind is ErrorKind.PRECONDITION:
+                self.log.error(f"no files are removed: {error.message}", remedy=error.remedy)
+            else:  # a bucket that is away; the next look is soon enough
+                self.log.warning("files that nothing names stay for now", reason=str(error))
+            return
+        if swept.removed:
+            self.log.info("removed files that nothing names", count=swept.removed)
+        if swept.noticed:
+            self.log.info(f"no row names some files: they stay for {DELAY.days} days", count=swept.noticed)
+        if swept.held:
+            self.log.error(
+                f"the database names {swept.total - swept.held} of {swept.total} files in {blobs.where}: the others "
+                "stay, because they are too many to be left over",
+                count=swept.held,
+                remedy="see that this is the newest database of this cloud, or restore a backup; if the files may go: "
+                "machine-cloud doctor --release-unnamed",
+            )
 
 
 def _do(chore: Callable[[Sql, datetime], int], sql: Sql) -> int:
     return chore(sql, now())
+
+
+def private_data(folder: Path) -> None:
+    """Make the folder of everything, or close one that this cloud has to group and others.
+
+    MachineError if it is open and belongs to somebody else, or holds other things: closing it could lock others out.
+    """
+    folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+    if not private.is_open(folder):
+        return
+    names = {path.name for path in folder.iterdir()}
+    if not private.is_own(folder) or (names and not names & {"cloud.db", "files"}):
+        raise MachineError(
+            f"--data {folder} can be read by other users, and is not a folder of this cloud alone",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"name a folder of its own, or close this one: chmod 700 {folder}",
+        )
+    private.close(folder)
 
 
 async def run(app: App) -> int:
@@ -199,6 +258,8 @@ async def run(app: App) -> int:
 async def _signals(app: App, *, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
+        if (early := held()) is not None:
+            app.graph.stop(f"received {signal.Signals(early).name}")
         async for number in signals:
             app.graph.stop(f"received {signal.Signals(number).name}")
 
@@ -206,11 +267,12 @@ async def _signals(app: App, *, task_status: trio.TaskStatus[None]) -> None:
 async def _announce(app: App) -> None:
     """Say what to do first, tell a parent that waits, and end the process if the port cannot be opened at all."""
     async for snapshot in app.graph.changes():
-        if snapshot.nodes["port"].state is State.READY:
+        port = snapshot.nodes.get("port")  # absent if it was told to stop before it began
+        if port is not None and port.state is State.READY:
             break
         for node in snapshot.nodes.values():
             if node.state is State.UNHEALTHY:
-                app.failure = node.reason
+                app.failure = node.reason.removeprefix("MachineError: ")
                 app.graph.stop("it could not start")
                 return
     if app.first is not None:
@@ -235,6 +297,7 @@ def say_first(first: FirstKey, addresses: tuple[str, ...]) -> None:
 
 def main(options: Options) -> int:
     """Run one cloud until it is told to stop; the exit code."""
+    sys.setswitchinterval(SWITCH)
     try:
         return trio.run(run, App(options))
     except MachineError as error:

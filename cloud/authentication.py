@@ -22,7 +22,7 @@ from cloud import credentials
 from cloud.author import Author
 from cloud.store.events import EVERY, Events, Listener
 from cloud.store.sql import Sql, Store, inserted
-from rpc.auth import Authenticator, Credential, bearer
+from rpc.auth import PAGES, Authenticator, Credential, bearer
 from rpc.carrier import Identity, Peer
 from rpc.tokens import Claims, Signer
 from schema.errors import ErrorKind, MachineError
@@ -55,7 +55,7 @@ class CloudAuthenticator(Authenticator):
 
     def __init__(self, signer: Signer, store: Store, events: Events, names: tuple[str, ...] = ("localhost",)) -> None:
         self._digests: dict[str, str] = {}  # by fingerprint
-        super().__init__(signer, audience=names)
+        super().__init__(signer, audience=names, instance=signer.instance)
         self._store = store
         self._events = events
         self._news = Listener(EVERY)
@@ -115,7 +115,7 @@ class CloudAuthenticator(Authenticator):
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
         """As Authenticator, by what the database knows now."""
-        if entity and payload and self._accepts(type) and not self.must_wait(peer):
+        if entity and payload and self._accepts(type):
             await self._look(entity)
         return self.authenticate(entity, type, payload, peer=peer, life=life)
 
@@ -139,7 +139,7 @@ class CloudAuthenticator(Authenticator):
             return super().authorize(method, metadata)
         except GRPCError:
             token = bearer(str(metadata.get("authorization", "")))
-            if (claims := self._signed(token)) is None:
+            if (claims := self._signed(token)) is None or claims.aud[:1] == (PAGES,):
                 raise
             return Unconfirmed(claims.sub, claims.rpc_creds_type, token=token)
 

@@ -17,9 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from cloud.blobs.folder import write_stamp
 from cloud.blobs.s3_place import Place
+from cloud.identity import of, written
 from cloud.store.migrations import STEPS
-from cloud.store.sqlite import held
+from cloud.store.sqlite import SqliteHandle, held
 from schema.errors import ErrorKind, MachineError
 
 DATABASE: Final = "cloud.db"
@@ -106,6 +108,7 @@ def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
     try:
         _same_kind(file, _unpack(file, new, new_files), new_files, files)
         check(new)
+        _mark(new, new_files)
         if database.exists():
             _alone(database)
     except BaseException:
@@ -125,6 +128,14 @@ def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
         path.replace(there)
         _sync(there.parent)
     return aside
+
+
+def _mark(database: Path, files: Path) -> None:
+    """Make restored files those of the restored database. One of before there were ids marks them at its next start."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        own = of(SqliteHandle(connection))
+    if own is not None:
+        write_stamp(files, written(own), replace=True)
 
 
 def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | Place) -> None:

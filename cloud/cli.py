@@ -11,6 +11,7 @@ import click
 
 from cloud.blobs.s3_place import ADDRESSING
 from cloud.certificates.command import ca_command
+from cloud.doctor_command import doctor_command
 from cloud.files_command import BUCKET, files_command, files_place
 from cloud.move_command import move_command
 from cloud.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
@@ -18,6 +19,7 @@ from cloud.organization_command import organization_command
 from cloud.triggering.ways import ways
 from rpc.forwarded import Proxies, network
 from schema.errors import MachineError
+from telemetry.early_stop import hold, release
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -135,6 +137,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
     context.obj = Options(data=data, postgres=database, files_at=files_at)
     context.meta[BUCKET] = bucket
     if context.invoked_subcommand is not None:
+        release()
         return
     if (given["tls_cert"] is None) != (given["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key go together")
@@ -223,6 +226,7 @@ def restore_command(options: Options, file: Path) -> None:
     click.echo(f"{restored} as in {file}{kept}")
 
 
+command.add_command(doctor_command)
 command.add_command(files_command)
 command.add_command(move_command)
 command.add_command(organization_command)
@@ -257,6 +261,7 @@ def _ready_fd() -> int | None:
 
 def main() -> None:
     """Run machine-cloud; exits with a code of cloud.options."""
+    hold()
     command.main(prog_name="machine-cloud")
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from cloud import pieces
 from cloud.author import Author
 from cloud.fragment_uses import note_uses
 from cloud.fragments import checked, finder
 from cloud.machines import PartRecord, part
-from cloud.readable import check_readable
+from cloud.readable import kept
 from cloud.resolve import Resolved, resolve, uses, version_of
-from cloud.revisions import Revision, revision_in
+from cloud.revisions import Revisions, within_limit
 from cloud.store.sql import Sql, Value, inserted
 from cloud.times import stored
+from cloud.unmasked import check_unmasked
 from schema.errors import ErrorKind, MachineError
 
 
@@ -27,7 +28,7 @@ def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
 def _document(sql: Sql, found: PartRecord) -> tuple[str, Mapping[str, Any]]:
     row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", found.id, found.revision)
     assert row is not None
-    return row["document"], json.loads(row["document"])
+    return row["document"], pieces.loads(row["document"])
 
 
 def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:
@@ -47,14 +48,22 @@ def _merged(sql: Sql, found: PartRecord, document: Mapping[str, Any]) -> Resolve
 
 
 def save(
-    sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime, known: datetime | None = None
+    sql: Sql,
+    subject: str,
+    document: Mapping[str, Any],
+    author: Author,
+    now: datetime,
+    known: datetime | None = None,
+    text: str | None = None,
 ) -> int:
     """Make `document` the configuration of a part; its revision. An equal one changes nothing.
 
     With `known`, the time of the newest save that the author has seen, a newer one makes this PRECONDITION: nothing is
-    lost, nothing is written over. INVALID if its fragments cannot be merged, or if not every client could read it.
+    lost, nothing is written over. INVALID if its fragments cannot be merged, if not every
+    client could read it, or if it is larger than the limits of documents. `text` is what `readable.kept` has made of it
+    already.
     """
-    check_readable(document)
+    text = kept(document, "the configuration") if text is None else text
     found = part(sql, subject)
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
@@ -62,14 +71,16 @@ def save(
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and make your change to the newest one",
         )
-    if _document(sql, found)[1] == document:
+    before = _document(sql, found)[1]
+    if before == document:
         return found.revision
+    check_unmasked(document, before)
     merged = _merged(sql, found, document)
     checked(merged)
-    check_readable(merged.document)
+    if merged.used:
+        kept(merged.document, "the configuration with its fragments")
     revision = found.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     row: dict[str, Value] = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
     inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
     sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
@@ -86,8 +97,11 @@ def history(
     limit: int,
     start: datetime | None = None,
     end: datetime | None = None,
-) -> list[Revision]:
-    """Revisions of a part, the newest first, below the revision `before`, saved from `start` on and before `end`."""
+) -> Revisions:
+    """Revisions of a part, the newest first, below the revision `before`, saved from `start` on and before `end`.
+
+    Fewer than `limit` if their documents are larger than the limit `history`.
+    """
     conditions, values = ["part_id = ?"], [subject]
     numbers: list[int] = []
     if before is not None:
@@ -99,15 +113,14 @@ def history(
     if end is not None:
         conditions.append("saved < ?")
         numbers.append(stored(end))
-    rows = sql.rows(
+    return within_limit(
+        sql,
         f"""
         SELECT revision, document, saved, author_type, author,
             (SELECT document FROM configurations AS older
              WHERE older.part_id = configurations.part_id AND older.revision = configurations.revision - 1) AS before
-        FROM configurations WHERE {" AND ".join(conditions)} ORDER BY revision DESC LIMIT ?
+        FROM configurations WHERE {" AND ".join(conditions)} ORDER BY revision DESC LIMIT 1 OFFSET ?
         """,
-        *values,
-        *numbers,
+        (*values, *numbers),
         limit,
     )
-    return [revision_in(row) for row in rows]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from cloud import resolve
+from cloud import pieces, resolve
 from cloud.author import Author
 from cloud.fragment_uses import note_uses, parts_using, pinned, tell
+from cloud.limits import FRAGMENT_TAGS, FRAGMENTS
 from cloud.names import checked_name, new_id
-from cloud.readable import check_readable
-from cloud.revisions import Revision, revision_in
-from cloud.store.sql import Conflict, Sql, Value, inserted
+from cloud.readable import kept
+from cloud.revisions import Revisions, within_limit
+from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
+from cloud.unmasked import check_unmasked
 from schema.errors import ErrorKind, MachineError
 
 Visibility = Literal["private", "public", "unlisted"]
@@ -49,7 +50,9 @@ def create_fragment(
     sql: Sql, owner: str, name: str, document: Mapping[str, Any], visibility: Visibility, author: Author, now: datetime
 ) -> str:
     """A new fragment of an organization; its id. EXISTS if it has one of that name, INVALID if it cannot be merged."""
+    FRAGMENTS.check_count(counted(sql, "fragments", "organization_id", owner), "the organization")
     subject = new_id()
+    check_unmasked(document, {})
     name, moment = checked_name(name, "a fragment"), stored(now)
     row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "visibility": visibility}
     try:
@@ -94,8 +97,10 @@ def save_fragment(
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and make your change to the newest one",
         )
-    if document_of(sql, subject, found.revision) == document:
+    before = document_of(sql, subject, found.revision)
+    if before == document:
         return found.revision
+    check_unmasked(document, before)
     revision, moment = found.revision + 1, max(stored(now), stored(found.saved) + 1)
     _keep(sql, subject, revision, document, moment, author)
     sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
@@ -151,7 +156,7 @@ def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
     row = sql.row("SELECT document FROM fragment_revisions WHERE fragment_id = ? AND revision = ?", subject, revision)
     if row is None:
         raise missing("revision", str(revision))
-    found: Mapping[str, Any] = json.loads(row["document"])
+    found: Mapping[str, Any] = pieces.loads(row["document"])
     return found
 
 
@@ -167,20 +172,20 @@ def revision_of(sql: Sql, subject: str, version: str) -> int | None:
     return None if row is None else int(row["revision"])
 
 
-def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> list[Revision]:
-    """Saves, the newest first, those below the revision `before`."""
-    rows = sql.rows(
+def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> Revisions:
+    """Saves, the newest first, those below the revision `before`; fewer than `limit` if they are larger than the limit
+    `history`."""
+    return within_limit(
+        sql,
         """
         SELECT revision, document, saved, author_type, author,
             (SELECT document FROM fragment_revisions AS older WHERE older.fragment_id = fragment_revisions.fragment_id
              AND older.revision = fragment_revisions.revision - 1) AS before
-        FROM fragment_revisions WHERE fragment_id = ? AND revision < ? ORDER BY revision DESC LIMIT ?
+        FROM fragment_revisions WHERE fragment_id = ? AND revision < ? ORDER BY revision DESC LIMIT 1 OFFSET ?
         """,
-        subject,
-        before or 2**62,
+        (subject, before or 2**62),
         limit,
     )
-    return [revision_in(row) for row in rows]
 
 
 def saves(sql: Sql, subject: str, limit: int) -> list[tuple[int, datetime]]:
@@ -204,6 +209,8 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
             remedy="use 1 to 60 lowercase letters, digits, - and _, the first neither a digit nor v",
         )
     document_of(sql, subject, revision)
+    if tag not in dict(tags(sql, subject)):
+        FRAGMENT_TAGS.check_count(counted(sql, "fragment_tags", "fragment_id", subject), "the fragment")
     sql.run(
         "INSERT INTO fragment_tags (fragment_id, tag, revision) VALUES (?, ?, ?) "
         "ON CONFLICT (fragment_id, tag) DO UPDATE SET revision = excluded.revision",
@@ -275,8 +282,7 @@ def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visi
 
 
 def _keep(sql: Sql, subject: str, revision: int, document: Mapping[str, Any], moment: int, author: Author) -> None:
-    check_readable(document)
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = kept(document, "the fragment")
     row: dict[str, Value] = {"fragment_id": subject, "revision": revision, "document": text, "saved": moment}
     inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
     note_uses(sql, "fragment", subject, resolve.uses(document), only=False)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from cloud.limits import GRANTS, KEYS
 from cloud.names import checked_name, new_id, new_secret
-from cloud.store.sql import Sql, Value, inserted
+from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.tenants import ROLES_AT, missing
 from cloud.times import moment_of, stored
 from rpc.auth import digest_of
@@ -47,6 +48,7 @@ def create_key(
     granted = list(dict.fromkeys(grants))
     if not granted:
         raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
+    KEYS.check_count(counted(sql, "keys", "organization_id", owner), "the organization")
     subject, key = new_id(), new_secret()
     name = checked_name(name, "a key") if name.strip() else f"key {subject[:8]}"
     row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "created": stored(now)}
@@ -126,8 +128,9 @@ def keys_with_roles(sql: Sql, within: Collection[tuple[str, str]]) -> dict[str, 
 def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
     """Give a key a role, instead of the one it had at the same resource.
 
-    PRECONDITION if the organization then has no owner.
+    PRECONDITION if the organization then has no owner, EXHAUSTED if the key has too many roles.
     """
+    GRANTS.check_count(counted(sql, "grants", "key_id", subject), "the key")
     sql.run(
         """
         INSERT INTO grants (key_id, role, kind, subject) VALUES (?, ?, ?, ?)

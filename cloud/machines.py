@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from cloud.limits import MACHINES, PART_SECRETS, PARTS
 from cloud.names import MAX_NAME, checked_name, new_id, new_secret, slug
 from cloud.online import SILENCE
-from cloud.store.sql import Conflict, Sql, Value, inserted
+from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.tenants import above, delete_grants, location, missing, roles_change
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -65,6 +66,7 @@ _MACHINE = """
 def create_machine(sql: Sql, place: str, name: str, now: datetime) -> str:
     """A new machine with its main part; its id. EXISTS if the location has one of that name."""
     location(sql, place)
+    MACHINES.check_count(counted(sql, "machines", "location_id", place), "the location")
     subject = new_id()
     name = checked_name(name, "a machine")
     try:
@@ -136,6 +138,7 @@ _PART = """
 def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     """A new part with an empty configuration and a secret; the first one of a machine is its main part."""
     machine(sql, owner)
+    PARTS.check_count(counted(sql, "parts", "machine_id", owner), "the machine")
     first = sql.row("SELECT id FROM parts WHERE machine_id = ?", owner) is None
     subject, name, moment = new_id(), checked_name(name, "a part"), stored(now)
     row: dict[str, Value] = {"id": subject, "machine_id": owner, "name": name, "main": int(first), "created": moment}
@@ -251,7 +254,8 @@ def _delete_part(sql: Sql, subject: str) -> None:
 
 
 def create_secret(sql: Sql, owner: str, now: datetime) -> None:
-    """One more secret with which the part may sign in."""
+    """One more secret with which the part may sign in; EXHAUSTED if it has too many."""
+    PART_SECRETS.check_count(counted(sql, "part_secrets", "part_id", owner), "the part")
     inserted(sql, "part_secrets", {"id": new_id(), "part_id": owner, "secret": new_secret(), "created": stored(now)})
     sql.notify("secret", owner)
 

@@ -13,6 +13,7 @@ import trio
 from cloud.authentication import CloudAuthenticator, open_signer
 from cloud.blobs.folder import FolderBlobs
 from cloud.first import FirstKey, create_owner
+from cloud.identity import bind
 from cloud.links import Links, open_secret
 from cloud.services.base import Cloud
 from cloud.store.events import Events
@@ -57,12 +58,14 @@ async def open_cloud(clock: Clock = now, postgres: str = "") -> AsyncIterator[Me
         store: Store = await stack.enter_async_context(database.opened())
         folder = stack.enter_context(TemporaryDirectory(prefix="machine-cloud-"))
         blobs = await stack.enter_async_context(FolderBlobs(Path(folder)).opened())
+        await bind(store, blobs)
         nursery = await stack.enter_async_context(trio.open_nursery())
         first = await store.write(lambda sql: create_owner(sql, "Test", clock()))
         authenticator = CloudAuthenticator(await open_signer(store), store, events)
         await nursery.start(authenticator.run)
         links = Links(await store.write(open_secret), lambda: URL)
         cloud = Cloud(store, events, authenticator, blobs, links, clock)
+        await stack.enter_async_context(cloud.room.opened())
         nursery.start_soon(cloud.seen.run, store)
         yield MemoryCloud(cloud, first)
         nursery.cancel_scope.cancel()

@@ -8,9 +8,10 @@ import string
 import uuid
 from typing import Final
 
+from cloud.limits import NAME
 from schema.errors import ErrorKind, MachineError
 
-MAX_NAME: Final = 200  # characters of a name that people give
+MAX_NAME: Final = NAME.value  # characters of a name that people give
 _LOCATION: Final = string.ascii_lowercase + string.digits
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,38}[a-z0-9]")
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of an organization: see new_id

@@ -1,43 +1,98 @@
-"""What a document may hold so that every client can read it again: pure."""
+"""What a document may hold so that every client can read it again, and how large it may be: pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from cloud.limits import DOCUMENT, DOCUMENT_DEPTH, DOCUMENT_VALUES, METADATA, SECTION, Limit
+from cloud.pieces import dumps
 from schema.errors import ErrorKind, MachineError
+from schema.secrets import PLAIN
 
-MAX_DEPTH: Final = 32
+MAX_DEPTH: Final = DOCUMENT_DEPTH.value
 """Objects and lists inside each other. Libraries of protobuf read 100 messages inside each other; an object of a Struct
 takes three of them."""
 
 
+SECTIONS: Final = (
+    "components",
+    "services",
+    "modules",
+    "remotes",
+    "packages",
+    "jobs",
+    "processes",
+    "fragments",
+    "fragment_mods",
+)
+
+
+def kept(document: Mapping[str, Any], what: str) -> str:
+    """The JSON that is kept of a configuration or a fragment. INVALID if a client could not read it, or if it is larger
+    than the limits of documents; `what` begins the sentence of the error, such as "the configuration"."""
+    text = _kept(document, what, DOCUMENT)
+    for name in SECTIONS:
+        section = document.get(name)
+        if isinstance(section, list):
+            SECTION.check(len(section), f"{name} of {what}")
+    return text
+
+
+def kept_metadata(data: Mapping[str, Any]) -> str:
+    """As `kept`, of the metadata that people attach to something."""
+    return _kept(data, "the metadata", METADATA)
+
+
+def check_text(text: str) -> None:
+    """INVALID for the text of a configuration or a fragment that is too large to be read."""
+    DOCUMENT.check(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")), "the document")
+
+
+def _kept(document: Mapping[str, Any], what: str, limit: Limit) -> str:
+    check_readable(document)
+    text = dumps(document)
+    limit.check(len(text.encode()), what)
+    return text
+
+
 def check_readable(document: Mapping[str, Any]) -> None:
     """INVALID, naming the place, for what JSON or the protocol cannot say: numbers that are not finite, halves of
-    characters, and more than MAX_DEPTH objects and lists inside each other.
+    characters, more than MAX_DEPTH objects and lists inside each other, and more values than `document_values`.
     """
+    count = 1
     waiting: list[tuple[Any, tuple[str, ...]]] = [(document, ())]
     while waiting:
         found, where = waiting.pop()
-        if isinstance(found, float) and not math.isfinite(found):
-            raise _unreadable(where, f"{found} is no number of JSON", "write a number, or leave it out")
-        if isinstance(found, str):
-            _check_text(found, where)
-        elif isinstance(found, Mapping | list | tuple):
-            if len(where) >= MAX_DEPTH:
-                text = f"more than {MAX_DEPTH} objects and lists are inside each other"
-                raise _unreadable(where, text, "make it flatter: clients cannot read it")
-            for name, value in _items(found):
-                _check_text(name, where)
-                waiting.append((value, (*where, name)))
-
-
-def _items(found: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(found, Mapping):
-        yield from found.items()
-    else:
-        yield from ((str(number), value) for number, value in enumerate(found))
+        if len(where) >= MAX_DEPTH:
+            text = f"more than {MAX_DEPTH} objects and lists are inside each other"
+            raise _unreadable(where, text, "make it flatter: clients cannot read it")
+        count += len(found)
+        if count > DOCUMENT_VALUES.value:
+            raise MachineError(
+                f"the document has more than {DOCUMENT_VALUES.value:,} values, the limit `{DOCUMENT_VALUES.name}`",
+                kind=DOCUMENT_VALUES.kind,
+                remedy=DOCUMENT_VALUES.remedy,
+            )
+        if isinstance(found, dict | Mapping):
+            for name in found:
+                if not name.isascii():
+                    _check_text(name, where)
+            entries: Iterable[tuple[Any, Any]] = found.items()
+        else:
+            entries = enumerate(found)
+        for name, value in entries:
+            if isinstance(value, float) and not math.isfinite(value):
+                place = (*where, str(name))
+                raise _unreadable(place, f"{value} is no number of JSON", "write a number, or leave it out")
+            if type(value) in PLAIN:
+                continue
+            if isinstance(value, str):
+                if not value.isascii():
+                    _check_text(value, (*where, str(name)))
+            elif isinstance(value, dict | list | tuple | Mapping):
+                waiting.append((value, (*where, str(name))))
 
 
 def _check_text(text: str, where: tuple[str, ...]) -> None:

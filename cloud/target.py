@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
+from cloud import authentication
+from cloud.audit import organization_of
+from cloud.credentials import require_in_force
 from cloud.openings import STREAMS
+from cloud.pieces import heavy
 from cloud.services.agent import AgentDeviceService
 from cloud.services.app import AppService
 from cloud.services.base import Cloud, Service
@@ -24,7 +28,8 @@ from cloud.unbuilt import sentence
 from rpc.api.client import find_method
 from rpc.api.router import ApiRouter
 from rpc.api.target import CallInfo
-from rpc.auth_service import AuthRouter
+from rpc.carrier import Identity
+from rpc.standard import StandardServices, load_services
 
 SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.v1.AppService": AppService,
@@ -36,6 +41,17 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.packages.v1.PackageService": PackageService,
 }
 
+UPLOADS: Final = (
+    "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload",
+    "/viam.app.datasync.v1.DataSyncService/FileUpload",
+    "/viam.app.datasync.v1.DataSyncService/StreamingDataCaptureUpload",
+    "/viam.app.packages.v1.PackageService/CreatePackage",
+    "/viam.app.v1.AppService/UploadModuleFile",
+)
+"""Calls whose messages hold files: they may be as large as --max-message, all others as `cloud.limits.CALL`."""
+
+T = TypeVar("T")
+
 
 class CloudTarget:
     """The Target of every service of one cloud."""
@@ -46,6 +62,14 @@ class CloudTarget:
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         """The service that answers one call."""
         return self._call(request)
+
+    async def aside(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
+        """As Target: what is heavy is done in the cloud's room."""
+        if path in UPLOADS or stream.identity is None or not heavy(what):
+            return function()
+        author = authentication.author_of(stream.identity)
+        organization = await self._cloud.store.read(lambda sql: organization_of(sql, author))
+        return await self._cloud.room.run(organization or author.name, function)
 
     @asynccontextmanager
     async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
@@ -67,7 +91,17 @@ class CloudRouter:
 
     def __init__(self, cloud: Cloud) -> None:
         inner = ApiRouter(CloudTarget(cloud), bases={}, services=SERVICES)
-        self._router = AuthRouter(inner, cloud.authenticator)
+        self._router = StandardServices(
+            inner,
+            lambda: cloud.authenticator,
+            names=inner.service_names,
+            load=lambda name: load_services(inner.service_names(), inner.load, name),
+            admit=partial(_admitted, cloud),
+        )
+
+    def names(self) -> list[str]:
+        """Full names of all services."""
+        return self._router.names()
 
     def get(self, path: str, /) -> Handler | None:
         """As Router."""
@@ -76,6 +110,18 @@ class CloudRouter:
             return found
         text = sentence(path, frozenset(SERVICES))
         return None if text is None else Handler(partial(_refuse, text), Cardinality.UNARY_UNARY, None, None)
+
+
+@asynccontextmanager
+async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[None]:
+    """For as long as the key counts; the health of the whole cloud is asked without one."""
+    if identity is None:
+        yield
+        return
+    author = await cloud.authenticator.confirmed(identity)
+    with cloud.openings.one(f"the key {author.name}", STREAMS):
+        async with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
+            yield
 
 
 async def _refuse(text: str, stream: Any) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from cloud.limits import LOCATIONS
 from cloud.names import checked_name, checked_namespace, new_id, new_location_id
-from cloud.readable import check_readable
-from cloud.store.sql import Conflict, Sql, inserted
+from cloud.readable import kept_metadata
+from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.times import moment_of, stored
+from cloud.unmasked import check_unmasked
 from schema.errors import ErrorKind, MachineError
 
 
@@ -140,6 +142,7 @@ _ABOVE: Final = f"""
 def create_location(sql: Sql, owner: str, name: str, parent: str, now: datetime) -> str:
     """A new location of an organization, below `parent` if it is given; its id."""
     organization(sql, owner)
+    LOCATIONS.check_count(counted(sql, "locations", "organization_id", owner), "the organization")
     if parent and location(sql, parent).organization_id != owner:
         raise missing("location", parent)
     subject = new_location_id()
@@ -259,7 +262,9 @@ def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
 
 
 def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any]) -> None:
-    """Replace it; NOT_FOUND, INVALID for what not every client could read."""
-    check_readable(data)
-    if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", json.dumps(data), subject):
+    """Replace it; NOT_FOUND, INVALID for what not every client could read, for what is too large, and for masks in
+    place of secrets."""
+    text = kept_metadata(data)
+    check_unmasked(data, metadata(sql, kind, subject))
+    if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", text, subject):
         raise missing(kind, subject)

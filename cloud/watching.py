@@ -16,7 +16,9 @@ from cloud.times import moment_of, stored
 
 WATCHED: Final = timedelta(seconds=30)  # how long one look lasts unless it is renewed
 RENEWED: Final = timedelta(seconds=10)  # how often a page says that it still looks
-FORGOTTEN: Final = timedelta(hours=1)  # after the last look; what was told is of no use then
+FORGOTTEN: Final = timedelta(
+    days=1
+)  # after the last look; until then the page of an offline machine shows the snapshot
 
 
 @dataclass(frozen=True, slots=True)

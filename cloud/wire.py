@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from rpc.auth import API_KEY, LOCATION_SECRET, PART_SECRET
 from schema.frames import Frame
 from schema.machine import MachineDocument, ResourceEntry
 from schema.modules import Module
 from schema.packages import PackageSource
 from schema.remotes import Remote
+
+CREDENTIALS: Final[Mapping[str, int]] = {API_KEY: 2, PART_SECRET: 3, LOCATION_SECRET: 4}
+"""The numbers of `RemoteAuth.CredentialsType`; every other type is 0, unspecified."""
 
 
 def robot_config(document: MachineDocument, revision: str, cloud: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def _remote(one: Remote) -> dict[str, Any]:
         "frame": _frame(one.place),
         "auth": {
             "entity": auth.entity,
-            "credentials": {"type": auth.credentials.type, "payload": auth.credentials.payload},
+            "credentials": {"type": CREDENTIALS.get(auth.credentials.type, 0), "payload": auth.credentials.payload},
         }
         if auth is not None and auth.credentials is not None
         else None,

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 import structlog
 import trio
 
-from rpc.carrier import Headers, HttpExchange, Peer
+from rpc.carrier import Headers, HttpExchange, Peer, Recognize
 from rpc.http1_head import HeadError
 from rpc.http_limits import HttpLimits
 
@@ -24,6 +24,7 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
+RECOGNIZE: Final = "rpc.recognize"  # key of a scope: a carrier.Recognize
 ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # RFC 9113 8.2.2: fields of the connection; the carrier makes its own
@@ -42,7 +43,15 @@ def fallback(app: ASGIApp, limits: HttpLimits) -> Callable[[HttpExchange], Await
 
 
 def scope_of(
-    kind: str, *, version: str, scheme: str, authority: str, target: str, headers: Headers, peer: Peer
+    kind: str,
+    *,
+    version: str,
+    scheme: str,
+    authority: str,
+    target: str,
+    headers: Headers,
+    peer: Peer,
+    recognize: Recognize | None = None,
 ) -> dict[str, Any]:
     """The fields that the scopes of HTTP and of WebSocket have in common."""
     path, _, query = target.partition("?")
@@ -65,6 +74,7 @@ def scope_of(
         "server": _server(authority, scheme),
         "state": {},
         "extensions": {},
+        RECOGNIZE: recognize,
     }
 
 
@@ -109,6 +119,7 @@ class _Bridge:
             target=exchange.path,
             headers=exchange.headers,
             peer=exchange.peer,
+            recognize=exchange.recognize,
         )
         scope["method"] = exchange.method
         try:

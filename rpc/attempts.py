@@ -1,16 +1,17 @@
-"""Counts failed attempts per peer, so that keys cannot be guessed by trying. Pure: time is an argument."""
+"""Counts failed attempts, so that trying does not pay. Pure: time is an argument."""
 
 from __future__ import annotations
 
 from typing import Final
 
-FAILURES: Final = 20  # in one period; a person mistypes less, a program guesses more
+FAILURES: Final = 20  # in one period, of one entity from one address; a person mistypes less, a program guesses more
+ADDRESS_FAILURES: Final = 10 * FAILURES  # of all entities from one address: a site behind one NAT has many devices
 PERIOD: Final = 60.0  # seconds
-MAX_PEERS: Final = 4096  # the longest unheard is forgotten first
+MAX_PEERS: Final = 4096  # subjects that are counted; the longest unheard is forgotten first
 
 
 class Attempts:
-    """At most `failures` in `period` seconds for each peer."""
+    """At most `failures` in `period` seconds for each subject: an address, or an address and an entity."""
 
     def __init__(self, *, failures: int = FAILURES, period: float = PERIOD, max_peers: int = MAX_PEERS) -> None:
         self._failures = failures

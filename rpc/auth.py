@@ -21,8 +21,9 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from rpc.addresses import group_of
-from rpc.attempts import Attempts
+from rpc.attempts import ADDRESS_FAILURES, Attempts
 from rpc.carrier import Identity, Peer
+from rpc.health import CHECK
 from schema.errors import ConfigError, MachineError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ LOCATION_SECRET: Final = "robot-location-secret"
 PART_SECRET: Final = "robot-secret"
 TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)
 CACHE: Final = 1024  # verified tokens
+MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; ours have less than 100
+PAGES: Final = "pages"  # audience of a session that one signs in to by the form
 _FINGERPRINT: Final = "key"  # in the claims' rpc_auth_md
 
 
@@ -53,7 +56,8 @@ class Credential:
 class Authenticator:
     """Issues tokens for credentials and finds out who presents one. `authorize` is what `ServerCore` wants.
 
-    `audience` are the names of this server; the first one is the issuer. `configure` may be called at any time.
+    `audience` are the names of this server; the first one is the issuer. `instance` tells it from other servers of the
+    same host, after a restart too. `configure` may be called at any time.
     """
 
     def __init__(
@@ -61,14 +65,17 @@ class Authenticator:
         signer: Signer | None = None,
         *,
         audience: Sequence[str] = ("localhost",),
+        instance: str = "",
         credentials: Iterable[Credential] = (),
         attempts: Attempts | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
         self._given = signer
+        self.instance = instance
         self._dummy = ""  # what the key of an unknown entity is compared with, so that it takes as long as a known one
         self._audience = tuple(audience)
-        self._attempts = attempts or Attempts()
+        self._attempts = attempts or Attempts()  # of an entity from an address
+        self._addresses = Attempts(failures=ADDRESS_FAILURES)
         self._clock = clock
         self._revoked: set[str] = set()
         self._cache: dict[str, Identity] = {}
@@ -113,12 +120,14 @@ class Authenticator:
         return bool(self._fingerprints)
 
     def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
-        """A token for whoever shows a credential, for `life` seconds, 0 for ever.
+        """A token for whoever shows a credential: for ever, or a session of the pages for `life` seconds.
 
-        Takes the same time whether or not the entity exists.
+        Takes the same time whether or not the entity exists. Right credentials are always accepted: they are compared
+        first, which costs some microseconds, so that a device with an old key locks out nobody else at its address.
 
-        Raises GRPCError: INVALID_ARGUMENT if something is missing, UNAUTHENTICATED if it is wrong, RESOURCE_EXHAUSTED
-        after too many failures from this peer, UNIMPLEMENTED if the server is open.
+        Raises GRPCError: INVALID_ARGUMENT if something is missing or too long, UNAUTHENTICATED if it is wrong,
+        RESOURCE_EXHAUSTED if it is wrong after too many failures of this entity from this address, or of all entities
+        from there; UNIMPLEMENTED if the server is open.
         """
         if not self.enabled:
             raise GRPCError(Status.UNIMPLEMENTED, "this server asks for no credentials; connect without")
@@ -126,18 +135,16 @@ class Authenticator:
             raise GRPCError(Status.INVALID_ARGUMENT, "entity, type and payload of the credentials must be given")
         if not self._accepts(type):
             raise GRPCError(Status.INVALID_ARGUMENT, f"credentials of type {type[:40]!r} are not accepted here")
-        group, now = group_of(peer), self._clock()
-        if wait := self.must_wait(peer):
-            text = f"too many failed attempts from this address; try again in {wait:.0f} seconds"
-            raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
+        if len(entity) > MAX_CREDENTIAL or len(payload) > MAX_CREDENTIAL:
+            text = f"entity and payload of the credentials may have {MAX_CREDENTIAL} characters each"
+            raise GRPCError(Status.INVALID_ARGUMENT, text)
         shown = self._fingerprint(type, entity, digest_of(payload))  # of a digest too: to know one is no proof
         known = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
         if not _contains(known, shown):
-            self._attempts.failed(group, now)
-            raise GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
+            raise self._failed(peer, entity)
         return self._signer.issue(
             subject=entity,
-            audience=self._audience,
+            audience=(PAGES, self.instance) if life else self._audience,
             issuer=self._audience[0],
             credential=type,
             metadata={_FINGERPRINT: shown},
@@ -152,15 +159,27 @@ class Authenticator:
         """Void the token that `identity` was found by. Where others know it too, they are told: MachineError if not."""
         self.revoke(str(identity.claims["jti"]))
 
-    def must_wait(self, peer: Peer) -> float:
-        """Seconds until `peer`, who failed too often, may try again; 0 if it may now."""
-        return self._attempts.wait(group_of(peer), self._clock())
+    def _failed(self, peer: Peer, entity: str) -> GRPCError:
+        """Count a failure, unless it is one of too many; what to answer."""
+        address, now = group_of(peer), self._clock()
+        both = f"{address} {digest_of(entity)}"
+        if wait := max(self._attempts.wait(both, now), self._addresses.wait(address, now)):
+            text = f"the credentials are wrong, after too many failed attempts; try again in {wait:.0f} seconds"
+            return GRPCError(Status.RESOURCE_EXHAUSTED, text)
+        self._attempts.failed(both, now)
+        self._addresses.failed(address, now)
+        return GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
-        """Who makes a call; None on an open server and for Authenticate. Raises GRPCError UNAUTHENTICATED."""
+        """Who makes a call; None on an open server, for Authenticate, and for a question for its health.
+
+        Raises GRPCError UNAUTHENTICATED.
+        """
         if not self.enabled:
             return None
         value = metadata.get("authorization")
+        if method == CHECK and value is None:
+            return None
         if method == AUTHENTICATE:
             if value is not None:
                 raise GRPCError(Status.INVALID_ARGUMENT, "Authenticate must come without an authorization header")
@@ -168,7 +187,7 @@ class Authenticator:
         if value is None:
             raise GRPCError(Status.UNAUTHENTICATED, "this server needs an API key; give its id and the key")
         identity = self.identify(bearer(str(value)))
-        if identity is None:
+        if identity is None or of_pages(identity):
             raise GRPCError(Status.UNAUTHENTICATED, "the token is not valid here (any more); authenticate again")
         return identity
 
@@ -239,6 +258,11 @@ class Authenticator:
 
     def __repr__(self) -> str:
         return f"Authenticator({len(self._fingerprints)} credentials)"
+
+
+def of_pages(identity: Identity) -> bool:
+    """Whether somebody was identified by a session of the pages, which is good for nothing but these."""
+    return tuple(identity.claims.get("aud", ()))[:1] == (PAGES,)
 
 
 def digest_of(payload: str) -> str:

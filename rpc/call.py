@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import trio
 from grpclib.const import Handler, Status
 from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
+from rpc.auth import AUTHENTICATE
 from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders, Peer
 from rpc.forwarded import NO_PROXIES, Proxies
-from rpc.limits import Limits
+from rpc.health import CHECK
+from rpc.limits import MAX_UNAUTHENTICATED, Limits
+from rpc.origins import ANY, Origins
 from rpc.server_call import ServerCall
 from rpc.statistics import Statistics
 from rpc.turns import Turns
-from rpc.web import CONTENT_TYPES, Content, is_grpc
+from rpc.web import Content, content_of, is_grpc
 
 __all__ = [
     "Authorize",
@@ -37,9 +40,14 @@ __all__ = [
 ]
 
 _log = logging.getLogger("rpc.call")
+MAX_TURNED_AWAY: Final = 32  # kinds of refused pages that the log tells of: their names are anybody's words
 
 Authorize = Callable[[str, codec.Metadata], Identity | None]
 """`authorize(method, metadata)`: who calls, None if nobody in particular. GRPCError refuses. Must not block."""
+
+
+Fallback = Callable[[HttpExchange], Awaitable[None]]
+"""Answers a request that is not gRPC."""
 
 
 class Router(Protocol):
@@ -64,21 +72,35 @@ class ServerCore:
 
     router: Router
     authorize: Authorize | None = None  # None: every call is let in, without identity
+    keyed: Callable[[], bool] = lambda: False  # whether calls need a token now; connections without are then strangers
     limits: Limits = field(default_factory=Limits)
     proxies: Proxies = NO_PROXIES  # that are believed about whose calls they pass on
+    origins: Callable[[], Origins] = lambda: ANY  # which web pages may call, asked for each request of a browser
     statistics: Statistics = field(default_factory=Statistics)
-    fallback: Callable[[HttpExchange], Awaitable[None]] | None = (
-        None  # for requests that are not gRPC; None answers 404
-    )
+    fallback: Fallback | None = None  # for requests that are not gRPC; None answers 404
+    gateway: Callable[[Fallback], Fallback] | None = None  # answers before `fallback` does, or leaves it to it
     turns: Turns = field(default_factory=Turns)  # of connections, to begin calls
+    messages: Mapping[str, int] = field(default_factory=dict)  # bytes of one, for methods other than limits.max_message
     _connections: set[Closable] = field(default_factory=set)
     _changed: trio.Event = field(default_factory=trio.Event)
     _draining: bool = False
+    _turned_away: set[str] = field(default_factory=set)  # pages, of which the log speaks once
 
     @property
     def alone(self) -> bool:
         """Whether there is one connection and nobody else to wait for."""
         return len(self._connections) <= 1
+
+    def turn_away(self, scheme: str, authority: str, origin: str | None) -> Refusal | None:
+        """The refusal of a request from a browser that a web page may not make; None if it may."""
+        reason = self.origins().wrong_page(scheme, authority, origin)
+        if not reason:
+            return None
+        self.statistics.refused("origin")
+        if reason not in self._turned_away and len(self._turned_away) < MAX_TURNED_AWAY:
+            self._turned_away.add(reason)
+            _log.warning("refused: %s", reason)
+        return Refusal(Status.PERMISSION_DENIED, reason, http=403)
 
     def admit(self, connection: Closable) -> bool:
         """Count a connection in. False if there are too many or the server shuts down: close it, without `leave`."""
@@ -149,7 +171,7 @@ def accept(
         fields = dict(headers)
     if fields[":method"] != "POST":
         return _NOT_POST
-    content = CONTENT_TYPES.get(fields.get("content-type", ""))
+    content = content_of(fields.get("content-type", ""))
     if content is None or (content is not Content.GRPC and not web):
         return _refuse_type(fields)
     path = fields[":path"]
@@ -169,6 +191,9 @@ def accept(
     if handler is None:
         return Refusal(Status.UNIMPLEMENTED, f"no method {path}")
     identity = metadata = None
+    largest = server.messages.get(path, server.limits.max_message)
+    if path in (AUTHENTICATE, CHECK):
+        largest = min(largest, MAX_UNAUTHENTICATED)
     if server.authorize is not None:
         try:
             metadata = codec.decode(headers)
@@ -189,6 +214,7 @@ def accept(
         identity=identity,
         metadata=metadata,
         encoding=encoding,
+        max_message=largest,
     )
     if encoding is not None:
         call.initial_headers.append(codec.ACCEPT_ENCODING)

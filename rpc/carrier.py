@@ -19,12 +19,29 @@ Headers: TypeAlias = Sequence[tuple[str, str]]
 MutableHeaders: TypeAlias = list[tuple[str, str]]
 
 
+class Recognize(Protocol):
+    """Tells a connection that a request of it was let in."""
+
+    def __call__(self, *, key: bool) -> None:
+        """`key`: whether the request showed a valid token."""
+
+
+class Farewell:
+    """Whether the other end has closed its connection; silence and errors of the network are no farewell."""
+
+    __slots__ = ("said",)
+
+    def __init__(self) -> None:
+        self.said = False
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """The other end of a connection. The methods are those of `grpclib.protocol.Peer`."""
 
     address: tuple[Any, ...] | str | None = None  # as the socket gives it; a path or "" for a Unix socket
     certificate: Mapping[str, Any] | None = None  # as `ssl.SSLSocket.getpeercert` gives it
+    farewell: Farewell = field(default_factory=Farewell, compare=False, repr=False)
 
     def addr(self) -> tuple[Any, ...] | str | None:
         """Socket address of the peer, None if there is none."""
@@ -139,6 +156,7 @@ class HttpExchange(Protocol):
     path: str  # as sent, with its query
     headers: Headers  # without pseudo-header fields and without host
     peer: Peer
+    recognize: Recognize
 
     async def receive(self) -> bytes:
         """The next piece of the request's body; empty when it has ended. Gives flow control back."""

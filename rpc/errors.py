@@ -63,6 +63,7 @@ Reason: TypeAlias = Literal[
     "buffered bytes",
     "slow reader",
     "handshake timeout",
+    "authentication timeout",
     "idle connection",
     "keepalive timeout",
     "connections",
@@ -88,3 +89,11 @@ class StreamFault(Exception):
         self.code = code
         self.reason: Reason = reason
         self.text = text
+
+
+class HeadersTooLarge(StreamFault):
+    """A header list beyond its limit. `fields` are those before the limit."""
+
+    def __init__(self, text: str, fields: list[tuple[str, str]]) -> None:
+        super().__init__(ENHANCE_YOUR_CALM, "header list size", text)
+        self.fields = fields

@@ -36,6 +36,11 @@ class Proxies:
 
     networks: tuple[Network, ...] = ()
 
+    def trusts(self, peer: Peer) -> bool:
+        """Whether `peer` is one of the proxies."""
+        at = peer.ip if self.networks else None
+        return at is not None and self._has(at)
+
     def client(self, peer: Peer, headers: Iterable[tuple[str, str]]) -> Peer:
         """Who makes a request that came from `peer`: itself, unless it is a proxy that names somebody readable."""
         at = peer.ip if self.networks else None

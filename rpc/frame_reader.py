@@ -147,8 +147,8 @@ class FrameReader:
         limits = self._limits
         self._continuations += 1
         self._block_size += len(payload)
-        if self._continuations > limits.max_continuations or self._block_size > limits.max_header_list:
-            text = f"more than {limits.max_header_list} bytes or {limits.max_continuations} CONTINUATIONs of headers"
+        if self._continuations > limits.max_continuations or self._block_size > limits.max_header_block:
+            text = f"more than {limits.max_header_block} bytes or {limits.max_continuations} CONTINUATIONs of headers"
             raise ConnectionFault(ENHANCE_YOUR_CALM, "continuation", text)
         self._block.append(payload)
         if flags & END_HEADERS:

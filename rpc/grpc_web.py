@@ -55,6 +55,10 @@ class Exchange(Protocol):
         """What to do when the peer has gone."""
         ...
 
+    def recognize(self, *, key: bool) -> None:
+        """The request was let in; `key` says whether it showed a valid token."""
+        ...
+
 
 class WebCall:
     """Carrier of one call; `run` serves it."""
@@ -83,6 +87,7 @@ class WebCall:
         if isinstance(decision, Refusal):
             self._refuse(decision)
             return
+        self.exchange.recognize(key=decision.identity is not None)
         self.exchange.on_gone(lambda: self._leave(decision))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, decision)

@@ -9,19 +9,25 @@ need a token too: in `authorization: Bearer`, or in a cookie that the login form
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import base64
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import quote_from_bytes, urlsplit
 
-from rpc.addresses import allowed_host
-from rpc.asgi import ASGIApp, Message, Receive, Scope, Send, plain
-from rpc.auth import Authenticator, bearer
+from grpclib.exceptions import GRPCError
+
+from rpc.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, plain
+from rpc.auth import API_KEY, Authenticator, bearer, of_pages
 from rpc.carrier import Identity, Peer
-from rpc.login import COOKIE, Entrance, login
+from rpc.login import Entrance, cookie_name, login
+from rpc.origins import Origins, same_origin
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # RFC 9110 9.2.1
+METRICS: Final = "/metrics"
+"""Scrapers show id and key of an API key by HTTP's basic authentication (RFC 7617) here; no other path takes it."""
+MAX_BASIC: Final = 4096  # characters of such a header
 _PROTECTION: Final = (
     (b"x-frame-options", b"DENY"),
     (b"x-content-type-options", b"nosniff"),
@@ -39,7 +45,9 @@ class Facts:
     host: str  # with port, as sent
     origin: str  # "" without
     site: str  # Sec-Fetch-Site, "" without
-    token: str  # of the authorization header, else of the cookie
+    bearer: str  # token of the authorization header, "" without
+    cookie: str  # that header
+    key: tuple[str, str]  # id and key of HTTP's basic authentication; empty without
     html: bool  # a browser wants a page
     peer: Peer = field(default_factory=Peer)
 
@@ -47,7 +55,6 @@ class Facts:
     def of(cls, scope: Scope) -> Facts:
         """Read a scope of HTTP or WebSocket."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
-        token = bearer(headers.get("authorization", "")) or _cookie(headers.get("cookie", ""))
         return cls(
             method=scope.get("method", "WEBSOCKET"),
             path=scope["path"],
@@ -55,7 +62,9 @@ class Facts:
             host=headers.get("host", ""),
             origin=headers.get("origin", ""),
             site=headers.get("sec-fetch-site", ""),
-            token=token,
+            bearer=bearer(headers.get("authorization", "")),
+            cookie=headers.get("cookie", ""),
+            key=_basic(headers.get("authorization", "")),
             html="text/html" in headers.get("accept", ""),
             peer=Peer(scope.get("client")),
         )
@@ -64,12 +73,13 @@ class Facts:
     def same_origin(self) -> bool:
         """Whether the request comes from a page of this very server, or from no page."""
         if self.origin:
-            return self.origin.lower() == f"{self.scheme}://{self.host}".lower()
+            return same_origin(self.origin, self.scheme, self.host)
         return self.site in ("", "same-origin", "none")
 
 
 class Guard:
     """Wraps `app`. `names` are further names of a server that is bound to loopback; None if it is bound to more.
+    `origins` says it all in their place, for a server whose keys and names may change.
 
     `public` paths need no token, nor does anything below those of `public_below`, each of which ends with / and has a
     name. Where they overlap, /login and /logout are answered here, not by `app`. `entrance` is what the form says.
@@ -83,6 +93,7 @@ class Guard:
         authenticator: Authenticator,
         *,
         names: Collection[str] | None = (),
+        origins: Callable[[], Origins] | None = None,
         public: Collection[str] = ("/healthz",),
         public_below: Collection[str] = (),
         entrance: Entrance = Entrance(),  # noqa: B008 - frozen
@@ -93,7 +104,9 @@ class Guard:
         self._outside = address.netloc.lower().removesuffix(":443") if address.scheme == "https" else ""
         self._entrance = entrance
         self._authenticator = authenticator
-        self._names = names if names is None or not address.hostname else (*names, address.hostname)
+        own = (*(names or ()), address.hostname or "")
+        fixed = Origins(loopback=names is not None, names=tuple(name for name in own if name))
+        self._origins = origins or (lambda: fixed)
         self._public = frozenset(public)
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
             raise ValueError(
@@ -109,17 +122,17 @@ class Guard:
             facts = replace(facts, scheme="https")
             scope = {**scope, "scheme": "wss" if websocket else "https"}
         protected = _protecting(send)
-        if self._names is not None and not allowed_host(facts.host, self._names):
-            await _answer(
-                scope, protected, 421, "this server is only reached as localhost; a name was used that is not its own"
-            )
+        if wrong := self._origins().wrong_host(facts.host):
+            await _answer(scope, protected, 421, wrong)
             return
         if (websocket or facts.method not in SAFE) and not facts.same_origin:
             await _answer(scope, protected, 403, "this must come from the server's own pages")
             return
-        identity = await self._authenticator.identified(facts.token)
+        identity = await self._identified(facts)
         state: dict[str, Any] = scope.setdefault("state", {})
         state["identity"] = identity
+        if recognize := scope.get(RECOGNIZE):
+            recognize(key=identity is not None)
         state["authentication"] = self._authenticator.enabled
         if self._authenticator.enabled:
             if facts.path in ("/login", "/logout") and not websocket:
@@ -133,6 +146,18 @@ class Guard:
                 return
         await self._app(scope, receive, protected)
 
+    async def _identified(self, facts: Facts) -> Identity | None:
+        """Whom the token stands for. A session of the pages counts in this server's own cookie only."""
+        if facts.path == METRICS and facts.method in SAFE and any(facts.key):
+            try:
+                token = await self._authenticator.sign_in(facts.key[0], API_KEY, facts.key[1], peer=facts.peer)
+            except GRPCError:
+                return None
+            return await self._authenticator.identified(token)
+        name = cookie_name(self._authenticator.instance, secure=facts.scheme == "https")
+        identity = await self._authenticator.identified(facts.bearer or _cookie(facts.cookie, name))
+        return None if identity is not None and facts.bearer and of_pages(identity) else identity
+
     async def _unauthenticated(self, scope: Scope, send: Send, facts: Facts) -> None:
         if facts.html and facts.method in SAFE:
             target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
@@ -140,6 +165,8 @@ class Guard:
             await _answer(scope, send, 303, "log in first", (b"location", location))
         else:
             text = "this server needs an API key: authenticate and send the token as authorization: Bearer"
+            if facts.path == METRICS:
+                text = "metrics need an API key: send its id and key by HTTP basic authentication"
             await _answer(scope, send, 401, text, (b"www-authenticate", b"Bearer"))
 
 
@@ -149,9 +176,21 @@ def identity_of(scope: Scope) -> Identity | None:
     return identity
 
 
-def _cookie(header: str) -> str:
+def _basic(header: str) -> tuple[str, str]:
+    """Read id and key of an `authorization: Basic` header; both are empty for any other header."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic" or len(header) > MAX_BASIC:
+        return "", ""
     try:
-        morsel = SimpleCookie(header).get(COOKIE)
+        subject, _, key = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        return "", ""
+    return subject, key
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        morsel = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return morsel.value if morsel else ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rpc import huffman
 from rpc.carrier import Headers
-from rpc.errors import COMPRESSION_ERROR, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, ConnectionFault, StreamFault
+from rpc.errors import COMPRESSION_ERROR, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, ConnectionFault, HeadersTooLarge
 
 # Appendix A
 STATIC_TABLE: Final = (
@@ -76,6 +77,9 @@ STATIC_TABLE: Final = (
 _STATIC: Final = (("", ""), *STATIC_TABLE)
 _FIRST: Final = len(_STATIC)  # index of the newest entry of the dynamic table
 _OVERHEAD: Final = 32  # bytes that each entry counts besides its text
+_SHORT_INDICES: Final = re.compile(rb"[\x81-\xfe]+").match  # indexed fields of one byte each
+_LONGEST_CODE: Final = 30  # bits of a Huffman code
+_LENGTHS: Final = 2 * 6  # bytes, at most, of the lengths of two strings
 _LONGEST_INTEGER: Final = 28  # bits after the prefix; enough for every length and size a bound lets through
 
 
@@ -97,8 +101,8 @@ class Decoder:
     def decode(self, block: bytes) -> list[tuple[str, str]]:
         """Fields of one block.
 
-        ConnectionFault if the block cannot be decoded: the state of the connection is lost. StreamFault if the list is
-        too large: the block was decoded to its end, only its stream is refused.
+        ConnectionFault if the block cannot be decoded: the state of the connection is lost. HeadersTooLarge if the list
+        is too large: the rest of the block has had its effect on the table, only the stream is refused.
         """
         fields: list[tuple[str, str]] = []
         append = fields.append
@@ -106,8 +110,11 @@ class Decoder:
         position, end = 0, len(block)
         room = self._max_list
         try:
-            while position < end:
+            while position < end and room >= 0:
                 byte = block[position]
+                if byte < 0x80 and end - position > room and _longer(block, position, room):
+                    room = -1
+                    break
                 position += 1
                 if byte & 0x80:
                     index = byte & 0x7F
@@ -134,24 +141,76 @@ class Decoder:
                     name = _STATIC[index][0] if index < _FIRST else dynamic[index - _FIRST][0]
                 else:
                     name, position = _string(block, position)
-                value, position = _string(block, position)
-                if "\n" in value or "\r" in value or "\0" in value:
-                    raise ConnectionFault(PROTOCOL_ERROR, "header fields", "a line break or NUL in a value")
+                value, position = _value(block, position)
                 size = len(name) + len(value) + _OVERHEAD
                 room -= size
                 if room >= 0:
                     append((name, value))
                 if mask == 0x3F:
-                    self._evict(size)
-                    if size <= self._max_size:
-                        dynamic.insert(0, (name, value))
-                        self._size += size
+                    self._insert(name, value, size)
+            if room < 0:
+                self._skip(block, position)
         except IndexError as error:
             raise ConnectionFault(COMPRESSION_ERROR, "header block", "cut off, or an index out of range") from error
         if room < 0:
-            text = f"header list of {self._max_list - room} bytes, limit {self._max_list}"
-            raise StreamFault(ENHANCE_YOUR_CALM, "header list size", text)
+            text = f"header list of more than {self._max_list} bytes, counting {_OVERHEAD} more for each field"
+            raise HeadersTooLarge(text, fields)
         return fields
+
+    def _skip(self, block: bytes, position: int) -> None:
+        """Follow the rest of a refused block: only what enters the table is decoded.
+
+        The work is bounded: there may be twice as many fields as an accepted list has, runs of short indices aside, and
+        half as many bytes to decode.
+        """
+        dynamic, end = self._dynamic, len(block)
+        fields, room = 2 * self._max_list // _OVERHEAD, self._max_list // 2
+        while position < end:
+            run = _SHORT_INDICES(block, position)
+            if run is not None:
+                if max(run[0]) & 0x7F >= _FIRST + len(dynamic):
+                    raise IndexError
+                position = run.end()
+                continue
+            fields -= 1
+            if fields < 0:
+                break
+            byte = block[position]
+            if byte & 0x80:
+                index, position = _integer(block, position + 1, byte & 0x7F) if byte & 0x7F else (0, position)
+                if not index:
+                    raise ConnectionFault(COMPRESSION_ERROR, "header block", "index 0")
+                if index >= _FIRST + len(dynamic):
+                    raise IndexError
+                continue
+            if byte & 0x60 == 0x20:
+                self._resize(block, position + 1, first=False)
+            index, start, position = _literal(block, position)
+            if index >= _FIRST + len(dynamic):
+                raise IndexError
+            if not byte & 0x40:
+                continue
+            if (position - start - _LENGTHS) * 8 // _LONGEST_CODE > self._max_size:
+                self._evict(self._max_size + 1)  # larger than the table, however it is encoded
+                continue
+            room -= position - start
+            if room < 0:
+                break
+            if index:
+                name = _STATIC[index][0] if index < _FIRST else dynamic[index - _FIRST][0]
+            else:
+                name, start = _string(block, start)
+            value, _ = _value(block, start)
+            self._insert(name, value, len(name) + len(value) + _OVERHEAD)
+        if fields < 0 or room < 0:
+            text = f"header list of much more than {self._max_list} bytes"
+            raise ConnectionFault(ENHANCE_YOUR_CALM, "header list size", text)
+
+    def _insert(self, name: str, value: str, size: int) -> None:
+        self._evict(size)
+        if size <= self._max_size:
+            self._dynamic.insert(0, (name, value))
+            self._size += size
 
     def _resize(self, block: bytes, position: int, *, first: bool) -> int:
         size = block[position - 1] & 0x1F
@@ -185,17 +244,50 @@ def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
             raise ConnectionFault(COMPRESSION_ERROR, "header block", "integer too large")
 
 
-def _string(block: bytes, position: int) -> tuple[str, int]:
-    first = block[position]
+def _extent(block: bytes, position: int) -> tuple[int, int]:
+    """Where a string begins and ends; `position` is that of its length."""
+    length = block[position] & 0x7F
     position += 1
-    length = first & 0x7F
     if length == 0x7F:
         length, position = _integer(block, position, length)
     end = position + length
     if end > len(block):
         raise ConnectionFault(COMPRESSION_ERROR, "header block", "string cut off")
-    data = block[position:end]
-    return (huffman.decode(data) if first & 0x80 else data.decode("latin-1")), end
+    return position, end
+
+
+def _literal(block: bytes, position: int) -> tuple[int, int, int]:
+    """Index of a literal's name, 0 if it follows, and where its strings begin and end; `position` is its first byte."""
+    mask = 0x3F if block[position] & 0x40 else 0x0F
+    index = block[position] & mask
+    position += 1
+    if index == mask:
+        index, position = _integer(block, position, index)
+    start = position
+    if not index:
+        _, position = _extent(block, position)
+    return index, start, _extent(block, position)[1]
+
+
+def _longer(block: bytes, position: int, room: int) -> bool:
+    """Whether a literal's strings are longer than `room` as they are sent, so that they need not be decoded."""
+    if block[position] & 0x60 == 0x20:  # a table size update
+        return False
+    _, start, end = _literal(block, position)
+    return end - start > room
+
+
+def _string(block: bytes, position: int) -> tuple[str, int]:
+    start, end = _extent(block, position)
+    data = block[start:end]
+    return (huffman.decode(data) if block[position] & 0x80 else data.decode("latin-1")), end
+
+
+def _value(block: bytes, position: int) -> tuple[str, int]:
+    value, end = _string(block, position)
+    if "\n" in value or "\r" in value or "\0" in value:
+        raise ConnectionFault(PROTOCOL_ERROR, "header fields", "a line break or NUL in a value")
+    return value, end
 
 
 # Encoding. Literals without indexing and without Huffman: no state, so that blocks can be prepared and joined.

@@ -14,6 +14,7 @@ from http import HTTPStatus
 import h11
 import trio
 
+from rpc.admission import Ticket
 from rpc.asgi import ASGIApp, plain
 from rpc.call import ServerCore
 from rpc.carrier import Headers, Peer
@@ -31,7 +32,15 @@ class Http1Connection:
     """Serves a wire until either side ends it. `run` closes the wire."""
 
     def __init__(
-        self, wire: Wire, core: ServerCore, *, peer: Peer, scheme: str, app: ASGIApp | None, limits: HttpLimits
+        self,
+        wire: Wire,
+        core: ServerCore,
+        *,
+        peer: Peer,
+        scheme: str,
+        app: ASGIApp | None,
+        limits: HttpLimits,
+        ticket: Ticket | None = None,
     ) -> None:
         self.wire = wire
         self.core = core
@@ -39,6 +48,7 @@ class Http1Connection:
         self.scheme = scheme
         self.app = app
         self.limits = limits
+        self.ticket = ticket
         self.closing = trio.Event()
         self._h11 = self._new_h11()
         self._out = Outbox(wire, self._gone)
@@ -94,6 +104,8 @@ class Http1Connection:
         if not raw:
             return False
         head = parse(raw, self.limits, scheme=self.scheme)
+        if self.ticket is not None:
+            self.ticket.stands_for(head.fields)
         if self.app is not None and await self._websocket(self.app, head, raw + rest):
             return False
         self._h11.receive_data(raw + rest)
@@ -123,6 +135,7 @@ class Http1Connection:
             limits=self.limits,
             farewell=self.core.limits.farewell,
             closing=self.closing,
+            recognize=self.recognize,
         )
         return True
 
@@ -131,6 +144,7 @@ class Http1Connection:
         if head.tokens("expect") - {"100-continue"}:
             raise HeadError(417, "no such expectation is known")
         if is_preflight(head.method, fields):
+            self._turn_away(head)
             self._short(204, preflight(fields))
         elif head.method == "OPTIONS" and head.path == "*":
             self._short(204, [])
@@ -140,11 +154,18 @@ class Http1Connection:
             content = content_of(head.get("content-type"))
             if content is None or content is Content.GRPC:
                 raise HeadError(415, "over HTTP/1.1 this server speaks application/grpc-web+proto; gRPC needs HTTP/2")
+            self._turn_away(head)
             await WebCall(self, self.core, head, content).run()
         elif self.core.fallback is None:
             self._short(404, *plain("there are no pages on this port"))
         else:
             await self._page(head)
+
+    def _turn_away(self, head: Head) -> None:
+        """HeadError for what a web page asks that may not call this server."""
+        foreign = self.core.turn_away(self.scheme, head.host, head.get("origin") or None)
+        if foreign is not None:
+            raise HeadError(foreign.http, foreign.message)
 
     async def _page(self, head: Head) -> None:
         exchange = PageExchange(self, head)
@@ -232,6 +253,11 @@ class Http1Connection:
             self._callback()
 
     # What an exchange uses
+
+    def recognize(self, *, key: bool) -> None:
+        """See `Ticket.recognize`."""
+        if self.ticket is not None:
+            self.ticket.recognize(key=key)
 
     def on_gone(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the peer has gone while this request is served."""

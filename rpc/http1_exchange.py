@@ -24,6 +24,7 @@ class PageExchange:
         self.path = head.path
         self.headers: Headers = [field for field in head.fields if field[0] != "host"]
         self.peer = connection.peer
+        self.recognize = connection.recognize
         self._connection = connection
         self._body_ended = trio.Event()
         if not head.get("transfer-encoding") and head.get("content-length") in ("", "0"):

@@ -10,7 +10,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc import frames
 from rpc.carrier import Headers, Peer
-from rpc.errors import CANCEL, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault
+from rpc.errors import CANCEL, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault, code_name
 from rpc.flow import Receiver, Stream
 from rpc.http2_connection import Connection
 from rpc.http2_headers import check_response, check_trailers
@@ -100,12 +100,14 @@ class ClientConnection(Connection):
             if stream is None or stream.remote_closed:
                 if self.is_idle(sid):
                     raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which has not begun")
-                self.on_glitch()
+                self.on_glitch("HEADERS of a call that is over")
                 return
             if headers and headers[0][0] == ":status":
                 check_response(headers)
                 if headers[0][1][:1] == "1":
-                    self.on_glitch()  # an interim response
+                    if end:
+                        raise StreamFault(PROTOCOL_ERROR, "frame format", "an interim response that ends the stream")
+                    self.on_glitch("an interim response")
                     return
             else:
                 check_trailers(headers)
@@ -123,9 +125,13 @@ class ClientConnection(Connection):
         self.draining = True
         self.accepting = False
         self._slots.unpark_all()
+        text = "the server is shutting down"
+        if code or debug:
+            said = debug[:200].decode("ascii", "replace")
+            text = f"the server closed the connection: {code_name(code)}{said and ', '}{said}"
         for sid, stream in tuple(self.streams.items()):
             if sid > last:
                 self._mark_closed(stream)
-                self.abandon(stream, REFUSED_STREAM, "the server is shutting down")
+                self.abandon(stream, REFUSED_STREAM, text)
         if not self.streams:
             self.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -18,9 +19,11 @@ from rpc.errors import (
     PROTOCOL_ERROR,
     ConnectionFault,
     Reason,
+    code_name,
 )
 from rpc.frame_reader import FrameReader
 from rpc.http2_sending import SendingStreams
+from rpc.silence import catch_up, silence
 
 _log = logging.getLogger("rpc.http2")
 _READ: Final = 65536
@@ -68,7 +71,7 @@ class Connection(SendingStreams):
             await self.shut()
 
     def close(self, code: int = NO_ERROR, debug: str = "") -> None:
-        """Say good-bye and end `run` soon; calls that still live are cancelled. Does nothing the second time."""
+        """Send GOAWAY and end `run` soon; calls that still live are cancelled. A second call does nothing."""
         if not self.closed:
             self.closed = True
             self.writer.put(frames.goaway(self.last_sid, code, debug))
@@ -132,6 +135,7 @@ class Connection(SendingStreams):
                     await writer.space()
             data = await self._receive(size)
             if not data:
+                self.peer.farewell.said = True
                 return
             size = _LONG_READ if len(data) >= _READ else _READ
 
@@ -166,6 +170,9 @@ class Connection(SendingStreams):
 
     async def shut(self) -> None:
         """Write what is left and close, bounded. After a fault, wait for the peer to read why."""
+        if self.writer.aborted:
+            await trio.aclose_forcefully(self.stream)
+            return
         with trio.CancelScope(shield=True, deadline=trio.current_time() + self.limits.close_timeout):
             if await self.writer.finish() and self.faulty and isinstance(self.stream, trio.SocketStream):
                 # Closing with unread bytes would reset the connection and take the GOAWAY with it.
@@ -190,9 +197,12 @@ class Connection(SendingStreams):
         limits = self.limits
         with trio.move_on_after(limits.handshake_timeout):
             await self.settled.wait()
+        await catch_up()
         if not self.settled.is_set():
-            self._give_up("handshake timeout")
+            self.give_up("handshake timeout")
             return
+        if self.nursery is not None:
+            self.nursery.start_soon(self.watch_stranger, name="HTTP/2 stranger")
         interval, idle = limits.keepalive_interval, limits.idle_timeout
         if idle != inf and self.nursery is not None:
             self.nursery.start_soon(self._watch_idle, idle, name="HTTP/2 idle")
@@ -202,10 +212,13 @@ class Connection(SendingStreams):
             if self.last_read + interval > asked:
                 continue
             self.writer.put(frames.ping(_ALIVE_PING, ack=False))
-            await trio.sleep(limits.keepalive_timeout)
+            await silence(partial(self._heard, asked), lambda: limits.keepalive_timeout)
             if self.last_read < asked:
-                self._give_up("keepalive timeout")
+                self.give_up("keepalive timeout")
                 return
+
+    def _heard(self, asked: float) -> float:
+        return max(self.last_read, asked)
 
     async def _watch_idle(self, idle: float) -> None:
         while True:
@@ -213,12 +226,24 @@ class Connection(SendingStreams):
                 await self.quiet.wait()
             since = self.quiet_since
             await trio.sleep_until(since + idle)
+            await catch_up()
             if not self.streams and self.quiet_since == since:
                 self.refused("idle connection")
                 self.close()
                 return
 
-    def _give_up(self, reason: Reason) -> None:
+    async def watch_stranger(self) -> None:
+        """End a connection that does not say who it is; servers do."""
+
+    def abort(self) -> None:
+        """As `close`, without a word: nothing is written any more, and `run` ends at once."""
+        self.closed = True
+        self.writer.abort()
+        self.abandon_all()
+        self._stop()
+
+    def give_up(self, reason: Reason) -> None:
+        """Close the connection, whose peer was too slow, and say why."""
         self.refused(reason)
         _log.info("closing the connection of %s: %s", self.peer.addr(), reason)
         self.close(NO_ERROR, reason)
@@ -226,7 +251,7 @@ class Connection(SendingStreams):
     def on_lost(self, reason: Reason | None) -> None:
         """The writer has lost the peer."""
         if reason is not None:
-            self._give_up(reason)
+            self.give_up(reason)
         self.closed = True
         self.abandon_all()
         self._stop()
@@ -277,10 +302,16 @@ class Connection(SendingStreams):
             raise ConnectionFault(ENHANCE_YOUR_CALM, "pending acknowledgements", text)
         writer.put(answer)
 
-    def on_glitch(self) -> None:
-        """A frame that does nothing; too many are an attack."""
+    def on_glitch(self, what: str = "PRIORITY or an unknown frame") -> None:
+        """A frame that does nothing: logged, and counted, because too many are an attack."""
+        _log.debug("ignored from %s: %s", self.peer.address, what)
         if not self.glitches.take(self.last_read):
             raise ConnectionFault(ENHANCE_YOUR_CALM, "useless frames", "too many frames without effect")
 
     def on_goaway(self, last: int, code: int, debug: bytes) -> None:
         """The peer begins no more streams. A server goes on with those it has."""
+        if code == NO_ERROR:
+            # Not logged: the end of a connection is no event, and a client that follows the log would cause a line.
+            self.peer.farewell.said = True
+        else:
+            _log.debug("%s closes the connection: %s, %r", self.peer.address, code_name(code), debug[:80])

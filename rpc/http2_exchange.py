@@ -40,6 +40,7 @@ class Exchange:
         self.path = fields[":path"]
         self.headers: Headers = [field for field in headers if field[0][0] != ":" and field[0] != "host"]
         self.peer = connection.peer
+        self.recognize = connection.recognize
         self._body = bytearray()  # not a list of pieces: a peer may send single bytes
         self._flow = 0  # what it cost of the window
         self._ended = False

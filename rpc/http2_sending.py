@@ -114,7 +114,7 @@ class SendingStreams(Streams):
         if stream is None or stream.local_closed:
             if self.is_idle(sid):
                 raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, not begun")
-            self.on_glitch()
+            self.on_glitch("WINDOW_UPDATE of a stream that is over")
             return
         try:
             stream.widen(n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,17 +10,30 @@ import trio
 from grpclib.const import Status
 
 from rpc import frames, hpack
+from rpc.admission import Ticket
 from rpc.call import Refusal, ServerCore, accept
 from rpc.carrier import Headers, Peer
-from rpc.errors import NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault
+from rpc.errors import (
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    STREAM_CLOSED,
+    ConnectionFault,
+    HeadersTooLarge,
+    StreamFault,
+)
 from rpc.flow import Receiver, Stream
 from rpc.frame_reader import FrameReader
 from rpc.http2_connection import Connection
 from rpc.http2_exchange import Exchange
 from rpc.http2_headers import check_request, check_trailers, content_length
+from rpc.http2_skipped import Skipped
 from rpc.http2_web import WebCarrier
+from rpc.silence import catch_up
 from rpc.turns import Flow
-from rpc.web import CONTENT_TYPES, Content, call_headers, content_of, is_grpc, is_preflight, preflight
+from rpc.web import Content, call_headers, content_of, is_grpc, is_preflight, preflight
+
+_log = logging.getLogger("rpc.http2")
 
 CALLS_A_TURN: Final = 1
 """Requests that a connection begins before others have their turn: more is less waste, fewer is less delay."""
@@ -28,12 +42,21 @@ _RESPONSE: Final = hpack.encode([(":status", "200"), ("content-type", "applicati
 _STATUS: Final = tuple(hpack.encode_field("grpc-status", str(status.value)) for status in Status)
 
 
-async def serve_http2(stream: trio.abc.Stream, core: ServerCore, *, preread: bytes = b"", scheme: str = "http") -> None:
+async def serve_http2(
+    stream: trio.abc.Stream,
+    core: ServerCore,
+    *,
+    preread: bytes = b"",
+    scheme: str = "http",
+    ticket: Ticket | None = None,
+) -> None:
     """Serve one connection from its preface to its end, and close `stream`. `preread` was already read from it.
 
     Cancelling it cancels its calls, which are answered UNAVAILABLE as far as the peer takes answers quickly.
     """
-    connection = ServerConnection(stream, core, scheme=scheme)
+    connection = ServerConnection(stream, core, scheme=scheme, ticket=ticket)
+    if ticket is not None:
+        ticket.abort = connection.abort
     if not core.admit(connection):
         connection.writer.put(frames.settings(()))  # RFC 9113 3.4: the first frame, whatever follows
         connection.close()
@@ -51,11 +74,16 @@ class ServerConnection(Connection):
     server = True
     early_end = NO_ERROR  # RFC 9113 8.1: the response is complete without the rest of the request
 
-    def __init__(self, stream: trio.abc.Stream, core: ServerCore, *, scheme: str = "http") -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, core: ServerCore, *, scheme: str = "http", ticket: Ticket | None = None
+    ) -> None:
         super().__init__(stream, core.limits, core.statistics, Peer.of(stream))
         self.core = core
         self.scheme = scheme
+        self.ticket = ticket
         self.flow = Flow()
+        self.highest = -1  # id that the client has used; above `last_sid` where GOAWAY has said that it is ignored
+        self.skipped = Skipped(core.limits.max_streams, core.limits.stream_window)
 
     # Carrier; `budget`, `consumed`, `reset` and `forget` are inherited
 
@@ -102,23 +130,47 @@ class ServerConnection(Connection):
 
     def on_headers(self, sid: int, block: bytes, end: bool) -> None:
         """A request, or the trailers of one."""
+        if not sid & 1:
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is the server's")
         try:
             headers = self.decoder.decode(block)
-        except StreamFault as fault:
-            if sid > self.last_sid and sid & 1:
-                self.last_sid = sid
-            self.stream_fault(sid, fault)
+        except HeadersTooLarge as fault:
+            new = sid > self.highest or (self.limits.late_streams and sid in self.skipped)
+            if sid > self.highest:
+                self._pass(sid)
+            self.skipped.take(sid)
+            if not (new and self.accepting and self._answer_too_large(sid, fault, end)):
+                self.stream_fault(sid, fault)
             return
-        if sid <= self.last_sid or not sid & 1:
-            self._on_trailers(sid, headers, end)
+        if sid <= self.highest and not (self.limits.late_streams and sid in self.skipped):
+            self._on_later_headers(sid, headers, end)
             return
-        self.last_sid = sid
+        if sid > self.highest:
+            self._pass(sid)
+        early = self.skipped.take(sid)
         if not self.accepting:
+            if sid <= self.last_sid:
+                self.writer.put(frames.rst_stream(sid, REFUSED_STREAM))
+            else:
+                self.on_glitch("HEADERS of a stream that GOAWAY has refused")
             return
+        self._on_request(sid, headers, end)
+        for data, flow, last in early:
+            self.receive(sid, data, flow, last)
+
+    def _pass(self, sid: int) -> None:
+        """`sid`, the highest id so far, is in use now; remember those between."""
+        if sid > self.highest + 2:
+            self.skipped.add(self.highest + 2, sid)
+        self.highest = sid
+        if self.accepting:
+            self.last_sid = sid
+
+    def _on_request(self, sid: int, headers: Headers, end: bool) -> None:
         if len(self.streams) >= self.limits.max_streams and self._full():
             self.refused("streams")
             self.writer.put(frames.rst_stream(sid, REFUSED_STREAM))
-            self.on_glitch()
+            self.on_glitch("HEADERS beyond the streams allowed")
             return
         fields = dict(headers)
         try:
@@ -127,7 +179,12 @@ class ServerConnection(Connection):
         except StreamFault as fault:
             self.stream_fault(sid, fault)
             return
-        content = CONTENT_TYPES.get(fields.get("content-type", ""))
+        if self.ticket is not None:
+            self.ticket.stands_for(headers)
+        content = content_of(fields.get("content-type", ""))
+        if "origin" in fields and content is Content.GRPC and (foreign := self._foreign(fields)) is not None:
+            self._refuse(sid, foreign, end)
+            return
         if content is not Content.GRPC:
             self._web_or_http(sid, headers, fields, expected, end)
             return
@@ -135,9 +192,29 @@ class ServerConnection(Connection):
         if isinstance(call, Refusal):
             self._refuse(sid, call, end)
             return
+        self.recognize(key=call.identity is not None)
         self._begin_call(sid, call, expected, end)
         assert self.nursery is not None
         self.nursery.start_soon(call.run, name=call.method)
+
+    def recognize(self, *, key: bool) -> None:
+        """See `Ticket.recognize`."""
+        if self.ticket is not None:
+            self.ticket.recognize(key=key)
+
+    async def watch_stranger(self) -> None:
+        """End a connection that stays a stranger; one whose page is still being sent, or read, after that."""
+        ticket = self.ticket
+        if ticket is None or ticket.through_proxy:
+            return
+        with trio.move_on_after(self.limits.authentication_timeout):
+            await ticket.known.wait()
+        await catch_up()
+        while not ticket.known.is_set():
+            if not any(isinstance(stream.receiver, Exchange) for stream in self.streams.values()):
+                self.give_up("authentication timeout")
+                return
+            await self.quiet.wait()
 
     def _full(self) -> bool:
         """Whether one more stream is one too many.
@@ -166,7 +243,11 @@ class ServerConnection(Connection):
     ) -> None:
         assert self.nursery is not None
         content = content_of(fields.get("content-type", ""))
-        if is_preflight(fields[":method"], fields):
+        asked = is_preflight(fields[":method"], fields)
+        called = content in (Content.WEB, Content.WEB_TEXT)
+        if (asked or called) and (foreign := self._foreign(fields)) is not None:
+            self._refuse(sid, foreign, end)
+        elif asked:
             self._answer(sid, [(":status", "204"), *preflight(fields)], end)
         elif content in (Content.WEB, Content.WEB_TEXT):
             carrier = WebCarrier(self, content, fields)
@@ -174,6 +255,7 @@ class ServerConnection(Connection):
             if isinstance(call, Refusal):
                 self._answer(sid, carrier.refusal(call), end)
                 return
+            self.recognize(key=call.identity is not None)
             carrier.call = call
             self._begin_call(sid, carrier, expected, end)
             self.nursery.start_soon(call.run, name=call.method)
@@ -188,10 +270,26 @@ class ServerConnection(Connection):
                 exchange.drain()
             self.nursery.start_soon(exchange.run, name=f"{exchange.method} {exchange.path}")
 
+    def _foreign(self, fields: Mapping[str, str]) -> Refusal | None:
+        """The refusal of a request of a browser that no page may make here."""
+        authority = fields.get(":authority") or fields.get("host", "")
+        return self.core.turn_away(self.scheme, authority, fields.get("origin"))
+
     def _refuse(self, sid: int, refusal: Refusal, end: bool) -> None:
         self.statistics.failed_calls += 1
         headers = [(":status", str(refusal.http)), ("content-type", "application/grpc")]
         self._answer(sid, [*headers, ("grpc-status", str(refusal.status.value)), *refusal.headers], end)
+
+    def _answer_too_large(self, sid: int, fault: HeadersTooLarge, end: bool) -> bool:
+        """Answer a request whose headers are too large; False if they do not begin like one."""
+        fields = dict(fault.fields)
+        if ":method" not in fields or ":path" not in fields:
+            return False
+        self.refused(fault.reason)
+        grpc = content_of(fields.get("content-type", "")) is Content.GRPC
+        text = f"{fault.text}; send less metadata"
+        self._refuse(sid, Refusal(Status.RESOURCE_EXHAUSTED, text, http=200 if grpc else 431), end)
+        return True
 
     def _answer(self, sid: int, headers: Headers, end: bool) -> None:
         """A whole response without body to a request that gets no stream."""
@@ -199,12 +297,21 @@ class ServerConnection(Connection):
         if not end:
             self.writer.put(frames.rst_stream(sid, NO_ERROR))
 
-    def _on_trailers(self, sid: int, headers: Headers, end: bool) -> None:
-        if not sid & 1:
-            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is the server's")
+    def _on_later_headers(self, sid: int, headers: Headers, end: bool) -> None:
+        """HEADERS on an id that was used, or passed over, before."""
         stream = self.streams.get(sid)
-        if stream is None or stream.remote_closed:
-            self.on_glitch()  # late, the call is over
+        request = bool(headers) and headers[0][0][:1] == ":"
+        if request and self.limits.late_streams:
+            self.on_glitch("HEADERS that came before")  # the call has its outcome, or will have
+            return
+        if stream is None:
+            if request or sid in self.skipped:
+                self._not_begun(sid, "HEADERS")
+            else:
+                self.on_glitch("trailers of a call that is over")
+            return
+        if stream.remote_closed:
+            self.on_frame_after_end(stream, "HEADERS")
             return
         try:
             check_trailers(headers)
@@ -222,4 +329,39 @@ class ServerConnection(Connection):
 
     def is_idle(self, sid: int) -> bool:
         """True for streams that the client has not begun."""
-        return sid > self.last_sid or not sid & 1
+        return sid > self.highest or not sid & 1
+
+    # Streams that a client began out of order, or not at all
+
+    def on_stray_data(self, sid: int, data: bytes, flow: int, end: bool) -> None:
+        """DATA without a stream: late, or early where streams may begin late."""
+        late = self.limits.late_streams
+        if late and sid > self.highest and sid & 1:
+            self._pass(sid)
+            self.skipped.add(sid, sid + 2)
+        if sid not in self.skipped:
+            super().on_stray_data(sid, data, flow, end)
+        elif not (late and self.skipped.keep(sid, (data, flow, end))):
+            self._not_begun(sid, "DATA")
+
+    def on_frame_after_end(self, stream: Stream, what: str) -> None:
+        """A frame after END_STREAM; where frames change places they also come twice, which harms no call."""
+        if self.limits.late_streams:
+            self.on_glitch(f"{what} that came before")
+        else:
+            super().on_frame_after_end(stream, what)
+
+    def on_reset(self, sid: int, code: int) -> None:
+        """The peer aborts a stream; also one whose HEADERS are still to come."""
+        if self.limits.late_streams and sid > self.highest and sid & 1:
+            self._pass(sid)
+        self.skipped.take(sid)
+        super().on_reset(sid, code)
+
+    def _not_begun(self, sid: int, what: str) -> None:
+        """Answer a frame of a stream that does not exist and cannot begin any more: RFC 9113 5.1, "closed"."""
+        self.skipped.take(sid)
+        self.refused("stream id")
+        _log.info("%s of %s on stream %d, which is closed: it was reset", what, self.peer.addr(), sid)
+        self.writer.put(frames.rst_stream(sid, STREAM_CLOSED))
+        self.on_glitch(f"{what} on a closed stream")

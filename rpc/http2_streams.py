@@ -45,7 +45,9 @@ class Streams:
         self.peer = peer
         self.budget = Budget(limits.max_buffered)
         self.writer = Writer(stream, limits, self.on_lost)
-        self.decoder = Decoder(table_size=limits.header_table, max_list=limits.max_header_list)
+        # A smaller table than the default counts from the peer's acknowledgement on, which comes in its own blocks.
+        table = max(limits.header_table, frames.DEFAULT_TABLE)
+        self.decoder = Decoder(table_size=table, max_list=limits.max_header_list)
         self.nursery: trio.Nursery | None = None
         self.streams: dict[int, Stream] = {}  # those whose call lives, cancelled ones that clean up included
         self.last_sid = 0  # the peer's highest (server) or ours (client)
@@ -76,8 +78,8 @@ class Streams:
         """The writer has lost the peer."""
         raise NotImplementedError
 
-    def on_glitch(self) -> None:
-        """Count a frame without effect."""
+    def on_glitch(self, what: str = "") -> None:
+        """Count and log a frame without effect."""
         raise NotImplementedError
 
     def refused(self, reason: Reason) -> None:
@@ -169,13 +171,16 @@ class Streams:
         if self.receive_window < 0:
             raise ConnectionFault(FLOW_CONTROL_ERROR, "flow control", "more than the connection's window")
         self.receive_owed += flow
+        self.receive(sid, data, flow, end)
+
+    def receive(self, sid: int, data: bytes, flow: int, end: bool) -> None:
+        """As `on_data`, for bytes that the connection's window has counted."""
         stream = self.streams.get(sid)
-        if stream is None or stream.remote_closed:
-            if self.is_idle(sid):
-                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"DATA on stream {sid}, which has not begun")
-            if stream is not None and not stream.local_closed:
-                self.stream_fault(sid, StreamFault(STREAM_CLOSED, "frame format", "DATA after the end"))
-            self.on_glitch()
+        if stream is None:
+            self.on_stray_data(sid, data, flow, end)
+            return
+        if stream.remote_closed:
+            self.on_frame_after_end(stream, "DATA")
             return
         stream.receive_window -= flow
         if stream.receive_window < 0:
@@ -193,10 +198,22 @@ class Streams:
             if flow:
                 self.consumed(sid, flow)
             if not end:
-                self.on_glitch()
+                self.on_glitch("empty DATA")
         if end and not stream.remote_closed:
             stream.remote_closed = True
             self.deliver_end(stream)
+
+    def on_stray_data(self, sid: int, data: bytes, flow: int, end: bool) -> None:
+        """DATA on a stream that is over, or has never been; ConnectionFault if it has not begun."""
+        if self.is_idle(sid):
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"DATA on stream {sid}, which has not begun")
+        self.on_glitch("DATA of a call that is over")
+
+    def on_frame_after_end(self, stream: Stream, what: str) -> None:
+        """DATA or HEADERS on a stream that the peer has ended."""
+        if not stream.local_closed:
+            self.stream_fault(stream.sid, StreamFault(STREAM_CLOSED, "frame format", f"{what} after the end"))
+        self.on_glitch(f"{what} after the end")
 
     def deliver(self, stream: Stream, data: bytes, flow: int) -> None:
         """Bytes for the receiver."""

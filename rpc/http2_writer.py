@@ -32,6 +32,7 @@ class Writer:
         "_scope",
         "_stream",
         "_task",
+        "aborted",
         "acks",
         "size",
     )
@@ -47,6 +48,7 @@ class Writer:
         self._room = trio.lowlevel.ParkingLot()
         self._task: trio.lowlevel.Task | None = None  # the writer, while it has nothing to do
         self._broken = False
+        self.aborted = False
         self._ending = False
         self._scope = trio.CancelScope(shield=True)
         self.size = 0  # bytes that the kernel does not have yet
@@ -81,6 +83,12 @@ class Writer:
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
+
+    def abort(self) -> None:
+        """Write nothing more; `run` returns at once."""
+        self.aborted = self._broken = True
+        self._chunks.clear()
+        self._scope.cancel()
 
     async def _run(self) -> None:
         chunks = self._chunks

@@ -9,6 +9,9 @@ from typing import Final
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
+MAX_UNAUTHENTICATED: Final = 64 * KIB
+"""Bytes of one message, decompressed, to a method that is called before signing in: credentials are far smaller."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -31,7 +34,8 @@ class Limits:
     send_limit: int = 1 * MIB  # above this nothing more is read from a peer that does not read
 
     # Headers: RFC 9113 6.5.2 and 10.5.1, RFC 7541 7.3
-    max_header_list: int = 64 * KIB  # uncompressed, with 32 bytes for each field; also the bound of a compressed block
+    max_header_list: int = 64 * KIB  # uncompressed, with 32 bytes for each field; a larger one is refused
+    max_header_block: int = 128 * KIB  # compressed; a larger one ends the connection
     max_continuations: int = 8  # frames after HEADERS; nghttp2
     header_table: int = 4 * KIB  # RFC 7541 default
 
@@ -44,6 +48,7 @@ class Limits:
     max_streams: int = (
         128  # calls at once on one connection, and as many cancelled ones that still clean up; RFC 9113 says >= 100
     )
+    late_streams: bool = False  # stream ids that the client passed over may begin late; if not: closed, RFC 9113 5.1.1
     reset_burst: int = 1000  # streams a peer may reset in a burst; nghttp2
     reset_rate: float = 33.0  # and in the long run; nghttp2
     glitch_burst: int = 10_000  # harmless useless frames in a burst; nghttp2
@@ -52,6 +57,7 @@ class Limits:
     # Connections
     max_connections: int = 1000  # of one server: about the file descriptors a process has by default (1024)
     handshake_timeout: float = 10.0  # from accepting the socket to the end of TLS, preface and first SETTINGS
+    authentication_timeout: float = 60.0  # from then to the first call with a token; to any call if there are no keys
     write_stall: float = 30.0  # the peer takes no byte for so long: the connection is closed
     window_stall: float = 600.0  # the peer opens no window for a message that waits: the call is ended
     idle_timeout: float = inf  # a connection without calls is closed after so long

@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from rpc.holder import holder
 from schema.errors import ConfigError, ErrorKind, MachineError
 
 BACKLOG: Final = 128
@@ -18,7 +19,6 @@ _LOCALHOST: Final = ("127.0.0.1", "::1")
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _NO_SUCH_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 _REMEDIES: Final = {
-    errno.EADDRINUSE: "stop the program that has it, or choose another port",
     errno.EACCES: "choose a port from 1024 on, or give this program the right to bind low ports",
     errno.EADDRNOTAVAIL: "choose an address that this computer has",
 }
@@ -38,13 +38,13 @@ def parse_address(text: str, *, path: str = "network.bind_address") -> tuple[str
     return host, int(port)
 
 
-async def open_listeners(address: str) -> list[trio.SocketListener]:
+async def open_listeners(address: str, *, setting: str = "") -> list[trio.SocketListener]:
     """Listen on `address`, for `localhost` and for no host in both families, with one port for all (0: any free one).
 
-    Raises ConfigError for a malformed address and MachineError, naming address and remedy, if it cannot be had; then
-    nothing is left open.
+    `setting` is the option or key that changes `address`, for error messages. Raises ConfigError for a malformed
+    address and MachineError, naming address and remedy, if it cannot be had; then nothing is left open.
     """
-    host, port = parse_address(address)
+    host, port = parse_address(address, path=setting or "network.bind_address")
     hosts = {"": _EVERYWHERE, "localhost": _LOCALHOST}.get(host, (host,))
     listeners: list[trio.SocketListener] = []
     try:
@@ -55,7 +55,8 @@ async def open_listeners(address: str) -> list[trio.SocketListener]:
                 # Python's own errno is that of one of several addresses, or of the look-up
                 if listeners and error.errno in _NO_SUCH_FAMILY:
                     continue  # no IPv6 here
-                raise _unavailable(address, error) from None
+                process = await holder(port) if error.errno == errno.EADDRINUSE else ""
+                raise _unavailable(address, error, process=process, setting=setting) from None
             listeners += opened
             port = port or opened[0].socket.getsockname()[1]
     except BaseException:
@@ -123,16 +124,18 @@ async def _close(listeners: Sequence[trio.SocketListener]) -> None:
             await listener.aclose()
 
 
-def _unavailable(address: str, error: OSError) -> MachineError:
+def _unavailable(address: str, error: OSError, *, process: str = "", setting: str = "") -> MachineError:
     if isinstance(error, socket.gaierror):
         return MachineError(
             f"cannot listen on {address}: the host name is not known",
             kind=ErrorKind.INVALID,
             remedy="choose localhost, an address of this computer, or leave the host empty for all",
         )
-    reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
-    return MachineError(
-        f"cannot listen on {address}: {reason}",
-        kind=ErrorKind.PRECONDITION,
-        remedy=_REMEDIES.get(error.errno or 0, "choose another address"),
-    )
+    if error.errno == errno.EADDRINUSE:
+        reason = f"it is in use by {process}" if process else "it is in use"
+        other = f"set another port in {setting}" if setting else "choose another port"
+        remedy = f"stop {'it' if process else 'the program that has it'}, or {other}"
+    else:
+        reason = (error.strerror or str(error)).lower()
+        remedy = _REMEDIES.get(error.errno or 0, "choose another address")
+    return MachineError(f"cannot listen on {address}: {reason}", kind=ErrorKind.PRECONDITION, remedy=remedy)

@@ -21,7 +21,7 @@ from rpc.carrier import Identity, Peer
 from schema.errors import ErrorKind, MachineError
 
 COOKIE: Final = "machine_token"
-SESSION: Final = 30 * 24 * 3600  # seconds after which one logs in again: cookies outlive those who forget them
+SESSION: Final = 24 * 3600  # seconds after which one logs in again: every server of the host receives the cookie
 MAX_FORM: Final = 4096  # bytes
 
 _STATUS: Final[Mapping[Status, int]] = {
@@ -80,7 +80,8 @@ async def login(
                 code = 503 if error.kind is ErrorKind.UNAVAILABLE else 400
                 await _send(send, code, [], f"Nobody was logged out: {error}")
                 return
-        await _send(send, 303, [(b"location", b"/login"), _cookie("", secure, gone=True)], "")
+        gone = _cookie(authenticator.instance, "", secure, gone=True)
+        await _send(send, 303, [(b"location", b"/login"), gone], "")
     elif scope["method"] in ("GET", "HEAD"):
         query = parse_qs(scope["query_string"].decode("latin-1"))
         await _form(send, 200, entrance, local_target(query.get("next", [""])[0]))
@@ -112,7 +113,8 @@ async def _post(
         said = f"{text[:1].upper()}{text[1:]}."
         await _form(send, _STATUS.get(error.status, 400), entrance, target, said, entity.strip()[:100])
         return
-    await _send(send, 303, [(b"location", target.encode("ascii", "replace")), _cookie(token, secure)], "")
+    cookie = _cookie(authenticator.instance, token, secure)
+    await _send(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
 
 
 def local_target(target: str) -> str:
@@ -121,8 +123,17 @@ def local_target(target: str) -> str:
     return target if printable and target.startswith("/") and not target.startswith("//") else "/"
 
 
-def _cookie(token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, bytes]:
-    text = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+def cookie_name(instance: str, *, secure: bool) -> str:
+    """The cookie of the server that is called `instance`: a browser has those of all servers of a host in one jar.
+
+    Over TLS no other host of the domain can set it, and no connection without TLS (RFC 6265bis 4.1.3).
+    """
+    name = f"{COOKIE}_{instance}" if instance else COOKIE
+    return f"__Host-{name}" if secure else name
+
+
+def _cookie(instance: str, token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, bytes]:
+    text = f"{cookie_name(instance, secure=secure)}={token}; Path=/; HttpOnly; SameSite=Strict"
     if secure:
         text += "; Secure"
     if gone:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from rpc.addresses import group_of
+from rpc.admission import Admission, Ticket
 from rpc.asgi import ASGIApp, fallback
 from rpc.call import ServerCore
 from rpc.carrier import Peer
@@ -103,9 +102,10 @@ class _Port:
         self.tls = _Always(tls) if isinstance(tls, ssl.SSLContext) else tls
         self.limits = limits
         self.closed = trio.Event()
-        self.open: Counter[str] = Counter()  # connections by group of peers
+        most = core.limits.max_connections
+        self.admission = Admission(most, limits.max_per_address, core.keyed, core.proxies, core.statistics)
         if app is not None:
-            core.fallback = fallback(app, limits)
+            core.fallback = core.gateway(fallback(app, limits)) if core.gateway is not None else fallback(app, limits)
 
     async def hold(self, *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
         """Keep the connections' nursery alive while calls end after a cancellation from outside."""
@@ -117,26 +117,23 @@ class _Port:
     async def handle(self, stream: trio.abc.Stream) -> None:
         """Serve one connection; its failure is nobody else's."""
         peer = Peer.of(stream)
-        group = group_of(peer)
-        if self.open[group] >= self.limits.max_per_address or self.open.total() >= self.core.limits.max_connections:
-            self.core.statistics.refused("connections")
+        ticket = await self.admission.enter(peer)
+        if ticket is None:
             await trio.aclose_forcefully(stream)
             return
-        self.open[group] += 1
         try:
-            await self._serve(stream, peer)
+            with ticket.scope:
+                await self._serve(stream, peer, ticket)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         except Exception:
-            _log.exception("a connection from %s failed", group)
+            _log.exception("a connection from %s failed", ticket.group)
         finally:
-            self.open[group] -= 1
-            if not self.open[group]:
-                del self.open[group]
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(stream)
+            self.admission.leave(ticket)
 
-    async def _serve(self, stream: trio.abc.Stream, peer: Peer) -> None:
+    async def _serve(self, stream: trio.abc.Stream, peer: Peer, ticket: Ticket) -> None:
         stall = self.core.limits.write_stall
         wire, scheme = Wire(stream, stall=stall), "http"
         context = self.tls.context if self.tls is not None else None
@@ -155,11 +152,13 @@ class _Port:
             await self._refuse(wire, _NO_TLS if context is None else _ONLY_TLS)
         elif speech is Speech.HTTP2:
             below, preread = wire.release()
-            await serve_http2(below, self.core, preread=preread, scheme=scheme)
+            await serve_http2(below, self.core, preread=preread, scheme=scheme, ticket=ticket)
         elif speech is Speech.HTTP1:
             from rpc.http1 import Http1Connection  # with h11, for the first one
 
-            http1 = Http1Connection(wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits)
+            http1 = Http1Connection(
+                wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits, ticket=ticket
+            )
             await http1.run()
 
     def _may_be_plain(self, context: ssl.SSLContext | None, peer: Peer) -> bool:

@@ -73,6 +73,7 @@ class ServerCall:
         identity: Identity | None = None,
         metadata: codec.Metadata | None = None,
         encoding: str | None = None,
+        max_message: int | None = None,
     ) -> None:
         self._carrier = carrier
         self.sid = sid
@@ -86,7 +87,8 @@ class ServerCall:
         # header fields that the initial metadata will have besides the handler's
         self.initial_headers: MutableHeaders = []
         self._deadline_at = inf if timeout is None else trio.current_time() + timeout
-        self._inbox = Inbox(carrier, sid, max_message=core.limits.max_message, budget=carrier.budget, encoding=encoding)
+        largest = core.limits.max_message if max_message is None else max_message
+        self._inbox = Inbox(carrier, sid, max_message=largest, budget=carrier.budget, encoding=encoding)
         self._scope: trio.CancelScope | None = None
         self._gone = False  # the peer has left, or was told to
         self._sent_initial = self._sent_message = self._sent_trailing = False

@@ -60,6 +60,7 @@ class Signer:
         self._clock = clock
         raw = self._public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
         self.kid = _encode(hashlib.sha256(raw).digest()[:12])
+        self.instance = hashlib.sha256(b"instance" + raw).hexdigest()[:16]  # names whoever has this key
         self._header = _encode(msgspec.json.encode({"alg": "EdDSA", "kid": self.kid, "typ": "JWT"}))
         private = self._key.private_bytes(
             serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()

@@ -59,7 +59,7 @@ _NOT_METADATA: Final = frozenset(
 
 def content_of(content_type: str) -> Content | None:
     """Which of gRPC's protocols a content type means, parameters aside; None if none of those served here."""
-    return CONTENT_TYPES.get(content_type.partition(";")[0].strip().lower())
+    return CONTENT_TYPES.get(content_type) or CONTENT_TYPES.get(content_type.partition(";")[0].strip().lower())
 
 
 def call_headers(content: Content, headers: Headers) -> MutableHeaders:
@@ -89,7 +89,7 @@ def preflight(fields: Mapping[str, str]) -> MutableHeaders:
     """Header fields of the answer (204) to a preflight."""
     return [
         *cors(fields.get("origin", "*")),
-        ("access-control-allow-methods", "GET, POST, OPTIONS"),
+        ("access-control-allow-methods", "GET, POST, PUT, DELETE, OPTIONS"),
         ("access-control-allow-headers", fields.get("access-control-request-headers", "*")),
         _MAX_AGE,
     ]

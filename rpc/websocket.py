@@ -18,7 +18,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, wrap_server_stream
 
 from rpc.asgi import ASGIApp, Message, plain, scope_of
-from rpc.carrier import Peer
+from rpc.carrier import Peer, Recognize
 from rpc.http1_head import Head, HeadError
 from rpc.http_limits import HttpLimits
 from rpc.wire import Wire
@@ -60,6 +60,7 @@ async def serve_websocket(
     limits: HttpLimits,
     farewell: float,
     closing: trio.Event,
+    recognize: Recognize,
 ) -> None:
     """Serve one WebSocket to its end; the request's head must be what `wire` gives next. The caller closes the wire.
 
@@ -73,6 +74,7 @@ async def serve_websocket(
         target=head.path,
         headers=head.fields,
         peer=peer,
+        recognize=recognize,
     )
     scope["extensions"] = {"websocket.http.response": {}}
     async with trio.open_nursery() as nursery:

@@ -9,6 +9,7 @@ import structlog
 
 from nursery_graph import State, Transition
 from runtime.machine import INTERNAL
+from runtime.reasons import plain
 from telemetry.activity import tell
 from telemetry.names import RESOURCES, ROOT
 
@@ -19,19 +20,32 @@ CONNECTIONS: Final[Mapping[str, tuple[str, str, str]]] = {
 """Parts that come and go, by the beginning of their names: what they are, and the events of becoming ready and not."""
 
 
-def note_transition(transition: Transition) -> None:
-    """Log one transition under the name of what it happened to."""
-    before, after = transition.before, transition.after
-    internal = transition.name.startswith(INTERNAL)
-    log = structlog.get_logger(f"{ROOT}.{transition.name}" if internal else f"{RESOURCES}.{transition.name}")
-    word = after.value if after is not None else "removed"
-    facts = {"reason": transition.reason} if transition.reason else {}
-    if after is State.UNHEALTHY and before is not after:
-        log.error(word, **facts)
-    elif before is not after and (after is State.READY or after is None) and not internal:
-        log.info(word, **facts)
-    else:
-        log.debug(word, **facts)
+class TransitionLog:
+    """Logs transitions under the name of what they happened to.
+
+    A failure is an error when its reason is new; retries that fail for the same reason are logged at debug, until the
+    node was ready or is removed.
+    """
+
+    def __init__(self) -> None:
+        self._failing: dict[str, str] = {}  # the reason that was logged last, by node
+
+    def note(self, transition: Transition) -> None:
+        """Log one transition."""
+        name, before, after = transition.name, transition.before, transition.after
+        internal = name.startswith(INTERNAL)
+        log = structlog.get_logger(f"{ROOT}.{name}" if internal else f"{RESOURCES}.{name}")
+        word = after.value if after is not None else "removed"
+        facts = {"reason": plain(transition.reason)} if transition.reason else {}
+        if after is State.READY or after is None:
+            self._failing.pop(name, None)
+        if after is State.UNHEALTHY and before is not after and self._failing.get(name) != transition.reason:
+            self._failing[name] = transition.reason
+            log.error(word, **facts)
+        elif before is not after and (after is State.READY or after is None) and not internal:
+            log.info(word, **facts)
+        else:
+            log.debug(word, **facts)
 
 
 class Activity:

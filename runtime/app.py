@@ -14,11 +14,12 @@ import trio
 from hal.ports.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
-from runtime.activity import Activity, note_transition
+from runtime.activity import Activity, TransitionLog
 from runtime.configuration import Configuration, Source
 from runtime.hardware import open_hardware
-from runtime.machine import Machine, reason_of
+from runtime.machine import Machine
 from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
+from runtime.reasons import reason_of
 from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
@@ -26,6 +27,7 @@ from runtime.source import FileSource, Reading, decode_text
 from runtime.version import version
 from schema.errors import MachineError
 from telemetry.activity import tell
+from telemetry.early_stop import held
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
 
@@ -96,8 +98,10 @@ async def _serve(
         origin.attach(machine)
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
+    if options.webrtc:
+        machine.log.info("WebRTC is not built yet: clients connect directly")
     tell("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
-    graph.subscribe(note_transition)
+    graph.subscribe(TransitionLog().note)
     graph.subscribe(Activity().note)
     graph.apply([configuration.node()])
     async with trio.open_nursery() as nursery:
@@ -107,7 +111,8 @@ async def _serve(
         await graph.run()
         nursery.cancel_scope.cancel()
     if machine.failed:
-        machine.log.error("ended", reason=machine.stop_reason)
+        if options.log_file is not None:
+            _cannot_start([f"{machine.stop_reason} (details in {options.log_file})"])
         return EXIT_FAILED
     machine.log.info("stopped", reason=machine.stop_reason)
     return EXIT_OK
@@ -117,7 +122,8 @@ async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> N
     """The first signal asks for an orderly stop, another one leaves it HASTE_LIMIT seconds."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
-        number = await anext(signals)
+        early = held()
+        number = early if early is not None else await anext(signals)
         machine.request_stop(f"received {signal.Signals(number).name}")
         number = await anext(signals)
         machine.log.warning("told to stop again", signal=signal.Signals(number).name, seconds_left=HASTE_LIMIT)
@@ -129,8 +135,9 @@ async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> N
 
 async def _stop_when_asked(machine: Machine) -> None:
     await machine.stopping.wait()
-    machine.log.info("stopping", reason=machine.stop_reason)
-    tell("server", "shutdown", reason=machine.stop_reason)
+    reason = "it could not start" if machine.failed else machine.stop_reason
+    machine.log.info("stopping", reason=reason)
+    tell("server", "shutdown", reason=reason)
     _watch_the_loop(STOP_LIMIT)
     machine.graph.stop(machine.stop_reason)
 
@@ -142,7 +149,7 @@ async def _announce(machine: Machine) -> None:
         if node is not None and node.state is State.READY:
             break
         if node is not None and node.state is State.UNHEALTHY:
-            machine.failed = True
+            machine.failed = True  # the log has the reason: see TransitionLog
             machine.request_stop(reason_of(node))
             return
     descriptor = machine.options.ready_fd

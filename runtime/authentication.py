@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import socket
+from pathlib import Path
 from typing import Final
 
 from grpclib.const import Status
@@ -11,15 +14,26 @@ from rpc.auth import LOCATION_SECRET, Authenticator
 from rpc.carrier import Peer
 from runtime.machine import Machine
 
+_MACHINE_ID: Final = Path("/etc/machine-id")
 LOCATION: Final = "location"
 """Who shows a secret of the machine's location."""
+
+
+def instance_of(machine: Machine) -> str:
+    """What tells a machine from others under the same host name: the computer and its configuration file."""
+    try:
+        computer = _MACHINE_ID.read_text("ascii", "replace").strip()
+    except OSError:  # as in containers, which have host names of their own
+        computer = ""
+    facts = (computer, socket.gethostname(), str(machine.options.config.absolute()))
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
 
 
 class MachineAuthenticator(Authenticator):
     """As Authenticator, with the rule of -allow-insecure-creds. Whoever shows a secret of the location is LOCATION."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__()
+        super().__init__(instance=instance_of(machine))
         self._machine = machine
 
     def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire

@@ -15,6 +15,13 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from runtime.options import EXIT_FAILED, EXIT_USAGE, Options
+from telemetry.early_stop import hold, release
+
+NO_CONFIG: Final = """-config is missing: name the machine's configuration file
+
+  machine-server -config machine.json    run the machine of this file; {} is a machine without resources
+  machine check machine.json             find every mistake in it first
+  machine-server -help                   all options"""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -95,6 +102,7 @@ def _may_be_bare(param: click.Parameter) -> bool:
 @_value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
 @_switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
 @_switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
+@_switch("allow-open-shell", "Without keys: let anybody who may call open shells and tunnels and copy files.")
 @_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
 @_switch("version", "Print the version and exit.")
 @_value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
@@ -114,13 +122,15 @@ def _may_be_bare(param: click.Parameter) -> bool:
     metavar="FAMILY",
     help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@_switch("webrtc", "Force WebRTC; not built yet: -webrtc is refused, and connections are direct.")
+@_switch("webrtc", "Accept WebRTC connections; not built yet, so connections are direct either way.")
 def command(**options: Any) -> None:
     """Run one machine: its components, services and the server that offers them.
 
     Options take one dash or two; values follow after a space or '='. Those without a value here are switches: bare,
     =true or =false.
     """
+    if options["version"] or options["dump_resources"] is not None or options["network_check"]:
+        release()
     if options["version"]:
         from runtime.version import version
 
@@ -138,10 +148,8 @@ def command(**options: Any) -> None:
         from runtime.netcheck.command import main_check
 
         sys.exit(main_check(options["config"]))
-    if options["webrtc"]:
-        _fail("-webrtc is not built yet: leave it out, or give -webrtc=false; clients connect directly", EXIT_USAGE)
     if options["config"] is None:
-        _fail("-config is missing: name the machine's configuration file, such as -config machine.json", EXIT_USAGE)
+        _fail(NO_CONFIG, EXIT_USAGE)
     sys.exit(_serve(options))
 
 
@@ -152,6 +160,7 @@ def _serve(options: dict[str, Any]) -> int:
         log_file=options["log_file"],
         no_tls=options["no_tls"],
         allow_insecure_creds=options["allow_insecure_creds"],
+        allow_open_shell=options["allow_open_shell"],
         reveal_sensitive_config_diffs=options["reveal_sensitive_config_diffs"],
         untrusted_env=options["untrusted_env"],
         web_profile=options["webprofile"],
@@ -160,6 +169,7 @@ def _serve(options: dict[str, Any]) -> int:
         shared_dir=_folder("-shareddir", options["shareddir"]),
         mdns=not options["disable_mdns"],
         hardware=options["hardware"],
+        webrtc=options["webrtc"],
         ready_fd=_ready_fd(),
     )
     profile = options["cpuprofile"]
@@ -225,6 +235,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run machine-server with `arguments` (default: those of the process); exits with a code of this module."""
+    hold()
     command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-server")
 
 

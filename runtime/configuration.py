@@ -6,13 +6,17 @@ a newer document overtakes an older one at every step.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+import msgspec
 import trio
 
+from catalogue.check import RESOURCES, Checked, checking
 from nursery_graph import Node, Restart
 from runtime.hotplug import NODE as HOTPLUG
 from runtime.hotplug import Hotplug
@@ -27,7 +31,8 @@ from runtime.status import ConfigProblem, MachineState
 from runtime.version import version
 from runtime.window import Window
 from schema.errors import ConfigError, MachineError
-from schema.machine import Decoded, MachineDocument
+from schema.machine import Decoded, MachineDocument, decode
+from schema.secrets import masked
 from schema.substitution import fill
 from telemetry.activity import tell
 from telemetry.log import REVEALED, Logs
@@ -91,7 +96,8 @@ class Configuration:
                     self._keep(str(reading.problem))
                 elif reading.data != self._seen:
                     self._seen = reading.data
-                    if self.take(decode_text(reading.data, self._environment)):
+                    decoded = decode_text(reading.data, self._environment) if reading.expand else decode(reading.data)
+                    if self.take(with_revision(decoded, reading.data)):
                         await self._source.used(reading)
 
     def take(self, decoded: Decoded) -> bool:
@@ -173,14 +179,13 @@ class Configuration:
         previous = machine.document
         if self._applied:
             self._log_changes(previous, document)
-        warnings = self._logs.apply(document, debug=machine.options.debug)
+        self._logs.apply(document, debug=machine.options.debug)
         machine.masker = self._logs.masker
-        for warning in warnings:
-            machine.log.warning("in the configuration", problem=str(warning))
         self._serving.follow(document)
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.reconfiguring = True
         machine.graph.apply([*self._internal(document), *self._owned(self._filled(machine.document)), *self._resources])
+        await self._serving.bound.wait()  # no driver may start if another program, or another machine-server, has it
         await self._load_classes(document)
         if self._waiting is not None:
             machine.note_config(pending="")
@@ -190,6 +195,26 @@ class Configuration:
         machine.note_config(revision=document.revision, last_updated=datetime.now(UTC), pending="")
         self._applied = True
         self._plan(document)
+        await self._check(document)
+
+    async def _check(self, document: MachineDocument) -> None:
+        """Log what is wrong beyond what decoding has seen.
+
+        A resource that cannot be built says so itself, where its state is shown.
+        """
+        steps = checking(Decoded(document, readable=self._filled(document)), self.machine.registry)
+        checked: Checked | None = None
+        while checked is None:
+            try:
+                next(steps)
+            except StopIteration as end:
+                checked = cast("Checked", end.value)
+            await trio.lowlevel.checkpoint()
+        for warning in checked.warnings:
+            self.machine.log.warning("in the configuration", problem=str(warning))
+        for error in checked.problems:
+            if not error.path.startswith(RESOURCES):
+                self.machine.log.error("in the configuration", problem=str(error))
 
     def _plan(self, document: MachineDocument) -> None:
         """Make the graph want what `document` wants, with what modules offer by now."""
@@ -204,9 +229,8 @@ class Configuration:
             others=remotes.wanted() if remotes is not None else (),
             remotes=remotes,
             trusted=not machine.options.untrusted_env,
+            levels=self._logs.rules,
         )
-        for warning in wanted.warnings:
-            machine.log.warning("in the configuration", problem=str(warning))
         machine.sessions.forget(machine.wanted.keys() - wanted.wanted.keys())
         machine.wanted, machine.aliases = wanted.wanted, wanted.aliases
         self._resources = resource_nodes(machine, wanted)
@@ -280,6 +304,22 @@ class Configuration:
         reveal = self.machine.options.reveal_sensitive_config_diffs
         changes = list(difference(old, new, reveal=reveal).lines)
         self.machine.log.info("the configuration changed", **{REVEALED if reveal else "changes": changes})
+
+
+def with_revision(decoded: Decoded, data: bytes) -> Decoded:
+    """`decoded` with a digest of the text `data` for its revision, unless a cloud gives revisions.
+
+    Blanks, the order of keys, and the values of secrets do not count: a digest must not help to guess a password.
+    """
+    document = decoded.document
+    if document is None or document.revision or document.cloud is not None:
+        return decoded
+    try:
+        content = msgspec.json.encode(masked(msgspec.json.decode(data)), order="deterministic")
+    except msgspec.MsgspecError:  # with variables in place of values it is not JSON
+        content = data
+    revision = f"file-{hashlib.sha256(content).hexdigest()[:12]}"
+    return replace(decoded, document=replace(document, revision=revision))
 
 
 def _problem(error: ConfigError) -> ConfigProblem:

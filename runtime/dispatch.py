@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from rpc.api.target import CallInfo
+from rpc.limits import Limits
 from runtime.host import ResourceHost, Use
 from runtime.machine import Machine
 from runtime.operations import OPERATION_KEY, Entry, Operation
 from runtime.places import Places
+from runtime.ranges import check_ranges
 from runtime.sessions import MONITORED_KEY, SESSION_KEY, Session
 from schema.errors import ErrorKind, MachineError
 from schema.report import did_you_mean
 
 UNARY_LIMIT: Final = 600.0  # seconds a unary call may take if its client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")
-REQUESTS_LIMIT: Final = 100  # calls in flight per resource, of all clients together; reference value. See Places
+REQUESTS_LIMIT: Final = 4 * Limits().max_streams
+"""Calls in flight per resource, of all clients together.
+
+A client that keeps to the streams of its connection fits into its share (see Places), even while as many calls that it
+has cancelled still clean up. Three such clients fit beside each other.
+"""
 UNLIMITED: Final = frozenset(
     {
         "log",
@@ -148,6 +155,8 @@ class _ResourceCall:
         dispatch, request = self._dispatch, self._request
         session = dispatch.session(request)
         host = dispatch.host(request)
+        if isinstance(request.arguments, Mapping):
+            check_ranges(host.name.api, request.method, request.arguments)
         full = str(host.name)
         self._place = place = None if request.method in UNLIMITED else dispatch.place(request, full, session)
         try:

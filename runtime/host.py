@@ -18,7 +18,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from hal.ports.hardware import Hardware
 from hal.sim import World
 from runtime.reconfigure import Wanted
-from runtime.resource import Actuator, Context, Resource
+from runtime.resource import Actuator, Context, Others, Resource, no_others
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
 
@@ -76,6 +76,7 @@ class ResourceHost:
         hardware: Hardware,
         log: structlog.stdlib.BoundLogger,
         changed: Callable[[ResourceHost, bool], None] = lambda host, is_open: None,
+        others: Others = no_others,
     ) -> None:
         assert isinstance(wanted.name, ResourceName)
         self.name: ResourceName = wanted.name
@@ -89,6 +90,7 @@ class ResourceHost:
         self._hardware = hardware
         self._log = log
         self._changed = changed
+        self._others = others
         self._life: _Life | None = None
 
     def use(self) -> Use:
@@ -153,6 +155,7 @@ class ResourceHost:
             world=self._world,
             hardware=self._hardware,
             log=self._log,
+            others=self._others,
         )
         return wanted.cls(context)
 

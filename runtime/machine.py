@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
@@ -28,6 +27,7 @@ from runtime.metrics.calls import Calls
 from runtime.metrics.spans import Tracer
 from runtime.operations import Operations
 from runtime.options import Options
+from runtime.reasons import reason_of
 from runtime.reconfigure import Wanted
 from runtime.registry import Registry
 from runtime.sessions import Sessions
@@ -46,7 +46,7 @@ from runtime.version import version
 from schema.errors import ErrorKind, MachineError
 from schema.jobs import Job
 from schema.machine import MachineDocument
-from schema.names import ResourceName
+from schema.names import API, ResourceName
 from schema.report import did_you_mean
 from schema.secrets import Masker
 from telemetry.activity import tell
@@ -174,6 +174,10 @@ class Machine:
         """Every ready resource in order of name; never waits."""
         return sorted(host.name for host in self.hosts.values())
 
+    def hosts_of(self, api: API) -> dict[ResourceName, ResourceHost]:
+        """The ready resources of an API, those of remotes included."""
+        return {host.name: host for host in self.hosts.values() if host.name.api == api}
+
     def host_changed(self, host: ResourceHost, is_open: bool) -> None:
         """A host opened or closed its door."""
         if is_open:
@@ -208,7 +212,8 @@ class Machine:
         from runtime.stop import stop_resources
 
         tell("session", "liveness_expired", session=session.id, resources=list(resources))
-        self.log.warning("client vanished: stopping what it commanded", session=session.id, resources=list(resources))
+        say, what = (self.log.info, "closed its connection") if session.closed else (self.log.warning, "vanished")
+        say(f"client {what}: stopping what it commanded", session=session.id, resources=list(resources))
         for name, error in (await stop_resources(self, resources)).items():
             self.log.error("could not be stopped", resource=name, error=str(error))
 
@@ -327,26 +332,6 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
         for name in node.requires | node.uses:
             found.setdefault(name, []).append(node.name)
     return {name: tuple(sorted(names)) for name, names in found.items()}
-
-
-def reason_of(
-    node: NodeStatus,
-    wanted: Mapping[str, Wanted] = MappingProxyType({}),
-    nodes: Mapping[str, NodeStatus] = MappingProxyType({}),
-) -> str:
-    """Why a node is in its state, for people: the fault of its entry if it is `wanted`, or what the graph says without
-    class names.
-
-    Of what it waits for among `nodes`, a module or another resource, the reason is told, too.
-    """
-    entry = wanted.get(node.name)
-    if entry is not None and entry.fault is not None:
-        return str(entry.fault)
-    for name in node.waiting_for:
-        awaited = nodes.get(name)
-        if awaited is not None and awaited.state is State.UNHEALTHY:
-            return f"waiting for {name}: {reason_of(awaited, wanted)}"
-    return node.reason.removeprefix("MachineError: ").removeprefix("ConfigError: ").removeprefix("HalError: ")
 
 
 def _wall(since: float) -> datetime:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 ANSWER_LIMIT: Final = 5.0  # seconds a sensor has for its readings; reference: no answer in 5 s means not allowed
 RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuration; reference: each poll, every 10 s
 FACTS_KEY: Final = "machine-facts"
+MOST_JOBS: Final = 50
 WAITING_ROOM: Final = 3000  # characters of reasons: clients take 8 KiB of metadata by default (gRPC)
 """Metadata key of replies to GetMachineStatus, of this project alone: what the published reply has no place for."""
 
@@ -76,10 +77,17 @@ def _waiting(status: MachineStatus) -> dict[str, str]:
     return found
 
 
+def _next_runs(status: MachineStatus) -> dict[str, str]:
+    """When jobs run next, of the first MOST_JOBS that wait for a time: headers are short."""
+    waiting = [one for one in status.jobs if one.next_run is not None]
+    return {one.name: one.next_run.isoformat() for one in waiting[:MOST_JOBS] if one.next_run is not None}
+
+
 def facts_of(status: MachineStatus) -> dict[str, Any]:
     """Under FACTS_KEY, as JSON: may it be restarted, what the window says, what keeps a newer configuration out, and
     what resources wait for, which the published reply has no place for."""
     return {
+        **({"jobs": jobs} if (jobs := _next_runs(status)) else {}),
         **({"waiting": waiting} if (waiting := _waiting(status)) else {}),
         "restart_allowed": status.restart_allowed,
         "maintenance": status.maintenance,

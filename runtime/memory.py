@@ -62,6 +62,10 @@ class MemorySource:
 class MemoryServing(Serving):
     """The port without sockets: its node is ready at once and listens to nothing."""
 
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.bound.set()  # there is no port
+
     def node(self, document: MachineDocument) -> Node:
         """A node of the same name and version that only waits."""
         return Node(NODE, self._wait, requires=super().node(document).requires, version=super().node(document).version)

@@ -59,5 +59,12 @@ async def _live(
     machine: Machine, wanted: Wanted, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]
 ) -> None:
     log = structlog.get_logger(f"{LOGGER}.{wanted.name}")
-    host = ResourceHost(wanted, world=machine.world, hardware=machine.hardware, log=log, changed=machine.host_changed)
+    host = ResourceHost(
+        wanted,
+        world=machine.world,
+        hardware=machine.hardware,
+        log=log,
+        changed=machine.host_changed,
+        others=machine.hosts_of,
+    )
     await host.run(deps, task_status=task_status)

@@ -8,7 +8,7 @@ from typing import Final
 
 EXIT_OK: Final = 0  # stopped as asked, or did what was asked
 EXIT_FAILED: Final = 1  # could not start, or failed
-EXIT_USAGE: Final = 2  # the command line is wrong, or asks for what is not built yet
+EXIT_USAGE: Final = 2  # the command line is wrong
 EXIT_STUCK: Final = 3  # asked to stop, but did not within the limit
 
 
@@ -21,6 +21,7 @@ class Options:
     log_file: Path | None = None
     no_tls: bool = False  # serve without TLS whatever certificate there is
     allow_insecure_creds: bool = False
+    allow_open_shell: bool = False  # shells, file copies and tunnels for clients of a machine without keys
     reveal_sensitive_config_diffs: bool = False
     untrusted_env: bool = False
     web_profile: bool = False
@@ -29,4 +30,5 @@ class Options:
     shared_dir: Path | None = None  # static files of the pages that take the place of the program's own
     mdns: bool = False  # likewise: not -disable-mdns
     hardware: str = "linux"  # family of hardware, see runtime.hardware
+    webrtc: bool = False  # asked for by name; there is none yet
     ready_fd: int | None = None  # descriptor told when the RPC port is open: MACHINE_READY_FD

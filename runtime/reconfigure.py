@@ -6,16 +6,20 @@ is unhealthy and says why, so that a person finds it where it was configured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runtime.resource import Attributes, Resource
 from schema.attributes import decode
+from schema.directory import Directory as Directory
+from schema.directory import NotConfigured, aliases_of
 from schema.errors import ConfigError, ConfigErrors, MachineError
+from schema.log import WORDS
 from schema.machine import BrokenEntry, MachineDocument, ResourceEntry
 from schema.names import API, Model, ResourceName
-from schema.report import did_you_mean
+from telemetry.names import of_module
+from telemetry.rules import Rules
 
 if TYPE_CHECKING:
     from runtime.modules.link import ModuleLink
@@ -47,10 +51,6 @@ class Elsewhere(Protocol):
     def starting(self) -> list[str]:
         """Nodes of those that may tell soon: they were not reached yet, and did not fail."""
         ...
-
-
-class NotConfigured(ConfigError):
-    """A name that means no resource."""
 
 
 class Classes(Protocol):
@@ -85,65 +85,6 @@ class Plan:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as of `aliases_of`
 
 
-class Directory:
-    """The names of a machine: which full names a person may mean by a simple one.
-
-    `left` is a resource of this machine if it has one of that name, else that of a remote, `pi:left`. `absent` says of
-    a name that is not there why a remote may have it nevertheless.
-    """
-
-    def __init__(self, names: Iterable[ResourceName], absent: Callable[[str], str] | None = None) -> None:
-        self._full = {str(name): name for name in names}
-        self._absent = absent
-        self._aliases = aliases_of(self._full.values())
-        self._short: dict[str, list[str]] = {}
-        self._far: dict[str, list[str]] = {}  # what the names of remote resources end in
-        for full, name in self._full.items():
-            self._short.setdefault(name.short, []).append(full)
-            if name.remotes:
-                self._far.setdefault(name.name, []).append(full)
-
-    def resolve(self, text: str, path: str) -> str:
-        """The full name meant by `text`, simple or full; raises ConfigError at `path` if none or several are."""
-        if "/" in text:
-            full = str(ResourceName.parse(text, path=path))
-            candidates = [full] if full in self._full else [*self._aliases.get(full, ())]
-        else:
-            candidates = self._short.get(text) or self._far.get(text, [])
-        if not candidates:
-            raise NotConfigured(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
-        if len(candidates) > 1:
-            raise ConfigError(
-                path, f"{text!r} may be {' or '.join(sorted(candidates))}", value=text, remedy="write the full name"
-            )
-        return candidates[0]
-
-    def of_api(self, api: str) -> list[str]:
-        """Full names of all resources of an API that are this machine's own."""
-        return [full for full, name in self._full.items() if str(name.api) == api and not name.remotes]
-
-    def _near(self, text: str) -> str:
-        if self._absent is not None and (reason := self._absent(text)):
-            return reason
-        return did_you_mean(text, self._full if "/" in text else self._short) or "configure it or correct the name"
-
-
-def aliases_of(names: Iterable[ResourceName]) -> dict[str, tuple[str, ...]]:
-    """Shorter full names of remote resources, without the remotes, and whom each may mean; a machine's own come first.
-
-    `rdk:component:motor/left` for `rdk:component:motor/pi:left`.
-    """
-    own = set()
-    found: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        if not name.remotes:
-            own.add(str(name))
-            continue
-        short = f"{name.api}/{name.name}"
-        found[short] = (*found.get(short, ()), str(name))
-    return {short: full for short, full in found.items() if short not in own}
-
-
 def plan(
     document: MachineDocument,
     classes: Classes,
@@ -152,14 +93,16 @@ def plan(
     others: Iterable[Wanted] = (),
     remotes: Elsewhere | None = None,
     trusted: bool = True,
+    levels: Rules | None = None,
 ) -> Plan:
     """What should exist, whatever exists now. Never raises for a bad entry. Built-in models come before modules' own.
 
     `others` are resources without entries, such as those of remotes; entries may depend on them, and `remotes`
     explain names that are missing. Unless the environment is `trusted`, models that run programs of the configuration
-    are refused.
+    are refused. `levels` are the log levels of the document, which modules apply to their resources themselves.
     """
     entries = document.resources
+    levels = levels or Rules()
     wanted = {**{str(one.name): one for one in others}, **_broken(document)}
     names = [*(entry.name for entry in entries), *(one.name for one in wanted.values())]
     directory = Directory(names, remotes.absent if remotes is not None else None)
@@ -170,7 +113,7 @@ def plan(
             if link is None or _is_built_in(classes, entry):
                 wanted[str(entry.name)] = _want(entry, classes, directory, warnings, trusted)
             else:
-                wanted[str(entry.name)] = _want_of_module(entry, link, directory)
+                wanted[str(entry.name)] = _want_of_module(entry, link, directory, levels)
         except MachineError as error:
             fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, modules)
             soon: Sequence[str] = ()
@@ -226,7 +169,7 @@ def _is_built_in(classes: Classes, entry: ResourceEntry) -> bool:
     return True
 
 
-def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory) -> Wanted:
+def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory, levels: Rules) -> Wanted:
     from runtime.apis import base_of
     from runtime.modules.resource import ModuleAttributes, ModuleResource, foreign_class
     from runtime.proxy import proxy_of
@@ -250,9 +193,10 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
     if needs.error:
         verb = "is asked again about them" if needs.silent else "refuses them"
         raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} {verb}: {needs.error}")
-    attributes = ModuleAttributes(link=link, entry=entry)
+    level = WORDS[levels.level(f"{of_module(link.module.name)}.{entry.name}")]
+    attributes = ModuleAttributes(link=link, entry=entry, level=level)
     wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)
-    return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node))
+    return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node, level))
 
 
 def _wanted(

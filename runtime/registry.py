@@ -5,13 +5,14 @@ Drivers of others are found where they are installed or named, and only when a m
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from runtime.resource import Resource
+from catalogue.unknown import UnknownModel as UnknownModel
+from catalogue.unknown import unknown
+from runtime.resource import Attributes, Resource
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model
 
@@ -20,12 +21,6 @@ ENTRY_POINTS: Final = "machine.models"
 
 VARIABLE: Final = "MACHINE_MODELS"
 """Environment variable with more of them, separated by commas: for a driver that is a file and not a package yet."""
-
-
-class UnknownModel(MachineError):
-    """No class is registered for that API and model; the remedy names the nearest that are."""
-
-    kind = ErrorKind.NOT_FOUND
 
 
 def installed() -> list[str]:
@@ -102,25 +97,15 @@ class Registry:
         """Every registered (API, model), sorted."""
         return sorted(self._paths.keys() | self._classes.keys())
 
-    def _unknown(self, api: API, model: Model) -> UnknownModel:
-        """The error for a pair that is not there: near models of that API first, then the same model elsewhere."""
-        known = self.pairs()
-        here = [other for one, other in known if one == str(api)]
-        if not here:
-            near = difflib.get_close_matches(str(api), sorted({one for one, _ in known}), 3, 0.6)
-            hint = f"; did you mean {_either(near)}?" if near else ""
-            return UnknownModel(
-                f"no model of {api} is known", remedy=self._with_broken(f"nothing provides that API{hint}")
-            )
-        near = difflib.get_close_matches(str(model), here, 3, 0.6) or [
-            one for one in here if one.endswith(f":{model.name}")
-        ]
-        hint = f"did you mean {_either(near)}?" if near else f"known models: {', '.join(here)}"
-        return UnknownModel(f"no model {model} of {api} is known", remedy=self._with_broken(hint))
+    def config(self, api: API, model: Model) -> type[Attributes]:
+        """The class of the attributes; raises as `find`."""
+        return self.find(api, model).Config
 
-    def _with_broken(self, hint: str) -> str:
-        """A driver that could not be imported may be the one that is missed."""
-        return "; ".join([hint, *(f"an installed driver is broken: {reason}" for reason in self._broken)])
+    def _unknown(self, api: API, model: Model) -> UnknownModel:
+        """The error for a pair that is not there; a driver that could not be imported may be the missing one."""
+        error = unknown(api, model, self.pairs())
+        broken = [f"an installed driver is broken: {reason}" for reason in self._broken]
+        return UnknownModel(error.message, remedy="; ".join([error.remedy, *broken])) if broken else error
 
 
 def _imported(path: str) -> type[Resource]:
@@ -138,7 +123,3 @@ def _imported(path: str) -> type[Resource]:
     if not (isinstance(cls, type) and issubclass(cls, Resource)):
         raise MachineError(f"{path} is not a Resource class", kind=ErrorKind.INTERNAL)
     return cls
-
-
-def _either(words: Iterable[str]) -> str:
-    return " or ".join(words)

@@ -8,17 +8,17 @@ alive, and no method call is running any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-import msgspec
 import structlog
 import trio
 
 from hal.ports.hardware import Hardware
 from hal.sim import World
+from schema.attributes import Attributes as Attributes
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Geometry
 from schema.names import API, Model, ResourceName
@@ -38,23 +38,21 @@ class Unsupported(MachineError):
     kind = ErrorKind.UNSUPPORTED
 
 
-class Attributes(msgspec.Struct, kw_only=True, frozen=True):
-    """Base of a driver's configuration class.
+class Door(Protocol):
+    """The way to a resource that is no dependency and may stop at any time."""
 
-    Unknown keys are accepted with a warning that names them; a wrong type is an error that names the path. Override
-    `requires` and `uses` to name the resources this one needs.
-    """
+    def use(self) -> AbstractAsyncContextManager[Resource]:
+        """Bracket its use. Raises MachineError (UNAVAILABLE) when it is not ready or stops meanwhile."""
+        ...
 
-    def requires(self) -> Iterable[str]:
-        """Names of resources that must be ready before this one starts, simple or full."""
-        return ()
 
-    def uses(self) -> Iterable[str]:
-        """Names of resources that are passed if present; this one restarts when they appear, change or vanish.
+Others: TypeAlias = Callable[[API], Mapping[ResourceName, Door]]
+"""The resources of an API that are ready now, those of remotes included."""
 
-        `rdk:component:sensor/*` means every resource of that API in the document.
-        """
-        return ()
+
+def no_others(api: API) -> Mapping[ResourceName, Door]:
+    """No resources: for one that runs outside a machine."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,7 @@ class Context:
     world: World  # the simulated bench of this machine, for models that live on it
     hardware: Hardware  # what this machine's drivers open: pins, buses, ports
     log: structlog.stdlib.BoundLogger
+    others: Others = no_others
 
 
 ResourceT = TypeVar("ResourceT", bound="Resource")
@@ -92,6 +91,7 @@ class Resource:
         self.world = context.world
         self.hardware = context.hardware
         self.log = context.log
+        self.others = context.others
 
     async def run(self, *, task_status: Started) -> None:
         """Live. Call `task_status.started()` when ready; clean up in `finally`. Returning early counts as a failure."""

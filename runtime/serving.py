@@ -5,30 +5,36 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from grpclib.const import Handler
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
 
 from nursery_graph import Node, Restart
 from rpc.api.router import ApiRouter
 from rpc.api.target import Target
-from rpc.call import Router, ServerCore
+from rpc.call import ServerCore
+from rpc.descriptors import connections
+from rpc.limits import Limits
 from rpc.listeners import names_of, only_loopback, open_listeners
+from rpc.origins import Origins
 from rpc.port import serve
+from rpc.standard import StandardServices, http_and_json, load_services
 from runtime.apis import BASES
 from runtime.dispatch import REQUESTS_LIMIT, Dispatch
 from runtime.gate import Gate
 from runtime.machine import INTERNAL, Machine
 from runtime.options import Options
+from runtime.status import MachineState
 from schema.machine import MachineDocument
 from schema.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
 
 NODE: Final = f"{INTERNAL}rpc"
 SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.robot.service:RobotService"}
-AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
-AUTHENTICATE: Final = f"/{AUTH_SERVICE}/Authenticate"
+SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
@@ -51,55 +57,63 @@ class Lazily:
         await self._app(scope, receive, send)
 
 
-class MachineRouter:
-    """The APIs, authentication and reflection; what the latter two need is loaded when they are first asked for."""
+class MachineServices:
+    """The APIs of this program, and those that only modules know."""
 
-    def __init__(self, inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> None:
+    def __init__(self, inner: ApiRouter, *, machine: Machine, target: Target) -> None:
         self._inner = inner
-        self._gate = gate
         self._machine = machine
         self._target = target
-        self._handlers: Mapping[str, Handler] | None = None
-        self._authentication: Router | None = None
 
     def get(self, path: str, /) -> Handler | None:
         """As Router."""
-        if path == AUTHENTICATE:
-            return self._authenticate(path)
-        if not path.startswith("/grpc.reflection."):
-            return self._inner.get(path) or self._foreign(path)
-        if self._handlers is None:
-            from rpc.reflection import reflection
+        if path.startswith(SIGNALING):
+            return Handler(_no_webrtc, Cardinality.UNARY_UNARY, None, None)
+        return self._inner.get(path) or self._foreign(path)
 
-            self._handlers = reflection(self._names, load=self._load, pools=self._pools)
-        return self._handlers.get(path)
-
-    def _foreign(self, path: str) -> Handler | None:
-        """A method of an API that only a module knows."""
+    def names(self) -> list[str]:
+        """Full names of the services."""
         modules = self._machine.modules
-        return modules.foreign.handler(path, self._target) if modules is not None else None
+        return [*self._inner.service_names(), *(modules.foreign.names() if modules is not None else ())]
 
-    def _authenticate(self, path: str) -> Handler | None:
-        if self._authentication is None:
-            from rpc.auth_service import AuthRouter
-
-            self._authentication = AuthRouter(self._inner, self._gate.authenticator)
-        return self._authentication.get(path)
-
-    def _names(self) -> list[str]:
-        modules = self._machine.modules
-        foreign = modules.foreign.names() if modules is not None else ()
-        return [*self._inner.service_names(), AUTH_SERVICE, *foreign]
-
-    def _pools(self) -> Sequence[Any]:
+    def pools(self) -> Sequence[Any]:
+        """The descriptors of modules' APIs."""
         modules = self._machine.modules
         return modules.foreign.pools() if modules is not None else ()
 
-    def _load(self, name: str) -> None:
+    def load(self, name: str) -> None:
         """Load the service called `name`, or all of them for a message whose service is not known."""
-        names = self._inner.service_names()
-        for service in [name] if name in names else names:
-            self._inner.load(service)
+        load_services(self._inner.service_names(), self._inner.load, name)
+
+    def _foreign(self, path: str) -> Handler | None:
+        modules = self._machine.modules
+        return modules.foreign.handler(path, self._target) if modules is not None else None
+
+
+def standard_services(inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> StandardServices:
+    """Everything that the port of a machine answers."""
+    services = MachineServices(inner, machine=machine, target=target)
+
+    async def listen(ring: Callable[[], None]) -> None:
+        async def follow_graph() -> None:
+            async for _ in machine.graph.changes():  # modules bring services
+                ring()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow_graph)
+            for event in (machine.running, machine.stopping):
+                await event.wait()
+                ring()
+
+    return StandardServices(
+        services,
+        lambda: gate.authenticator,
+        names=services.names,
+        load=services.load,
+        pools=services.pools,
+        serves=lambda: machine.state is MachineState.RUNNING,
+        listen=listen,
+    )
 
 
 class Serving:
@@ -108,12 +122,14 @@ class Serving:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.gate = Gate(machine)
+        self.changed = trio.Event()  # of keys or origins
+        self.bound = trio.Event()  # the port was ours once
+        self._network = machine.document.network
         self.dispatch = Dispatch(machine, requests_limit=requests_limit())
         self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
         target = machine.calls.observed(machine, self.dispatch)
-        self.router = MachineRouter(
-            ApiRouter(target, bases=BASES, services=SERVICES), self.gate, machine=machine, target=target
-        )
+        inner = ApiRouter(target, bases=BASES, services=SERVICES)
+        self.router = standard_services(inner, self.gate, machine=machine, target=target)
 
     def node(self, document: MachineDocument) -> Node:
         """The node that listens as `document` wants; equal versions mean the same address and files."""
@@ -134,6 +150,33 @@ class Serving:
         self.gate.configure(self.gate.credentials(document))
         self.machine.sessions.window = document.network.sessions.heartbeat_window
         self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
+        self._network = document.network
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def origins(self, *, loopback: bool) -> Origins:
+        """Which web pages may call now."""
+        own = () if loopback else (socket.gethostname(), self._network.fqdn)
+        return Origins(
+            keys=self.gate.enabled,
+            loopback=loopback,
+            names=tuple(name for name in own if name),
+            configured=self._network.allowed_origins,
+            option="network.allowed_origins",
+        )
+
+    def exposure(self, *, loopback: bool) -> dict[str, Any]:
+        """What is open to whom, for the log."""
+        keys, allowed = self.gate.keys, self.machine.options.allow_open_shell
+        who = "everybody on this computer" if loopback else "everybody who reaches this port"
+        pages = ", ".join(self._network.allowed_origins)
+        everybody = "pages of any site that have a token"
+        return {
+            "tls": self.machine.secure,
+            "keys": str(keys) if keys else f"none: {who} may control the machine; configure auth.handlers",
+            "shell": "with a key" if keys else "open to all (-allow-open-shell)" if allowed else "refused without keys",
+            "browsers": f"its own pages{f' and {pages}' if pages else ''}" if pages or not keys else everybody,
+        }
 
     def _given(self) -> HeldTls | None:
         """The certificate of the cloud, of a machine that may have one."""
@@ -152,8 +195,8 @@ class Serving:
             from rpc.guard import Guard
             from runtime.web.pages import ENTRANCE, PUBLIC, app
 
-            names = () if loopback else None
-            return Guard(app(self.machine), self.gate.authenticator, names=names, public=PUBLIC, entrance=ENTRANCE)
+            origins = partial(self.origins, loopback=loopback)
+            return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, entrance=ENTRANCE)
 
         return Lazily(make)
 
@@ -170,18 +213,29 @@ class _Listening:
     async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         serving, machine = self._serving, self._serving.machine
         tls = server_tls(self._network, machine.options, self._given)
-        listeners = await open_listeners(self._address)
+        listeners = await open_listeners(self._address, setting="network.bind_address")
+        serving.bound.set()
         loopback = only_loopback(listeners)
-        core = ServerCore(serving.router, authorize=serving.gate.authorize, statistics=machine.rpc_statistics)
+        gate = serving.gate
+        core = ServerCore(
+            serving.router,
+            authorize=gate.authorize,
+            keyed=lambda: gate.enabled,
+            limits=Limits(max_connections=connections(Limits().max_connections)),
+            origins=partial(serving.origins, loopback=loopback),
+            statistics=machine.rpc_statistics,
+        )
+        core.gateway = partial(http_and_json, core, serving.router.names)
         addresses = tuple(names_of(listeners))
-        if not loopback and not serving.gate.enabled:
-            machine.log.warning("everybody who reaches this port may control the machine: configure auth.handlers")
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
                 machine.addresses, machine.tls = addresses, tls
-                machine.log.info("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback))
+                exposure = serving.exposure(loopback=loopback)
+                say = machine.log.info if loopback or serving.gate.enabled else machine.log.warning
+                say("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback), **exposure)
                 task_status.started(addresses)
+                nursery.start_soon(self._follow, exposure, loopback)
                 if tls is not None and tls is not self._given:
                     from rpc.tls import ServerTls
                     from runtime.renewal import renew
@@ -190,6 +244,25 @@ class _Listening:
                     nursery.start_soon(renew, tls, machine.log)
         finally:
             machine.addresses, machine.tls = (), None
+
+    async def _follow(self, said: dict[str, Any], loopback: bool) -> None:
+        """Say it when a new configuration opens or closes something."""
+        serving, log = self._serving, self._serving.machine.log
+        while True:
+            await serving.changed.wait()
+            now = serving.exposure(loopback=loopback)
+            if now != said:
+                said = now
+                (log.info if loopback or serving.gate.enabled else log.warning)("open to", **now)
+
+
+async def _no_webrtc(stream: Any) -> None:
+    """Official SDKs log this as an error when they try WebRTC first, and then connect directly."""
+    raise GRPCError(
+        Status.UNIMPLEMENTED,
+        "no failure: this machine has no WebRTC yet and is reached directly; "
+        "dial with disable_webrtc=True to go without this attempt",
+    )
 
 
 async def _serve(

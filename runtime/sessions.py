@@ -12,6 +12,8 @@ from typing import Final
 
 import trio
 
+from rpc.carrier import Farewell
+from rpc.silence import silence
 from runtime.status import SessionStatus
 from schema.errors import ErrorKind, MachineError
 
@@ -24,29 +26,42 @@ MAX_WINDOW: Final = 60.0
 MAX_SESSIONS: Final = 1024
 
 Stop = Callable[["Session", tuple[str, ...]], Awaitable[None]]
-"""Stops the named resources that a vanished client commanded; must not raise."""
+"""Stops the named resources that a client commanded whose session has expired; must not raise."""
 
 
 class Session:
     """One client that promised to stay in touch."""
 
-    __slots__ = ("id", "owner", "peer", "scope", "window")
+    __slots__ = ("ended", "farewell", "heard", "id", "owner", "peer", "window")
 
     def __init__(self, owner: str, peer: str, window: float) -> None:
         self.id = str(uuid.uuid4())
         self.owner = owner
         self.peer = peer
         self.window = window
-        self.scope = trio.CancelScope(deadline=trio.current_time() + window)
+        self.heard = trio.current_time()
+        self.ended = False
+        self.farewell: Farewell | None = None  # of the connection that it was heard on last
 
     @property
     def alive(self) -> bool:
-        """False from the moment its deadline has passed, even if nobody has noticed yet."""
-        return not self.scope.cancel_called
+        """False from the moment it has ended: not before input that came in time was read."""
+        return not self.ended
 
-    def touch(self) -> None:
-        """The client lives: a whole window from now."""
-        self.scope.deadline = trio.current_time() + self.window
+    @property
+    def deadline(self) -> float:
+        """When it ends unless the client is heard again; Trio's clock."""
+        return self.heard + self.window
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client has closed its connection, so that its silence is no surprise."""
+        return self.farewell is not None and self.farewell.said
+
+    def touch(self, farewell: Farewell | None = None) -> None:
+        """The client lives, on a connection with this farewell: a whole window from now."""
+        self.heard = trio.current_time()
+        self.farewell = farewell or self.farewell
 
 
 class Sessions:
@@ -129,13 +144,13 @@ class Sessions:
         """Every session, oldest first."""
         now = trio.current_time()
         return tuple(
-            SessionStatus(one.id, one.owner, one.peer, self.held(one), max(0.0, one.scope.deadline - now))
+            SessionStatus(one.id, one.owner, one.peer, self.held(one), max(0.0, one.deadline - now))
             for one in self._sessions.values()
         )
 
     async def _watch(self, session: Session) -> None:
-        with session.scope:
-            await trio.sleep_forever()
+        await silence(lambda: session.heard, lambda: session.window)
+        session.ended = True
         # Only its own deadline gets here: shutting down is a cancellation from outside and stops everything anyway.
         resources = self.held(session)
         del self._sessions[session.id]

@@ -21,6 +21,7 @@ from hal.linux.watched import places
 from schema.errors import ConfigError
 from schema.machine import Decoded, decode
 from schema.substitution import substitute
+from schema.syntax import JSONSyntaxError
 
 SETTLE: Final = 0.05
 """Seconds without a further notice after which a file counts as written. An editor's save takes a few milliseconds."""
@@ -38,6 +39,8 @@ class Reading:
 
     data: bytes | None = None
     problem: ConfigError | None = None
+    expand: bool = True
+    """Replace environment variables: in what this computer's owner wrote, not in what a cloud sends."""
 
 
 class FileSource:
@@ -131,11 +134,16 @@ def _same(reading: Reading, last: Reading | None) -> bool:
 
 
 def decode_text(data: bytes, environment: Mapping[str, str]) -> Decoded:
-    """Read a document as it stands in a file: `${NAME}` replaced from `environment`, then decoded. Never raises."""
+    """Decode a document from a file after replacing its variables (`schema.substitution`). Never raises.
+
+    If the text is not JSON, variables that are not set are problems, since they may be the reason.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return decode(data)
     text, missing = substitute(text, environment)
     found = decode(text.encode(errors="replace"))
+    if any(isinstance(problem, JSONSyntaxError) for problem in found.problems):
+        return replace(found, problems=(*missing, *found.problems))
     return replace(found, warnings=(*missing, *found.warnings))

@@ -101,7 +101,7 @@ class JobStatus:
     resource: str
     method: str
     running: bool
-    next_run: datetime | None  # of a cron schedule
+    next_run: datetime | None  # None while it runs, and for a continuous one
     succeeded: tuple[datetime, ...]
     failed: tuple[datetime, ...]
     last_error: str  # of the newest failure; empty without one

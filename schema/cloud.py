@@ -35,9 +35,9 @@ class Cloud(Section, frozen=True, kw_only=True):
     ca_file: str = ""
     """Certificates (PEM) to trust there besides the system's; a path from the folder of the credentials file."""
     secret: str = ""
-    """Secret of the part; api_key is preferred."""
+    """Secret of the part: opens this machine and nothing else. Not used with api_key."""
     api_key: ApiKey | None = None
-    """Key for the cloud's own RPC."""
+    """Key with which the machine signs in instead; it needs the role of an owner at the machine."""
     refresh_interval: Duration = 10.0
     """Time between two looks for a new configuration."""
     fqdn: str = ""

@@ -27,7 +27,6 @@ _OTHERS: Final = (
     "disable_log_deduplication",
     "tracing",
     "agent",
-    "triggers",
 )
 
 
@@ -85,10 +84,51 @@ def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = Fal
         renamed += _renames(section, {n: before[n] for n in gone}, {n: after[n] for n in come})
         kept = [name for name in before if name in after]
         changed += [_change((section, name), before[name], after[name], reveal) for name in kept]
+    _keyed("triggers", "name", old.triggers, new.triggers, (added, removed, changed), reveal)
     changed += [_change((key,), _plain(getattr(old, key)), _plain(getattr(new, key)), reveal) for key in _OTHERS]
     revision = None if old.revision == new.revision else (old.revision, new.revision)
     differing = tuple(change for change in changed if change.lines)
     return Difference(tuple(added), tuple(removed), differing, tuple(renamed), revision)
+
+
+def fragments_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
+    """What differs in the fragments of two documents of a cloud, and in the changes to them, by the fragment's id."""
+    added: list[str] = []
+    removed: list[str] = []
+    changed: list[Change] = []
+    for section, key in (("fragments", "id"), ("fragment_mods", "fragment_id")):
+        _keyed(section, key, old.get(section), new.get(section), (added, removed, changed), reveal=False)
+    return Difference(tuple(added), tuple(removed), tuple(one for one in changed if one.lines))
+
+
+def value_lines(old: Any, new: Any) -> tuple[str, ...]:
+    """What differs between two JSON values, a line for each path; for documents that cannot be read as such."""
+    return tuple(f"~ {'.'.join(path)}: {text}" for path, text in _compare((), old, new, reveal=False))
+
+
+def _keyed(
+    section: str, key: str, old: Any, new: Any, result: tuple[list[str], list[str], list[Change]], reveal: bool
+) -> None:
+    """Compare entries that are free-form objects, each known by the value of `key`, or by its place without one."""
+    added, removed, changed = result
+    before, after = _by_key(old, key), _by_key(new, key)
+    removed += [f"{section}.{name}" for name in before if name not in after]
+    added += [f"{section}.{name}{_version(after[name])}" for name in after if name not in before]
+    changed += [_change((section, name), before[name], after[name], reveal) for name in before if name in after]
+
+
+def _by_key(entries: Any, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for index, entry in enumerate(entries if isinstance(entries, (list, tuple)) else ()):
+        content = {key: entry} if isinstance(entry, str) else entry
+        name = masked(content.get(key)) if isinstance(content, Mapping) else None
+        found[name if isinstance(name, str) and name and name not in found else str(index)] = content
+    return found
+
+
+def _version(entry: Any) -> str:
+    version = entry.get("version") if isinstance(entry, Mapping) else None
+    return f" (version {version})" if isinstance(version, (str, int)) and str(version).isprintable() else ""
 
 
 def _by_name(entries: tuple[Any, ...]) -> dict[str, Any]:

@@ -12,6 +12,10 @@ LEVELS: Final = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40
 """Level words and their numbers, which are those of the standard library."""
 
 
+WORDS: Final = {number: word for word, number in reversed(LEVELS.items())}
+"""The word of each level's number."""
+
+
 def parse_level(text: str, *, path: str = "level") -> int:
     """The number of a level word in any case; ConfigError at `path` for any other word."""
     level = LEVELS.get(text.strip().lower())

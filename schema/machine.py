@@ -131,6 +131,8 @@ class Decoded:
     """Every mistake, in the order of the sections."""
     warnings: tuple[ConfigError, ...] = ()
     """What is probably not meant but has a defined meaning, such as an unknown key."""
+    readable: MachineDocument | None = field(default=None, compare=False)
+    """What can be read, also where nothing may be used: for finding further mistakes only. None if it is not JSON."""
 
 
 _ENTRIES: Final[Mapping[Section, type[Any]]] = {
@@ -156,6 +158,9 @@ _VALUES: Final[Mapping[str, type[Any]]] = {
     "triggers": tuple[Any, ...],
 }
 _VITAL: Final = frozenset({"cloud", "network", "auth"})  # a default in place of a mistake could open the machine
+CLOUD_KEYS: Final = ("fragments", "fragment_mods")
+"""Keys that a cloud takes out before the machine sees the document."""
+_FRAGMENTS: Final = "keep the configuration in a cloud, or write here what the fragments hold"
 KEYS: Final = (*_OBJECTS, *_ENTRIES, *RESOURCE_TYPES, *_VALUES, "processes")
 """Every top-level key of the document."""
 
@@ -172,7 +177,7 @@ def decode(data: bytes) -> Decoded:
     # Which of two access rules was meant is not for us to guess.
     vital = tuple(finding for finding in repeated if finding.path.partition(".")[0] in _VITAL)
     warnings = (*(finding for finding in repeated if finding not in vital), *found.warnings)
-    return Decoded(None if vital else found.document, (*vital, *found.problems), warnings)
+    return Decoded(None if vital else found.document, (*vital, *found.problems), warnings, found.readable)
 
 
 def decode_value(raw: Any) -> Decoded:
@@ -182,7 +187,10 @@ def decode_value(raw: Any) -> Decoded:
         wrong_type(raw, "an object", "", report)
         return Decoded(None, tuple(report.problems))
     for key in raw.keys() - set(KEYS):
-        report.unknown_key("", key, KEYS, value=raw[key])
+        if key in CLOUD_KEYS:
+            report.warn(key, "only a cloud reads this key", remedy=_FRAGMENTS)
+        else:
+            report.unknown_key("", key, (*KEYS, *CLOUD_KEYS), value=raw[key])
     if raw.get("processes"):
         report.warn("processes", "processes are not run", remedy="make a module or a systemd unit of each")
 
@@ -206,11 +214,8 @@ def decode_value(raw: Any) -> Decoded:
             usable = False
             continue
         parts[section] = _section(cast(Section, section), items, report, broken)
-    return Decoded(
-        MachineDocument(**parts, broken=tuple(broken)) if usable else None,
-        tuple(report.problems),
-        tuple(report.warnings),
-    )
+    document = MachineDocument(**parts, broken=tuple(broken))
+    return Decoded(document if usable else None, tuple(report.problems), tuple(report.warnings), document)
 
 
 def _section(section: Section, items: Iterable[Any], report: Report, broken: list[BrokenEntry]) -> tuple[Any, ...]:

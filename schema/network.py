@@ -15,6 +15,7 @@ DEFAULT_BIND_ADDRESS: Final = "localhost:8080"  # of the reference server
 MANAGED_BIND_ADDRESS: Final = ":8080"  # with a cloud and its certificate: every interface
 HEARTBEAT_WINDOW: Final = (0.03, 60.0)  # seconds, shortest and longest; of the reference server
 
+_ORIGIN: Final = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?:\d{1,5}|\*))?\Z")
 _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.%\w]*\]|[^:\[\]\s]*):(\d{1,5})\Z")
 
 
@@ -74,10 +75,21 @@ class Network(Section, frozen=True, kw_only=True):
     """Safety of remote control."""
     traffic_tunnel_endpoints: tuple[TunnelEndpoint, ...] = ()
     """Ports that clients may reach through the machine."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins whose web pages may call the machine, such as `https://app.example`; see the network page."""
 
     def __post_init__(self) -> None:
         if self.bind_address:
             check_address(self.bind_address, path="bind_address")
+        for index, origin in enumerate(self.allowed_origins):
+            if not _ORIGIN.match(origin):
+                raise ConfigError(
+                    f"allowed_origins.{index}",
+                    f"{origin!r} is not an origin",
+                    value=origin,
+                    remedy="write scheme and host in lower case and a port that is not the usual one, without a path: "
+                    "https://app.example, http://localhost:5173 or http://localhost:*",
+                )
         if bool(self.tls_cert_file) != bool(self.tls_key_file):
             present, absent = ("cert", "key") if self.tls_cert_file else ("key", "cert")
             raise ConfigError(

@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 MASK: Final = "***"
 """What is shown instead of a secret. It tells nothing about the value, not even its length."""
@@ -56,6 +57,10 @@ _SHAPED = re.compile(
     r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"  # JSON Web Token, RFC 7519
     r"|(?<=PRIVATE KEY-----)[^-]+(?=-----END|\Z)"  # RFC 7468
 )
+_LEAVES: Final = (str, int, float, bool, type(None))
+PLAIN: Final = frozenset({int, float, bool, type(None)})
+"""Types of values with nothing inside that could be a text. Looking at these first makes large lists fast to walk."""
+
 _SHORTEST: Final = 6  # characters of a value that is looked for in texts: a shorter one is in too many words
 _MOST: Final = 1000  # values looked for in texts
 
@@ -93,16 +98,32 @@ def is_private_path(path: Sequence[str]) -> bool:
 
 
 def is_secret_pair(value: Mapping[Any, Any]) -> bool:
-    """True for `{"name": "API_KEY", "value": ...}`, whose value is secret."""
+    """True if `value["value"]` is secret by what stands beside it: `{"name": "API_KEY", "value": ...}`, and
+    `{"type": "webhook", "value": URL}`, because whoever knows the URL of a webhook may call it."""
+    if "value" not in value:
+        return False
     name = value.get("name", value.get("key"))
-    return "value" in value and isinstance(name, str) and is_secret(name)
+    return (isinstance(name, str) and is_secret(name)) or value.get("type") == "webhook"
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL, such as `https://example.com`: all of it that may be logged. MASK for other
+    texts."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        return MASK
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}" if parts.scheme and host else MASK
 
 
 def mask_text(text: str) -> str:
     """`text` with what can be told to be secret replaced: passwords of URLs, `api_key=...`, `Bearer ...`, JSON."""
     if "://" in text:
         text = _URL_PASSWORD.sub(_keep_before, text)
-    text = _BEARER.sub(_keep_before, text)
+    if "earer " in text or "Basic " in text:
+        text = _BEARER.sub(_keep_before, text)
     if "=" in text:
         text = _ASSIGNED.sub(lambda match: f"{match['key']}={MASK}" if is_secret(match["key"]) else match[0], text)
     if ":" in text:
@@ -125,11 +146,19 @@ def masked(value: Any, path: Sequence[str] = ()) -> Any:
             value = {**value, "value": masked(value["value"], (*path, "secret"))}
         return {key: masked(item, (*path, str(key))) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [masked(item, (*path, str(index))) for index, item in enumerate(value)]
+        private = is_private_path((*path, "0"))  # the same for every index
+        items = [
+            _masked_leaf(item, private=private) if isinstance(item, _LEAVES) else masked(item, (*path, str(index)))
+            for index, item in enumerate(value)
+        ]
         return tuple(items) if isinstance(value, tuple) else items
+    return _masked_leaf(value, private=bool(path) and is_private_path(path))
+
+
+def _masked_leaf(value: Any, *, private: bool) -> Any:
     if value is None or isinstance(value, bool) or value == "":
         return value
-    if path and is_private_path(path):
+    if private:
         return MASK
     return mask_text(value) if isinstance(value, str) else value
 
@@ -139,10 +168,13 @@ def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
     if isinstance(value, Mapping):
         pair = is_secret_pair(value)
         for key, item in value.items():
+            if type(item) in PLAIN:
+                continue
             yield from secrets_of(item, (*path, "secret" if pair and key == "value" else str(key)))
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from secrets_of(item, (*path, str(index)))
+            if type(item) not in PLAIN:
+                yield from secrets_of(item, (*path, str(index)))
     elif isinstance(value, str):
         if path and is_secret_path(path):
             yield value
@@ -154,9 +186,10 @@ def _secrets_in(text: str) -> Iterator[str]:
     """What `mask_text` replaces; words that only come after `Bearer` or `Basic` need more than letters."""
     if "://" in text:
         yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(text))
-    for match in _BEARER.finditer(text):
-        if not (shown := match[0][len(match["before"]) :]).isalpha():
-            yield shown
+    if "earer " in text or "Basic " in text:
+        for match in _BEARER.finditer(text):
+            if not (shown := match[0][len(match["before"]) :]).isalpha():
+                yield shown
     if "=" in text:
         yield from (match["value"] for match in _ASSIGNED.finditer(text) if is_secret(match["key"]))
     if ":" in text:
@@ -164,6 +197,25 @@ def _secrets_in(text: str) -> Iterator[str]:
             for match in pattern.finditer(text):
                 if is_secret(match["key"]):
                     yield match[0][len(match["before"]) :].strip(match["r"])
+
+
+def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths in a JSON-like value at which MASK stands where a secret belongs: those that `masked` made."""
+    if isinstance(value, Mapping):
+        pair = is_secret_pair(value)
+        for key, item in value.items():
+            if type(item) in PLAIN or (isinstance(item, str) and MASK not in item):
+                continue
+            inside = masks_in(item, (*path, "secret" if pair and key == "value" else str(key)))
+            yield from ((*path, str(key), *one[len(path) + 1 :]) for one in inside)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            if type(item) not in PLAIN and not (isinstance(item, str) and MASK not in item):
+                yield from masks_in(item, (*path, str(index)))
+    elif isinstance(value, str) and MASK in value:
+        stands_for = value.replace(MASK, "masked")
+        if (value == MASK and path and is_private_path(path)) or mask_text(stands_for) != stands_for:
+            yield path
 
 
 class Masker:
@@ -189,6 +241,8 @@ class Masker:
 
     def _walk(self, value: Any) -> Any:
         if self._known is None:
+            return value
+        if type(value) in PLAIN:
             return value
         if isinstance(value, str):
             return self._known.sub(MASK, value)

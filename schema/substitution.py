@@ -1,9 +1,17 @@
 """`${...}` in documents: environment variables in the text, and placeholders in attributes and modules.
 
-`${NAME}` is replaced in the raw text before it is read as JSON: inside a string the value is written as JSON writes it
-in a string, elsewhere as it is, so that `"port": ${PORT}` gives a number. `${environment.NAME}`, `${packages.name}` and
-`${packages.type.name}` have a dot, are no variable names and so stay as they are until the document is used.
-What cannot be resolved stays as it stands, with a warning.
+The text of a file is expanded before it is read as JSON, with the syntax of shells:
+
+`${NAME}` `$NAME`                  the value; nothing, with a warning, if the variable is not set
+`${NAME-text}` `${NAME=text}`      the value, or `text` if the variable is not set
+`${NAME:-text}` `${NAME:=text}`    the value, or `text` if it is not set or empty
+`${NAME+text}` `${NAME:+text}`     `text` if the variable is set, else nothing
+`$$`                               a dollar sign
+
+`text` may itself refer to variables. Inside a JSON string a value is escaped, elsewhere it is inserted as it is:
+`"port": ${PORT:-8080}` gives a number. `$NAME` in the key of an object is no variable (`"$schema"`).
+`${environment.NAME}`, `${packages.name}` and `${packages.type.name}` have a dot, are no variable names, and stay until
+the document is used; what cannot be resolved then stays as it is, with a warning.
 """
 
 from __future__ import annotations
@@ -12,7 +20,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -24,41 +32,86 @@ from schema.report import Report, did_you_mean, join
 FindPackage: TypeAlias = Callable[[str, str], str | None]
 """Local directory of the package of a type (`ml_model`, `module`, ...) and name; None if there is none."""
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_STRING: Final = r'"(?:[^"\\]|\\.)*"?'
+_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+_BRACED: Final = rf"\$\{{(?P<name>{_NAME})(?:(?P<operator>:?[-=+])(?P<text>%s))?\}}"
+_BARE: Final = rf"\$(?:\$|(?P<bare>{_NAME}))"
+# Text after an operator ends at the first brace that closes no other reference, on the same line. Outside of strings it
+# may be a string, which may hold anything. Bounds and possessive repetition keep hostile text from taking long.
+_REFERENCE: Final = r"\$\{[^${}\n]{0,100}+\}"
+_INNER: Final = rf"(?:{_REFERENCE}|[^}}\n]){{0,250}}+"
+_INNER_OR_STRING: Final = rf"(?:{_REFERENCE}|" + r'"(?:[^"\\\n]|\\.){0,250}+"|[^}"\n]){0,250}+'
+_IN_STRING: Final = re.compile(f"{_BRACED % _INNER}|{_BARE}")
+_IN_KEY: Final = re.compile(_BRACED % _INNER)
+_OUTSIDE: Final = re.compile(f"{_BRACED % _INNER_OR_STRING}|{_BARE}|(?P<string>{_STRING})", re.DOTALL)
+_COLON: Final = re.compile(r"\s*:")
 _PLACEHOLDER = re.compile(r"\$\{(environment|packages)\.([^{}]*)\}")
 _DEFAULT_PACKAGE_TYPE = "ml_model"
 
 
 def substitute(text: str, environment: Mapping[str, str]) -> tuple[str, tuple[ConfigError, ...]]:
-    """The text with every `${NAME}` replaced that `environment` has; a warning for each other name, once."""
-    missing: dict[str, int] = {}
+    """The text with its variables replaced, and a warning with the line for each that is not set, once per name.
 
-    def variable(match: re.Match[str], *, quoted: bool) -> str:
-        value = environment.get(match[1])
+    Bare `$NAME` is not repeated in its warning: it may be a part of a password that holds a dollar sign.
+    """
+    return _Expansion(text, environment).result()
+
+
+class _Expansion:
+    def __init__(self, text: str, environment: Mapping[str, str]) -> None:
+        self._text = text
+        self._environment = environment
+        self._unset: dict[str, ConfigError] = {}  # by name
+
+    def result(self) -> tuple[str, tuple[ConfigError, ...]]:
+        return _OUTSIDE.sub(self._outside, self._text), tuple(self._unset.values())
+
+    def _outside(self, match: re.Match[str]) -> str:
+        string = match["string"]
+        if string is None:
+            return self._value(match, match.start(), quoted=False)
+        pattern = _IN_KEY if _COLON.match(self._text, match.end()) else _IN_STRING
+        return pattern.sub(lambda inner: self._value(inner, match.start() + inner.start(), quoted=True), string)
+
+    def _value(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
+        """What a reference stands for; `at` is its place in the text."""
+        fields = match.groupdict()
+        if match[0] == "$$":
+            return "$"
+        name, operator = fields["name"] or fields["bare"], fields["operator"] or ""
+        value = self._environment.get(name)
+        if operator.endswith("+"):
+            use_text = value is not None
+        else:
+            use_text = bool(operator) and (not value if operator.startswith(":") else value is None)
+        if use_text:
+            inner = _IN_STRING if quoted else _OUTSIDE
+            return inner.sub(lambda one: self._nested(one, at, quoted=quoted), fields["text"] or "")
         if value is None:
-            missing.setdefault(match[1], match.string.count("\n", 0, match.start()))
-            return match[0]
+            if not operator:
+                self._warn(name, at, bare=fields["name"] is None)
+            return ""
         return json.dumps(value, ensure_ascii=False)[1:-1] if quoted else value
 
-    parts: list[str] = []
-    line, end = 1, 0
-    lines: dict[str, int] = {}
-    for string in (*_STRING.finditer(text), None):
-        start = len(text) if string is None else string.start()
-        pieces = ((text[end:start], False), *(((string[0], True),) if string else ()))
-        for piece, quoted in pieces:
-            missing.clear()
-            parts.append(_VARIABLE.sub(lambda match, quoted=quoted: variable(match, quoted=quoted), piece))  # type: ignore[misc]
-            for name, offset in missing.items():
-                lines.setdefault(name, line + offset)
-            line += piece.count("\n")
-        end = len(text) if string is None else string.end()
-    warnings = tuple(
-        ConfigError("", f"line {at}: the environment has no {name}", remedy=did_you_mean(name, environment) or "set it")
-        for name, at in lines.items()
-    )
-    return "".join(parts), warnings
+    def _nested(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
+        """A reference in the text of another one, or a string there."""
+        string = match.groupdict().get("string")
+        if string is None:
+            return self._value(match, at, quoted=quoted)
+        return _IN_STRING.sub(lambda inner: self._value(inner, at, quoted=True), string)
+
+    def _warn(self, name: str, at: int, *, bare: bool) -> None:
+        if name in self._unset:
+            return
+        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
+        if bare:
+            reason = f"line {line}, column {column}: the variable after this dollar sign is not set"
+            remedy = "set it in the environment, or write $$ for a dollar sign"
+        else:
+            reason = f"line {line}: the environment has no {name}"
+            near = did_you_mean(name, self._environment)
+            remedy = near if near.startswith("did you mean") else f"set it, or give a default: ${{{name}:-...}}"
+        self._unset[name] = ConfigError("", reason, remedy=remedy)
 
 
 def fill(
@@ -81,6 +134,15 @@ def fill(
         modules=tuple(map(filler.module, document.modules, document.places("modules"))),
     )
     return filled, tuple(report.warnings)
+
+
+def has_placeholder(value: Any) -> bool:
+    """Whether a placeholder, which `fill` replaces, stands anywhere in a value."""
+    if isinstance(value, str):
+        return _PLACEHOLDER.search(value) is not None
+    if isinstance(value, Mapping):
+        return any(map(has_placeholder, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(has_placeholder, value))
 
 
 class _Filler:

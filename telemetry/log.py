@@ -76,7 +76,8 @@ class Logs(logging.Handler):
         self.ring = ring
         self._sinks = (ring, *sinks)
         self._clock = clock
-        self._rules = Rules()
+        self.rules = Rules()
+        """The levels in force."""
         self.masker = Masker()
         """Knows the secrets of all documents that were applied."""
         self._deduplicator: Deduplicator | None = Deduplicator()
@@ -98,7 +99,7 @@ class Logs(logging.Handler):
 
     def set_rules(self, rules: Rules) -> None:
         """Use these levels from now on."""
-        self._rules = rules
+        self.rules = rules
         logging.getLogger().setLevel(rules.lowest)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -113,12 +114,12 @@ class Logs(logging.Handler):
                 self._suppressing = trio.Event()
                 await self._suppressing.wait()
             else:
-                await trio.sleep(deadline - self._clock())
+                await trio.sleep(max(0.0, deadline - self._clock()))  # a busy loop comes here late
                 self._expire()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by the standard library for each message, in any thread."""
-        if record.levelno < self._rules.level(record.name) and record.name != names.ACTIVITY:
+        if record.levelno < self.rules.level(record.name) and record.name != names.ACTIVITY:
             return
         if trio.lowlevel.in_trio_run():
             self._token = trio.lowlevel.current_trio_token()
@@ -190,7 +191,7 @@ def configure(
     `clock` measures the window of deduplication, in seconds.
     """
     structlog.configure(
-        processors=_PROCESSORS,
+        processors=list(_PROCESSORS),  # structlog's own test helpers change it in place
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,

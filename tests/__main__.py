@@ -44,6 +44,8 @@ class Run:
 
     name: str
     folders: tuple[str, ...]
+    env: dict[str, str] = field(default_factory=dict)
+    limit: float = ROOM_LIMIT
     status: int | None = None
     seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
@@ -115,15 +117,16 @@ def merge(reports: Sequence[Path], into: Path) -> None:
 
 
 async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -> None:
-    """One process of pytest from its turn on; it is killed after ROOM_LIMIT, and when this is cancelled."""
+    """One process of pytest from its turn on; it is killed after its limit, and when this is cancelled."""
     async with turns:
         begin = time.monotonic()
         words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{one}" for one in run.folders)]
         run.status = TIMED_OUT
-        with run.log.open("wb") as log, trio.move_on_after(ROOM_LIMIT):
+        with run.log.open("wb") as log, trio.move_on_after(run.limit):
             done = await trio.run_process(
                 [*words, f"--junitxml={run.report}", *arguments],
                 cwd=ROOT,
+                env={**os.environ, **run.env},
                 check=False,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -137,14 +140,18 @@ async def main(arguments: Sequence[str]) -> int:
     """0 if every room was good."""
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
-    every = runs(rooms())
     at_once = int(os.environ.get("MACHINE_TESTS_AT_ONCE") or min(AT_ONCE, len(os.sched_getaffinity(0))))
-    turns, begin = trio.Semaphore(max(1, at_once)), time.monotonic()
+    return await carry_out_all(runs(rooms()), arguments, max(1, at_once), OUTPUT / "junit.xml")
+
+
+async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once: int, report: Path) -> int:
+    """Carry out all runs, write `report` of all results, and repeat failures by themselves: 0 if all is well then."""
+    turns, begin = trio.Semaphore(at_once), time.monotonic()
     async with trio.open_nursery() as nursery:
         for run in every:
             nursery.start_soon(carry_out, run, arguments, turns)
             await trio.lowlevel.checkpoint()  # the order of the turns is that of the list
-    merge([run.report for run in every], OUTPUT / "junit.xml")
+    merge([run.report for run in every], report)
     bad = [run for run in every if not run.good]
     total = sum((run.counts for run in every), Counter())
     words = ", ".join(f"{total[key]} {key}" for key in ("failed", "passed", "skipped", "errors") if total[key])
@@ -153,7 +160,7 @@ async def main(arguments: Sequence[str]) -> int:
         print(f"failed: {' '.join(run.folders)}, see {run.log.relative_to(ROOT)}")
     if not total["passed"] or any(run.status != FAILED for run in bad):
         return 1
-    return once_more(OUTPUT / "junit.xml", ROOT) if bad else 0
+    return once_more(report, ROOT) if bad else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ PACKAGES = [
     "netmgr",
     "triggers",
     "training",
+    "catalogue",
     "runtime",
     "agent",
     "cloud",

@@ -1,4 +1,4 @@
-"""Write cloud/models.json: what the configuration editor knows of models, and of the document's other sections.
+"""Write catalogue/models.json: the built-in models with their attributes, and the document's other sections.
 
 `python tools/gen_cloud_models.py` writes the file, with `--check` it only says whether it is current.
 """
@@ -20,6 +20,7 @@ from schema.log import LogConfiguration, LogRule
 from schema.machine import MachineDocument
 from schema.maintenance import Maintenance
 from schema.modules import Module, ModuleLimits
+from schema.names import API, Model
 from schema.network import Network, Sessions, TunnelEndpoint
 from schema.packages import Package
 from schema.remotes import Remote, RemoteAuth, RemoteCredentials
@@ -27,7 +28,7 @@ from schema.resources import ServiceConfig
 from schema.tracing import Tracing
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "cloud" / "models.json"
+FILE = ROOT / "catalogue" / "models.json"
 OBJECTS = {"network": Network, "auth": Auth, "maintenance": Maintenance, "tracing": Tracing}
 LISTS = {"modules": Module, "remotes": Remote, "packages": Package, "jobs": Job, "log": LogRule}
 INNER = (
@@ -51,8 +52,17 @@ def main() -> int:
 
 def page() -> str:
     """The whole file."""
-    found = {"document": document(), "models": [_durations(one) for one in resources(Registry())]}
+    found = {
+        "document": document(),
+        "models": [{**_durations(one), "attributes": _class_of(one)} for one in resources(Registry())],
+    }
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace('{"api"', '\n{"api"') + "\n"
+
+
+def _class_of(entry: dict[str, Any]) -> str:
+    """Where the class of a model's attributes is, as `module:class`."""
+    config = Registry().config(API.parse(entry["api"]), Model.parse(entry["model"]))
+    return f"{config.__module__}:{config.__qualname__}"
 
 
 def document() -> dict[str, Any]:

@@ -21,8 +21,8 @@ HEAD: Final = """# Hardware faults
 <!-- Written by tools/gen_fault_table.py from what the tests of the rig measured last. -->
 
 What happens when hardware fails, and how long recovery takes once the cause is gone. Every row is shown by a test with
-real kernel drivers in the guest of the rig (tests/hil/README.md). Times are of an emulated processor, about twelve
-times slower than the computer it runs on: they are upper limits.
+real kernel drivers in the guest of the rig (tests/hil/README.md). Times are of that guest, which is
+slower than the computer it runs on: they are upper limits.
 
 | fault | what the user sees | back after | shown by |
 |---|---|---|---|

@@ -63,7 +63,15 @@ def _model(model: str, cls: Any) -> str:
         lines += ["", "| attribute | type | default | meaning |", "|---|---|---|---|", *rows]
     else:
         lines += ["", "No attributes."]
+    lines += _other_keys(cls.Config)
     return "\n".join(lines) + "\n"
+
+
+def _other_keys(config: Any) -> list[str]:
+    """What is said of keys of the reference that have another name here, or are refused."""
+    names = [f"`{key}` is another name of `{other}`." for key, other in config.OTHER_NAMES.items()]
+    missing = [f"`{key}` is refused: {feature} is not built." for key, feature in config.NOT_BUILT.items()]
+    return ["", " ".join([*names, *missing])] if names or missing else []
 
 
 def _rows(config: type[msgspec.Struct], prefix: str) -> list[str]:
@@ -110,6 +118,8 @@ def _own_comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             line = lines[(node.end_lineno or node.lineno) - 1]
             comment = line[node.end_col_offset or 0 :].partition("# ")[2].strip()
+            if "ClassVar" in ast.unparse(node.annotation):
+                continue
             if not comment:
                 raise SystemExit(f"{config.__module__}.{config.__name__}.{node.target.id} has no comment")
             found[node.target.id] = _type(node.annotation), comment

@@ -23,6 +23,7 @@ class Outcome:
     retry_after: float | None = None  # seconds that the receiver asked for
     final: bool = False  # it would end so again: refused address, wrong settings
     disable: bool = False  # the receiver wants no more, ever
+    internal: str = ""  # details for the administrator's log only, such as addresses of an internal network
 
     @property
     def delivered(self) -> bool:

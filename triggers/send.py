@@ -1,4 +1,9 @@
-"""Webhooks, sent: each address is checked after it was resolved, and the very address that was checked is called."""
+"""Webhooks, sent: each address is checked after it was resolved, and the very address that was checked is called.
+
+Two things do not get into `Outcome.error`, which tenants read. Addresses that a name resolves to: a name that resolves
+to a private address and a name that does not exist end alike, so that nobody asks the cloud's resolver what is inside
+its network. And the path and query of the URL, which receivers repeat in their answers: they are often a secret.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,17 @@ import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 import trio
 
+from schema.secrets import Masker
 from triggers.retry import Outcome, of_status
 from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_url
 from triggers.webhook import Request
@@ -25,11 +33,29 @@ _ONE_ADDRESS: Final = 10.0  # seconds until the next of several addresses is tri
 _PIECE: Final = 16 * 1024
 
 
+class _Nowhere(OSError):
+    """A name that has no address, or one that may not be called. The text is for the administrator."""
+
+
 async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext | None = None) -> Outcome:
     """Send a request once, and say how it ended; never raises but when it is cancelled.
 
     Redirects are not followed. The caller limits the time; a request that is cancelled may have arrived.
     """
+    outcome = await _deliver(request, allow, tls)
+    return replace(outcome, error=Masker(_secrets_of(request)).text(outcome.error)) if outcome.error else outcome
+
+
+def _secrets_of(request: Request) -> list[str]:
+    """What of a request a receiver may repeat in its answer, and nobody is to read there."""
+    parts = urlsplit(request.url)
+    whole = parts.path + (f"?{parts.query}" if parts.query else "")
+    segments = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
+    headers = [value.removeprefix("Basic ") for name, value in request.headers if name == "Authorization"]
+    return [whole, parts.query, *segments, *map(unquote, segments), *headers]
+
+
+async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -> Outcome:
     try:
         target = parse_url(request.url)
     except Refused as refused:
@@ -41,6 +67,12 @@ async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext 
         return Outcome(error=str(refused), final=True)
     except h11.LocalProtocolError as error:
         return Outcome(error=f"the request cannot be sent: {error}", final=True)
+    except _Nowhere as error:
+        text = (
+            f"the name {target.host} has no address that this cloud calls: correct it, or ask the administrator of the "
+            "cloud to allow it"
+        )
+        return Outcome(error=text, internal=str(error))
     except OSError as error:
         return Outcome(error=_words(error, target.host))
     try:
@@ -67,10 +99,18 @@ def _written(request: Request, target: Target) -> bytes:
 
 
 async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
-    """A connection to the first address that answers, if all of them may be called; Refused, OSError."""
-    addresses = await _resolve(target.host, target.port)
-    for address in addresses:
-        check_address(address, target.host, allow)
+    """A connection to the first address that answers, if all of them may be called; Refused for an address that was
+    written in the URL, OSError."""
+    try:
+        addresses = await _resolve(target.host, target.port)
+        for address in addresses:
+            check_address(address, target.host, allow)
+    except socket.gaierror as error:
+        raise _Nowhere(f"the name {target.host} cannot be resolved: {error.strerror}") from None
+    except Refused as refused:
+        if target.address is not None:
+            raise
+        raise _Nowhere(str(refused)) from None
     last: OSError = OSError("it has no address")
     for number, address in enumerate(addresses, 1):
         limit = _ONE_ADDRESS if number < len(addresses) else float("inf")
@@ -146,8 +186,6 @@ def _host(target: Target) -> str:
 
 def _words(error: Exception, host: str) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # Trio's own errors wrap the system's
-    if isinstance(cause, socket.gaierror):
-        return f"the name {host} cannot be resolved: {cause.strerror}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the certificate of {host} is not trusted: {cause.verify_message}"
     text = str(cause) or str(error) or type(error).__name__

@@ -20,6 +20,8 @@ from schema.errors import MachineError
 
 PIECE: Final = 1024 * 1024  # bytes read at once
 _TOGETHER: Final = 8  # deletions at once
+STAMP: Final = "machine-cloud.json"  # at the root of a store, beside the blobs: says whose store it is
+MOST_STAMP: Final = 4096  # bytes of it
 _CLEANUP: Final = 10.0  # seconds for one deletion; the sweep has time
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.files")
 
@@ -47,6 +49,27 @@ class Blobs(Protocol):
 
     Each call may raise UNAVAILABLE: the place cannot be reached now, or refuses this cloud; the same may work later.
     """
+
+    @property
+    def where(self) -> str:
+        """The folder or the bucket, for messages."""
+        ...
+
+    async def stamp(self) -> bytes:
+        """Content of the file STAMP, at most MOST_STAMP bytes of it; empty if there is none. See cloud.identity."""
+        ...
+
+    async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
+        """Write the file STAMP, durable when this returns. Without `replace`, False if there is one already.
+
+        Two writers without `replace` at the same moment may both get True in a bucket: read it again before relying
+        on it.
+        """
+        ...
+
+    async def size(self, key: str) -> int | None:
+        """Bytes of a blob; None if it is not there."""
+        ...
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """Keep what `pieces` are together: durable when this returns, nothing of it after an error.

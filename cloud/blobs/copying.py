@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from cloud.blobs import Blobs, sizes
+from cloud.identity import stamp_of
 from schema.errors import ErrorKind, MachineError
 
 
@@ -25,10 +26,13 @@ class Copied:
 async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] = lambda _: None) -> Copied:
     """Copy every file that `target` lacks, under the same key, and compare then what is listed. Nothing is deleted.
 
-    It may be interrupted and begun again: what is there with the right size is not copied again. Files that are deleted
-    meanwhile are left out. Raises MachineError if a file did not arrive as it is.
+    The file that says which cloud the source belongs to is copied first, and once more at the end. It may be
+    interrupted and begun again: what is there with the right size is not copied again. Files that are deleted meanwhile
+    are left out. Raises MachineError if a file did not arrive as it is, and, before anything is copied, if `target`
+    belongs to another cloud or holds other files than `source`.
     """
     wanted, there = await sizes(source), await sizes(target)
+    await _claim(source, target, bool(there) and not there.keys() & wanted.keys())
     missing = sorted(key for key, size in wanted.items() if there.get(key) != size)
     done = Copied(there=len(wanted) - len(missing))
     copied: dict[str, int] = {}
@@ -42,7 +46,25 @@ async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] 
     for key, size in copied.items():
         if there.get(key) != size:
             raise _differs(key, size, there.get(key, 0))
+    if stamp := await source.stamp():
+        await target.put_stamp(stamp, replace=True)
     return done
+
+
+async def _claim(source: Blobs, target: Blobs, other: bool) -> None:
+    """Mark the target as the same cloud's; MachineError (PRECONDITION) if it is another's. `other`: by its files."""
+    own, its = await stamp_of(source), await stamp_of(target)
+    if its is None and not other:
+        if own is not None:
+            await target.put_stamp(await source.stamp(), replace=False)
+        return
+    if its is None or own is None or its.cloud != own.cloud:
+        whose = f"belongs to the cloud {its.cloud}" if its is not None else "holds files that are not of this cloud"
+        raise MachineError(
+            f"{target.where} {whose}: nothing is copied there",
+            kind=ErrorKind.PRECONDITION,
+            remedy="name an empty folder, or a prefix that nobody uses",
+        )
 
 
 async def _one(source: Blobs, target: Blobs, key: str, size: int) -> int | None:

@@ -10,7 +10,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from cloud.blobs import PIECE, Blob, Kept, key_of, name_of, new_key
+from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
+from hal import private
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
 
@@ -31,6 +32,35 @@ class FolderBlobs:
         async with self._worker.opened():
             await self._run(self._prepare)
             yield self
+
+    @property
+    def where(self) -> str:
+        """As Blobs."""
+        return str(self._folder)
+
+    async def stamp(self) -> bytes:
+        """As Blobs."""
+
+        def read() -> bytes:
+            with suppress(FileNotFoundError), (self._folder / STAMP).open("rb") as file:
+                return file.read(MOST_STAMP)
+            return b""
+
+        return await self._run(read)
+
+    async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
+        """As Blobs."""
+        return await self._run(lambda: write_stamp(self._folder, content, replace=replace))
+
+    async def size(self, key: str) -> int | None:
+        """As Blobs."""
+
+        def look() -> int | None:
+            with suppress(FileNotFoundError):
+                return self._path(key).stat().st_size
+            return None
+
+        return await self._run(look)
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """As Blobs."""
@@ -108,7 +138,43 @@ class FolderBlobs:
         return self._folder / name_of(key)
 
     def _prepare(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+        if (self._folder / STAMP).exists() or not any(self._folder.iterdir()):
+            private.close(self._folder)  # another folder may hold what other users need
+
+
+def write_stamp(folder: Path, content: bytes, *, replace: bool) -> bool:
+    """Write the STAMP of a store in a folder, as Blobs.put_stamp. Blocking."""
+    target = folder / STAMP
+    part = folder / f".{STAMP}.{new_key()}"
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            part.replace(target)
+        else:
+            try:
+                os.link(part, target)
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without hard links
+                if target.exists():
+                    return False
+                part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    _sync(folder)
+    return True
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
@@ -138,7 +204,8 @@ class _Writing:
     def begin(self) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         self._remains.append(self._begun)
-        self._file = self._begun.open("xb")
+        descriptor = os.open(self._begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private.FILE)
+        self._file = os.fdopen(descriptor, "wb")
 
     def write(self, data: bytes) -> None:
         assert self._file is not None
@@ -157,11 +224,7 @@ class _Writing:
         self._remains.append(self._path)
         self._begun.rename(self._path)
         for folder in (self._path.parent, self._path.parent.parent):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _sync(folder)
 
     def abandon(self) -> None:
         if self._file is not None:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from cloud.blobs import PIECE, Blob, Kept, key_of, name_of, new_key
+from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
 from cloud.blobs import s3_answers as answers
 from cloud.blobs.s3_client import Body, Refused, S3Client
 from cloud.blobs.s3_place import Place, credentials_of
@@ -74,6 +74,38 @@ class S3Blobs:
                     remedy="mend --s3-endpoint, or the network",
                 )
             yield self
+
+    @property
+    def where(self) -> str:
+        """As Blobs."""
+        return str(self.place)
+
+    async def stamp(self) -> bytes:
+        """As Blobs."""
+        try:
+            content, _ = await self._client.part_of(STAMP, 0, MOST_STAMP)
+        except Refused as error:
+            if error.code == "NoSuchKey":
+                return b""
+            raise
+        return bytes(content)
+
+    async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
+        """As Blobs."""
+        if not replace and await self.stamp():
+            return False
+        await self._client.call("PUT", STAMP, (), Body(content))
+        return True
+
+    async def size(self, key: str) -> int | None:
+        """As Blobs."""
+        try:
+            answer = await self._client.call("HEAD", name_of(key))
+        except Refused as error:
+            if error.code == "NoSuchKey":
+                return None
+            raise
+        return int(answer.headers.get("content-length", "0"))
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """As Blobs. At most 8 MiB of it are in memory. EXHAUSTED for more than 10,000 such parts, 78 GiB."""

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from cloud.data.sources import chunks
+from cloud.limits import DATASETS
 from cloud.names import checked_name, new_id
-from cloud.store.sql import Conflict, Sql, inserted
+from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.tenants import missing, organization
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -36,6 +37,7 @@ _DATASET = """
 def create(sql: Sql, owner: str, name: str, now: datetime) -> str:
     """A new dataset; its id. EXISTS if the organization has one of that name."""
     organization(sql, owner)
+    DATASETS.check_count(counted(sql, "datasets", "organization_id", owner), "the organization")
     subject, name = new_id(), checked_name(name, "a dataset")
     try:
         inserted(sql, "datasets", {"id": subject, "organization_id": owner, "name": name, "created": stored(now)})

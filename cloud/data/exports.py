@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from cloud.data.readings import ReadingRecord
@@ -16,6 +17,7 @@ from cloud.data.table import FIXED, TIMES, Kind, cells, fixed, widen
 from cloud.times import stored
 from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
+from schema.spreadsheet import harmless
 
 Pages = Callable[[tuple[int, int] | None], Awaitable[list[ReadingRecord]]]
 """The page of readings behind a place; none at the end."""
@@ -26,8 +28,10 @@ ROWS_A_GROUP: Final = 10_000  # of a Parquet file
 async def columns_of(pages: Pages) -> dict[str, Kind]:
     """The columns of values that an export has."""
     columns: dict[str, Kind] = {}
-    async for found in _each(pages):
-        widen(columns, found)
+    worker = BusWorker("columns of an export")
+    async with worker.opened():
+        async for found in _each(pages):
+            await worker.run(partial(widen, columns, found))
     return columns
 
 
@@ -36,12 +40,18 @@ async def as_csv(pages: Pages) -> AsyncGenerator[bytes, None]:
     columns = await columns_of(pages)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
-    writer.writerow([*FIXED, *(_harmless(path) for path in columns)])
+    writer.writerow([*FIXED, *(harmless(path) for path in columns)])
     yield _taken(buffer)
-    async for found in _each(pages):
+
+    def piece(found: Sequence[ReadingRecord]) -> bytes:
         for one in found:
             writer.writerow([*(_text(value) for value in fixed(one)), *(_text(value) for value in cells(one, columns))])
-        yield _taken(buffer)
+        return _taken(buffer)
+
+    worker = BusWorker("a CSV file")
+    async with worker.opened():
+        async for found in _each(pages):
+            yield await worker.run(partial(piece, found))
 
 
 async def as_parquet(pages: Pages) -> AsyncGenerator[bytes, None]:
@@ -139,12 +149,7 @@ def _text(value: str | float | bool | datetime | None) -> str | float:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _harmless(value) if isinstance(value, str) else value
-
-
-def _harmless(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula (OWASP: CSV injection)."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _taken(buffer: io.StringIO) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from cloud import trash
 from cloud.blobs import Blob
 from cloud.data.filters import Scope, Wanted, conditions, where
 from cloud.data.pages import Page, rows_of
@@ -134,21 +135,29 @@ def ids(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def delete(sql: Sql, subjects: Sequence[str]) -> list[str]:
-    """Delete files with all that belongs to them; the keys of their blobs, to be deleted afterwards."""
-    blobs: list[str] = []
+def delete(sql: Sql, subjects: Sequence[str], now: datetime) -> int:
+    """Delete files with all that belongs to them; how many there were. Their content goes into the trash."""
+    count = 0
     for part in chunks(list(subjects)):
         marks = ", ".join("?" * len(part))
         for table in ("file_tags", "file_labels", "dataset_files"):
             sql.run(f"DELETE FROM {table} WHERE file_id IN ({marks})", *part)
         rows = sql.rows(f"DELETE FROM files WHERE id IN ({marks}) RETURNING blob", *part)
-        blobs += [row["blob"] for row in rows]
-    return blobs
+        trash.put(sql, [row["blob"] for row in rows], now)
+        count += len(rows)
+    return count
 
 
-def blobs_from(sql: Sql, first: str, last: str) -> set[str]:
-    """The keys of blobs from `first` on and before `last` that a file names."""
-    return {row["blob"] for row in sql.rows("SELECT blob FROM files WHERE blob >= ? AND blob < ?", first, last)}
+def blobs_from(sql: Sql, first: str, last: str) -> dict[str, Blob]:
+    """The blobs with keys from `first` on and before `last` that a file names."""
+    rows = sql.rows("SELECT blob, size, digest FROM files WHERE blob >= ? AND blob < ?", first, last)
+    return {row["blob"]: Blob(row["blob"], row["size"], row["digest"]) for row in rows}
+
+
+def sample(sql: Sql, count: int) -> list[str]:
+    """The keys of the blobs that arrived first and last, at most `count` of each."""
+    rows = sql.rows("SELECT blob FROM files ORDER BY number LIMIT ?", count)
+    return [row["blob"] for row in rows + sql.rows("SELECT blob FROM files ORDER BY number DESC LIMIT ?", count)]
 
 
 # ---- tags

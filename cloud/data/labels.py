@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from cloud.data.filters import Scope, Wanted, where
 from cloud.data.sources import checked, chunks
+from cloud.limits import LABELS
 from cloud.names import new_id
-from cloud.store.sql import Sql, Value, inserted
+from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.tenants import missing
 from schema.errors import ErrorKind, MachineError
 
@@ -45,6 +46,7 @@ class Label:
 
 def add(sql: Sql, subject: str, label: str, edges: Edges | None, confidence: float | None) -> str:
     """Label a file; the id of the label."""
+    LABELS.check_count(counted(sql, "file_labels", "file_id", subject), "the file")
     made = new_id()
     row: dict[str, Value] = {"id": made, "file_id": subject, "label": _label(label), "confidence": _share(confidence)}
     if edges is not None:

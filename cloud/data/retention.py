@@ -37,24 +37,24 @@ def set_days(sql: Sql, owner: str, number: int) -> None:
 
 
 def expire(sql: Sql, now: datetime) -> int:
-    """Delete what has been kept long enough; how many readings and files. Blobs are swept up later."""
+    """Delete what has been kept long enough; how many readings and files."""
     return sum(
-        _expire(sql, row["organization_id"], stored(now - timedelta(days=row["days"])))
+        _expire(sql, row["organization_id"], stored(now - timedelta(days=row["days"])), now)
         for row in sql.rows("SELECT organization_id, days FROM data_retention WHERE days > 0")
     )
 
 
-def forget(sql: Sql, owner: str) -> None:
-    """Delete all data and datasets of an organization. Blobs are swept up later."""
+def forget(sql: Sql, owner: str, now: datetime) -> None:
+    """Delete all data and datasets of an organization."""
     own = "SELECT number FROM data_sources WHERE organization_id = ?"
     sql.run(f"DELETE FROM readings WHERE source IN ({own})", owner)
-    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({own})", owner)])
+    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({own})", owner)], now)
     sql.run(f"DELETE FROM data_source_tags WHERE source IN ({own})", owner)
     for table in ("data_sources", "datasets", "data_retention"):
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", owner)
 
 
-def _expire(sql: Sql, owner: str, before: int) -> int:
+def _expire(sql: Sql, owner: str, before: int, now: datetime) -> int:
     inside = """
         {0} JOIN data_sources ON data_sources.number = {0}.source
         WHERE data_sources.organization_id = ? AND {0}.synced < ? ORDER BY {0}.number LIMIT ?
@@ -66,4 +66,4 @@ def _expire(sql: Sql, owner: str, before: int) -> int:
         AT_ONCE,
     )
     rows = sql.rows(f"SELECT files.id AS id FROM {inside.format('files')}", owner, before, AT_ONCE)
-    return readings + len(files.delete(sql, [row["id"] for row in rows]))
+    return readings + files.delete(sql, [row["id"] for row in rows], now)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
+from catalogue.models import described
 from cloud.editing.sections import NAMED, SECTIONS
 from cloud.paths import index_of
 from schema.errors import ConfigError
@@ -87,7 +87,7 @@ class Catalogue:
 @cache
 def catalogue() -> Catalogue:
     """The one of this version."""
-    return Catalogue(json.loads(files("cloud").joinpath("models.json").read_text(encoding="utf-8")))
+    return Catalogue(copy.deepcopy(described()))
 
 
 # ---- schemas

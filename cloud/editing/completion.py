@@ -13,6 +13,7 @@ from cloud.editing.tree import Node, Spot, at, read, spot
 
 MOST: Final = 60
 RESOURCES: Final = ("components", "services")
+_FOLLOWED_BY_A_KEY: Final = re.compile(r'"[\w$.-]+"\s*:')
 _EMPTY: Final[Mapping[str, str]] = {"object": "{}", "array": "[]", "string": '""'}
 _NAMES: Final = re.compile(r"\bnames? of (?:the|its|another|a|an|each|every|motors?|boards?|sensors?|cameras?)\b")
 
@@ -43,6 +44,10 @@ NOTHING: Final = Choices(0, 0, ())
 
 def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> Choices:
     """What may stand where the cursor is, in characters from the beginning of `text`."""
+    if _FOLLOWED_BY_A_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
+        text = (
+            f"{text[:cursor]}\n{text[cursor:]}"  # a string ends with its line: the quote of the next key is not its end
+        )
     root = read(text)
     found = spot(text, root, cursor)
     if root is None or found is None:

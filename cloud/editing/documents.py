@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
 from cloud.editing.completion import skeleton
-from cloud.editing.tree import Node, at, place, position, read
+from cloud.editing.tree import Lines, Node, at, place, read
 from schema.errors import ErrorKind, MachineError
 from schema.names import check_name
 
@@ -63,13 +63,14 @@ def outline(text: str) -> list[Item]:
 
 
 def _items(root: Node, text: str) -> Iterator[Item]:
+    lines = Lines(text)
     for section in LISTED:
         found = at(root, (section,))
         for index, node in enumerate(found.items if found is not None else ()):
             value = node.value
             path = f"{section}.{index}"
             start = place(root, path)[0]
-            line = position(text, start)[0]
+            line = lines.position(start)[0]
             if isinstance(value, Mapping):
                 words = {key: one for key, one in value.items() if isinstance(one, str)}
                 name = words.get("name") or words.get("id") or ("builtin" if section == "services" else "")

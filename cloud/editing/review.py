@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from cloud.editing.documents import written
-from schema.diff import difference
-from schema.machine import decode_value
+from schema.diff import Difference, difference, fragments_difference
+from schema.machine import CLOUD_KEYS, decode_value
 from schema.secrets import Masker
 
 CONTEXT: Final = 3  # unchanged lines around each change
 PRECISE: Final = 5000  # lines; the difference of longer texts may show more than it must, so that it takes no seconds
-CLOUD_ONLY: Final = ("fragments", "fragment_mods")
+MOST_LINES: Final = 40_000  # of both texts; with more, or more pairs of equal lines, no lines are compared
+MOST_PAIRS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,10 @@ class Review:
     lines: tuple[Line, ...]
     renamed: tuple[tuple[str, str], ...] = ()
     hidden: bool = False  # it differs, but only in what is not shown
+    long: bool = False  # it differs, but in too many lines to be compared line by line
 
     def __bool__(self) -> bool:
-        return bool(self.groups or self.lines or self.hidden)
+        return bool(self.groups or self.lines or self.hidden or self.long)
 
     @property
     def summary(self) -> str:
@@ -59,32 +62,60 @@ class Review:
 def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
     """What must be done to `old` to get `new`."""
     masker = Masker().and_those_of(old).and_those_of(new)
-    lines = tuple(_lines(written(masker.value(old)), written(masker.value(new))))
-    before, after = decode_value(old).document, decode_value(new).document
+    found_lines = _lines(written(masker.value(old)), written(masker.value(new)))
+    lines = tuple(found_lines or ())
+    before, after = decode_value(old).readable, decode_value(new).readable
     groups: list[Group] = []
     renamed: tuple[tuple[str, str], ...] = ()
     if before is not None and after is not None:
         found = difference(before, after)
         renamed = found.renamed
-        groups += [Group("-", masker.text(path)) for path in found.removed]
-        groups += [Group("+", masker.text(path)) for path in found.added]
-        groups += [
+        groups += _groups(found, masker)
+    fragments = fragments_difference(old, new)
+    groups += _groups(fragments, masker)
+    for key in CLOUD_KEYS:
+        if old.get(key) != new.get(key) and not fragments:
+            groups.append(Group("+" if key not in old else "-" if key not in new else "~", key))
+    long = found_lines is None
+    return Review(tuple(groups), lines, renamed, hidden=not groups and not lines and not long and old != new, long=long)
+
+
+def _groups(found: Difference, masker: Masker) -> list[Group]:
+    return [
+        *(Group("-", masker.text(path)) for path in found.removed),
+        *(Group("+", masker.text(path)) for path in found.added),
+        *(
             Group("~", one.path, tuple(masker.text(line.removeprefix(f"{one.path}.")) for line in one.lines))
             for one in found.changed
-        ]
-    for key in CLOUD_ONLY:
-        if old.get(key) != new.get(key):
-            groups.append(Group("+" if key not in old else "-" if key not in new else "~", key))
-    return Review(tuple(groups), lines, renamed, hidden=not groups and not lines and old != new)
+        ),
+    ]
 
 
-def _lines(old: str, new: str) -> Iterator[Line]:
+def _lines(old: str, new: str) -> list[Line] | None:
+    """The difference of two texts; None if it would take too long."""
     if old == new:
-        return
+        return []
     whole = old.splitlines(), new.splitlines()
     first, last = _around(*whole)
     before, after = (one[first : len(one) - last] for one in whole)
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=max(len(before), len(after)) > PRECISE)
+    coarse = max(len(before), len(after)) > PRECISE or _pairs(before, after) > MOST_PAIRS
+    if len(before) + len(after) > MOST_LINES or (coarse and _pairs(before, after, coarse=True) > MOST_PAIRS):
+        return None
+    return list(_compared(before, after, first, coarse=coarse))
+
+
+def _pairs(before: Sequence[str], after: Sequence[str], *, coarse: bool = False) -> int:
+    """How many pairs of equal lines there are: as many steps does difflib take, and again for each piece. `coarse` as
+    its autojunk, which passes over lines that are more than a hundredth of `after`."""
+    counts = Counter(after)
+    if coarse and len(after) >= 200:
+        most = len(after) // 100 + 1
+        counts = Counter({line: count for line, count in counts.items() if count <= most})
+    return sum(counts[line] for line in before)
+
+
+def _compared(before: Sequence[str], after: Sequence[str], first: int, *, coarse: bool) -> Iterator[Line]:
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=coarse)
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
         if number or first or group[0][1] or group[0][3]:
             yield Line("@", None, None, "")

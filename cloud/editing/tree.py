@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -197,10 +198,16 @@ def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
     return node
 
 
-def position(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of a character, both from 1."""
-    before = text[:offset]
-    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+class Lines:
+    """Where lines of a text begin, so that asking for many positions does not read the text each time."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(one.end() for one in re.finditer("\n", text))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of a character, both from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
 
 
 # ---- from the cursor to what may stand there
@@ -217,12 +224,29 @@ def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
             return _between(text, node, tuple(path), cursor)
         name, child, is_key = inner
         if is_key:
-            typed = text[child.start : cursor].lstrip('"')
-            return Spot(tuple(path), True, child.start, child.end, typed, member=name)
+            return _within(text, node, child, tuple(path), cursor, member=name)
         path.append(name)
         if child.kind not in ("object", "array"):
-            return Spot(tuple(path), False, child.start, child.end, text[child.start : cursor].lstrip('"'))
+            return _within(text, node, child, tuple(path), cursor)
         node = child
+
+
+def _within(
+    text: str, parent: Node, token: Node, path: tuple[str, ...], cursor: int, *, member: str | None = None
+) -> Spot:
+    """The cursor is in a half-written key (`member` is its name) or value; commas may be missing on either side."""
+    before = text[parent.start : token.start].rstrip()[-1:]
+    after = text[token.end : parent.end].lstrip()[:1]
+    return Spot(
+        path,
+        member is not None,
+        token.start,
+        token.end,
+        text[token.start : cursor].lstrip('"'),
+        member=member or "",
+        comma_before=before not in "{[:,",
+        comma_after=after not in ("", ",", "]", "}", ":"),
+    )
 
 
 def _inside(node: Node, cursor: int) -> tuple[str, Node, bool] | None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cloud import trash
 from cloud.blobs import Blob
+from cloud.limits import REGISTRY_VERSIONS
 from cloud.names import new_id
 from cloud.registry import versions
 from cloud.registry.items import MODULE, TOPIC, Item
-from cloud.store.sql import Conflict, Sql, inserted
+from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -69,6 +71,7 @@ def is_free(sql: Sql, item: Item, place: Place) -> None:
 
 def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
     """Note an upload whose blob is kept; EXISTS if there is one at this place."""
+    REGISTRY_VERSIONS.check_count(counted(sql, "registry_files", "item_id", item.id), "the registry entry")
     subject = new_id()
     try:
         inserted(
@@ -133,14 +136,14 @@ def _file(row: Mapping[str, Any]) -> File:
     )
 
 
-def delete_version(sql: Sql, item: Item, version: str) -> list[str]:
-    """Delete all files of a version; the blobs that are to be deleted then. NOT_FOUND."""
+def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
+    """Delete all files of a version; NOT_FOUND. Their content goes into the trash."""
     blobs = [one.blob for one in files(sql, item.id) if one.version == version]
     if not blobs:
         raise MachineError(f"{item.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
     sql.run("DELETE FROM registry_files WHERE item_id = ? AND version = ?", item.id, version)
+    trash.put(sql, blobs, now)
     sql.notify(TOPIC, item.id)
-    return blobs
 
 
 def best(found: Sequence[File], item: Item, wanted: str, platform: str, tags: Collection[str]) -> File:
@@ -165,7 +168,13 @@ def _reason(found: Sequence[File], usable: Sequence[File], item: Item, wanted: s
     return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; there are {there}"
 
 
-def blobs_from(sql: Sql, first: str, last: str) -> set[str]:
-    """The keys of blobs from `first` on and before `last` that an upload names."""
-    rows = sql.rows("SELECT blob FROM registry_files WHERE blob >= ? AND blob < ?", first, last)
-    return {row["blob"] for row in rows}
+def blobs_from(sql: Sql, first: str, last: str) -> dict[str, Blob]:
+    """The blobs with keys from `first` on and before `last` that an upload names."""
+    rows = sql.rows("SELECT blob, size, digest FROM registry_files WHERE blob >= ? AND blob < ?", first, last)
+    return {row["blob"]: Blob(row["blob"], row["size"], row["digest"]) for row in rows}
+
+
+def sample(sql: Sql, count: int) -> list[str]:
+    """The keys of the blobs that were uploaded first and last, at most `count` of each."""
+    query = "SELECT blob FROM registry_files ORDER BY uploaded"
+    return [row["blob"] for order in ("", " DESC") for row in sql.rows(f"{query}{order} LIMIT ?", count)]

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from cloud import trash
+from cloud.limits import REGISTRY_ITEMS
 from cloud.names import new_id
-from cloud.store.sql import Conflict, Sql, Value, inserted
+from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
@@ -62,6 +64,7 @@ _ITEM: Final = """
 
 def create(sql: Sql, owner: str, name: str, kind: str, now: datetime) -> Item:
     """A new item without versions, for its own organization only; EXISTS, INVALID."""
+    REGISTRY_ITEMS.check_count(counted(sql, "registry_items", "organization_id", owner), "the organization")
     subject, moment = new_id(), stored(now)
     row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": checked_name(name), "type": kind}
     empty: dict[str, Value] = {"visibility": PRIVATE, "url": "", "description": "", "metadata": "{}"}
@@ -174,13 +177,13 @@ def rename(sql: Sql, found: Item, name: str, now: datetime) -> None:
     sql.notify(TOPIC, found.id)
 
 
-def delete(sql: Sql, found: Item) -> list[str]:
-    """Delete an item with all its versions; the blobs that are to be deleted then."""
+def delete(sql: Sql, found: Item, now: datetime) -> None:
+    """Delete an item with all its versions. Their content goes into the trash."""
     blobs = [row["blob"] for row in sql.rows("SELECT blob FROM registry_files WHERE item_id = ?", found.id)]
     sql.run("DELETE FROM registry_files WHERE item_id = ?", found.id)
     sql.run("DELETE FROM registry_items WHERE id = ?", found.id)
+    trash.put(sql, blobs, now)
     sql.notify(TOPIC, found.id)
-    return blobs
 
 
 def _taken(name: str) -> MachineError:

@@ -8,11 +8,10 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Any, Final
 
-from cloud import configurations, machines
-from cloud.access import Of, Role
+from cloud import configurations, machines, permissions
 from cloud.registry import files, items
 from cloud.registry.versions import LATEST, WITH_PRERELEASE
-from cloud.services.base import Rule, Service, guarded
+from cloud.services.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import MachineError
 
@@ -77,7 +76,7 @@ class AgentConfig:
     viam_server_update_info: UpdateInfo | None = None
 
 
-@guarded({"device_agent_config": Rule(Role.MACHINE, Of.PART, "id")})
+@guarded(permissions.AGENT)
 class AgentDeviceService(Service):
     """One call. What is not here is UNIMPLEMENTED."""
 

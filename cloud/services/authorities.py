@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from cloud import permissions
 from cloud.certificates.authorities import PORT, current, known
 from cloud.certificates.bundle import bundle
-from cloud.services.base import SELF, Service, guarded
+from cloud.services.base import Service, guarded
 from cloud.services.organizations import Organizations
 from cloud.store.sql import Sql
 
 
-@guarded({"list_authorities": SELF})
+@guarded(permissions.AUTHORITIES)
 class AuthorityService(Service):
     """The roots of the cloud; not published, used by the page /ca.pem."""
 

@@ -1,4 +1,4 @@
-"""What every service of the cloud stands on, and the rule that guards each of its methods."""
+"""What every service of the cloud stands on, and how the rules of cloud.permissions guard its methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloud import audit
 from cloud.access import Of, Place, Role, require
@@ -16,12 +16,17 @@ from cloud.authentication import CloudAuthenticator
 from cloud.author import Author
 from cloud.blobs import Blobs
 from cloud.credentials import require_in_force
+from cloud.data.query import Engine
+from cloud.data.query_process import QueryProcesses
 from cloud.links import Links
 from cloud.openings import Openings
+from cloud.permissions import Rule
+from cloud.pieces import SMALL
 from cloud.seen import Seen
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
+from cloud.workroom import Workroom
 
 if TYPE_CHECKING:
     from cloud.certificates.port import PortTls
@@ -51,39 +56,11 @@ class Cloud:
     clock: Clock = now
     limits: Sizes = Sizes()
     openings: Openings = field(default_factory=Openings)
+    room: Workroom = field(default_factory=Workroom)
+    questions: Engine = field(default_factory=QueryProcesses)  # in SQL
     mails: bool = False  # whether there is a mail server for invitations
     tls: PortTls | None = None  # of its port; None for one in plain text
     seen: Seen = field(default_factory=Seen)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Who may call a method: `role` at what the argument `field` names. Without `of`, whoever is signed in may."""
-
-    role: Role = Role.NOBODY
-    of: Of | None = None
-    field: str = ""
-    home: bool = False  # not for those whom it is only shared with
-    inside: bool = False  # asked in the method's first transaction, not in one before: for what machines call often
-
-
-SELF: Final = Rule()
-"""Whoever is signed in: the method shows only what the caller may see, or asks `require` itself."""
-
-
-def owner(of: Of, field: str) -> Rule:
-    """Owners only."""
-    return Rule(Role.OWNER, of, field)
-
-
-def home_owner(of: Of, field: str) -> Rule:
-    """Owners in the organization that it belongs to: not those whom it is only shared with."""
-    return Rule(Role.OWNER, of, field, home=True)
-
-
-def operator(of: Of, field: str) -> Rule:
-    """Operators and owners."""
-    return Rule(Role.OPERATOR, of, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +81,7 @@ class Service:
         self.request: CallInfo | None = None  # of a call that came as an RPC
         self._place: Place | None = None  # where the caller was found to have a role
         self._change: _Change | None = None  # until it has been noted
-        self._required: dict[tuple[Role, Of, str], None] = {}  # what was asked of the caller
+        self._required: dict[tuple[Role, Of, str, bool], None] = {}  # what was asked of the caller
         self._due: Callable[[Sql], object] | None = None  # what the first transaction begins with
 
     async def read(self, work: Callable[[Sql], T]) -> T:
@@ -147,6 +124,13 @@ class Service:
         detail = {**change.detail, **({"made": made} if made and made != change.subject else {})}
         audit.note(sql, owner, self.author, change.action, change.subject or made, detail, self.now())
 
+    async def aside(self, size: int, function: Callable[[], T]) -> T:
+        """What `function` makes of `size` characters or bytes of a caller: in the cloud's room if they are many."""
+        if size <= SMALL:
+            return function()
+        organization = self._place.organization if self._place is not None else self.author.name
+        return await self.cloud.room.run(organization, function)
+
     def now(self) -> datetime:
         """The time of day."""
         return self.cloud.clock()
@@ -155,14 +139,14 @@ class Service:
         """For what a rule cannot say: a second thing that a method touches. As cloud.access.require."""
         place = require(sql, self.author, role, of, subject, home=home)
         self._place = self._place or place
-        self._required[role, of, subject] = None
+        self._required[role, of, subject, home] = None
         return place
 
     def again(self, sql: Sql) -> None:
         """For a call that lasts: MachineError if the caller might not begin it now."""
         require_in_force(sql, self.author)
-        for role, of, subject in self._required:
-            require(sql, self.author, role, of, subject)
+        for role, of, subject, home in self._required:
+            require(sql, self.author, role, of, subject, home=home)
 
 
 Guarded = TypeVar("Guarded", bound=type[Service])
@@ -210,7 +194,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
                 place = require(sql, service.author, rule.role, of, subject, home=rule.home)
                 return place, audit.label(sql, of, subject) if change else ""
 
-            service._required[rule.role, of, subject] = None
+            service._required[rule.role, of, subject, rule.home] = None
             if rule.inside:
                 service._due = work
             else:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cloud import configurations, fragments, keys, machines, tenants
+from catalogue.check import check, in_cloud
+from catalogue.models import builtin
+from cloud import configurations, fragments, keys, logs, machines, pieces, tenants
 from cloud.access import Of, is_home, place_of
 from cloud.author import KEY, LOCATION, PART, Author
 from cloud.paths import changed
+from cloud.pieces import SMALL, heavy
+from cloud.readable import check_text, kept
 from cloud.resolve import uses
+from cloud.revisions import Revisions
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.services.machines import historical, part_message
+from cloud.shown import reads_secrets, shown
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
+from schema.machine import decode_value
+from schema.secrets import Masker
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_CHANGES: Final = 1000  # of one SetConfigProperty: each copies what is on its way
+MAX_LOGGED: Final = 20  # mistakes of one save that are logged
+LARGE: Final = SMALL + 1  # as a size: in the cloud's room
+LOGGER: Final = "cloud.configuration"
 MAX_DIGITS: Final = 18  # of a number that the database can compare with
 _AUTHORS: Final = {
     KEY: m.AuthenticationType.API_KEY,
@@ -44,16 +54,28 @@ class Configurations(Service):
 
         With `last_known_update`, FAILED_PRECONDITION if somebody saved later.
         """
-        document = decoded(robot_config_json) if robot_config_json is not None else robot_config
+        document = robot_config
+        if (sent := robot_config_json) is not None:
+            document = await self.aside(len(sent), lambda: decoded(sent))
 
-        def work(sql: Sql) -> m.RobotPart:
+        text = None if document is None else await self._kept(document)
+
+        def work(sql: Sql) -> tuple[m.RobotPart, int]:
             if name and name != machines.part(sql, id).name:
                 machines.rename_part(sql, id, name)
-            if document is not None:
-                self._save(sql, id, document, last_known_update)
-            return part_message(self, sql, machines.part(sql, id))
+            revision = 0 if document is None else self._save(sql, id, document, last_known_update, text)
+            return part_message(self, sql, machines.part(sql, id)), revision
 
-        return await self.write(work)
+        message, revision = await self.write(work)
+        if revision:
+            await self._log_mistakes(id, revision, len(text or ""))
+        return message
+
+    async def _kept(self, document: Mapping[str, Any]) -> str:
+        """As `readable.kept`, of a configuration; not in a transaction, for which others wait."""
+        if not heavy(document):
+            return kept(document, "the configuration")
+        return await self.aside(LARGE, lambda: kept(document, "the configuration"))
 
     async def set_config_property(
         self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
@@ -63,7 +85,7 @@ class Configurations(Service):
             text = f"{len(property_changes)} changes in one call"
             raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
 
-        def work(sql: Sql) -> list[m.ConfigPropertyChangeResult]:
+        def work(sql: Sql) -> tuple[list[m.ConfigPropertyChangeResult], int]:
             document: Any = configurations.current(sql, robot_part_id)[1]
             results = []
             for change in property_changes:
@@ -73,21 +95,43 @@ class Configurations(Service):
                 except MachineError as error:
                     results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
             if all(one.success for one in results):
-                self._save(sql, robot_part_id, document)
-                return results
+                return results, self._save(sql, robot_part_id, document)
             text = "not made, because another change of the same call is wrong"
-            return [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or text) for one in results]
+            return [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or text) for one in results], 0
 
-        return await self.write(work)
+        results, revision = await self.write(work)
+        if revision:
+            await self._log_mistakes(robot_part_id, revision, LARGE)
+        return results
 
-    def _save(self, sql: Sql, part: str, document: Mapping[str, Any], known: datetime | None = None) -> None:
-        """Save; whoever only shares a machine does not learn by it what private fragments of its organization say."""
+    def _save(
+        self,
+        sql: Sql,
+        part: str,
+        document: Mapping[str, Any],
+        last_known: datetime | None = None,
+        text: str | None = None,
+    ) -> int:
+        """Save; the new revision, 0 if nothing has changed.
+
+        Whoever only shares a machine does not learn by it what private fragments of its organization say.
+        """
         if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
             find = fragments.finder(sql, keys.organization_of(sql, self.author.name))
             for one in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
                 if find(one, "") is None:
                     raise tenants.missing("fragment", one)
-        configurations.save(sql, part, document, self.author, self.now(), known)
+        before = machines.part(sql, part).revision
+        revision = configurations.save(sql, part, document, self.author, self.now(), last_known, text)
+        return revision if revision != before else 0
+
+    async def _log_mistakes(self, part: str, revision: int, size: int) -> None:
+        """Put the mistakes of what was saved into the log of the part: the reply has no place for them."""
+        document = await self.read(lambda sql: configurations.resolved(sql, part))
+        now = self.now()
+        entries = await self.aside(size, lambda: _mistakes(document, revision, now))
+        if entries:
+            await self.write(lambda sql: logs.append(sql, part, entries, now))
 
     async def get_robot_part_history(
         self,
@@ -101,30 +145,50 @@ class Configurations(Service):
         before = page_start(page_token)
         limit = max(1, min(page_limit or PAGE, MAX_PAGE))
 
-        def work(sql: Sql) -> m.GetRobotPartHistoryResponse:
-            part = machines.part(sql, id)
+        def work(sql: Sql) -> tuple[machines.PartRecord, Revisions, bool]:
             found = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
+            return machines.part(sql, id), found, reads_secrets(sql, self.author, Of.PART, id)
+
+        part, found, whole = await self.read(work)
+
+        def made() -> m.GetRobotPartHistoryResponse:
+            beside = [one.document for one in found]
             entries = [
                 m.RobotPartHistoryEntry(
                     part=id,
                     robot=part.machine_id,
                     when=one.saved,
-                    old=historical(part, one.before, one.saved),
+                    old=historical(part, shown(one.before, whole=whole, beside=beside), one.saved),
                     edited_by=editor(one.author),
                 )
                 for one in found
                 if one.before is not None
             ]
-            more = len(found) == limit and found[-1].number > 2  # the first revision replaced nothing
+            more = found.more and found[-1].number > 2  # the first revision replaced nothing
             return m.GetRobotPartHistoryResponse(entries, str(found[-1].number) if more else "")
 
-        return await self.read(work)
+        return await self.aside(found.size, made)
+
+
+def _mistakes(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
+    """What is wrong with a configuration, for the log of its part."""
+    checked = check(decode_value(document), builtin(), in_cloud(document))
+    masker = Masker().and_those_of(document)
+    entries = [
+        logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {one}"))
+        for one in checked.problems[:MAX_LOGGED]
+    ]
+    if len(checked.problems) > MAX_LOGGED:
+        rest = f"and {len(checked.problems) - MAX_LOGGED} further mistakes: see the configuration's page"
+        entries.append(logs.LogRecord(now, "warn", LOGGER, rest))
+    return entries
 
 
 def decoded(text: str) -> Mapping[str, Any]:
     """The document that a text is; INVALID."""
+    check_text(text)
     try:
-        document = json.loads(text or "{}")
+        document = pieces.loads(text or "{}")
     except (ValueError, RecursionError) as error:
         raise MachineError(
             f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Final
 
 from cloud.access import Of, Role
-from cloud.blobs import discard
 from cloud.data import files
 from cloud.data.files import FileRecord
 from cloud.data.filters import Wanted
@@ -87,10 +86,10 @@ class Binary(Service):
                 remedy="name at least the organization in organization_ids",
             )
 
-        def work(sql: Sql) -> list[str]:
-            return files.delete(sql, files.ids(sql, wanted, scope_of(sql, self.author, Role.OWNER)))
+        def work(sql: Sql) -> int:
+            return files.delete(sql, files.ids(sql, wanted, scope_of(sql, self.author, Role.OWNER)), self.now())
 
-        return await self._deleted(await self.write(work))
+        return await self.write(work)
 
     async def delete_binary_data_by_ids(
         self, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
@@ -98,10 +97,10 @@ class Binary(Service):
         """Delete the files of these ids; how many of them there were."""
         wanted = ids_of(binary_ids, binary_data_ids)
 
-        def work(sql: Sql) -> list[str]:
-            return files.delete(sql, [subject for subject in wanted if self._is_there(sql, subject)])
+        def work(sql: Sql) -> int:
+            return files.delete(sql, [subject for subject in wanted if self._is_there(sql, subject)], self.now())
 
-        return await self._deleted(await self.write(work))
+        return await self.write(work)
 
     async def create_binary_data_signed_url(
         self, binary_data_id: str, expiration_minutes: int | None = None
@@ -131,10 +130,6 @@ class Binary(Service):
                 raise
             return False
         return True
-
-    async def _deleted(self, blobs: Sequence[str]) -> int:
-        await discard(self.cloud.blobs, blobs)
-        return len(blobs)
 
     def _that_fit(self, found: Sequence[FileRecord]) -> list[FileRecord]:
         """The first files, as many as one answer can hold with their content; EXHAUSTED if that is none of them."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import trio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from cloud.data import readings
-from cloud.data.bson import encode
 from cloud.data.filters import Scope, Wanted
 from cloud.data.pages import MAX_PAGE
-from cloud.data.query import Question
+from cloud.data.query import Cells, cells
 from cloud.services.base import Service
-
-AT_ONCE: Final = trio.CapacityLimiter(2)  # questions, each with a copy of an organization's readings in memory
+from cloud.store.sql import Sql
 
 
 class Queries(Service):
@@ -21,12 +18,19 @@ class Queries(Service):
 
     async def tabular_data_by_sql(self, organization_id: str, sql_query: str) -> list[bytes]:
         """The rows of a SELECT from the table `readings`, each as BSON."""
-        scope = Scope((organization_id,))
-        async with AT_ONCE, Question().opened() as question:
-            last = 0
-            while found := await self.read(
-                lambda sql, after=last: readings.arrived(sql, Wanted(), scope, after, MAX_PAGE)  # type: ignore[misc]
-            ):
-                await question.add(found)
-                last = found[-1].number
-            return [encode(row) for row in await question.ask(sql_query)]
+        async with aclosing(self._table(organization_id)) as table:
+            return await self.cloud.questions.ask(organization_id, sql_query, table)
+
+    async def _table(self, organization: str) -> AsyncGenerator[list[Cells], None]:
+        """All readings of an organization, some at a time."""
+        scope, last = Scope((organization,)), 0
+
+        def work(sql: Sql) -> tuple[list[Cells], int]:
+            found = readings.arrived(sql, Wanted(), scope, last, MAX_PAGE)
+            return [cells(record) for record in found], found[-1].number if found else 0
+
+        while True:
+            some, last = await self.read(work)
+            if not some:
+                return
+            yield some

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from cloud import permissions
 from cloud.access import Of, Role
 from cloud.data import datasets
 from cloud.data.datasets import DatasetRecord
 from cloud.services import data_messages as m
-from cloud.services.base import SELF, Service, guarded, operator, owner
+from cloud.services.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
-RULES: Final = {
-    "create_dataset": operator(Of.ORGANIZATION, "organization_id"),
-    "delete_dataset": owner(Of.DATASET, "id"),
-    "rename_dataset": operator(Of.DATASET, "id"),
-    "list_datasets_by_organization_id": operator(Of.ORGANIZATION, "organization_id"),
-    "list_datasets_by_ids": SELF,
-    "merge_datasets": operator(Of.ORGANIZATION, "organization_id"),
-}
 
-
-@guarded(RULES)
+@guarded(permissions.DATASETS)
 class DatasetService(Service):
     """One call. Datasets belong to an organization, so roles at a location or a machine reach none."""
 

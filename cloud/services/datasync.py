@@ -14,13 +14,14 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
+from cloud import permissions
 from cloud.access import Of, Role
 from cloud.blobs import Blob, discard
 from cloud.data import datasets, files, labels, media, readings, sources
 from cloud.data.parameters import plain
 from cloud.data.readings import NewReading
 from cloud.services import data_messages as m
-from cloud.services.base import SELF, Rule, Service, guarded
+from cloud.services.base import Service, guarded
 from cloud.store.sql import Sql
 from cloud.tenants import missing
 from cloud.times import stored
@@ -37,15 +38,9 @@ KINDS: Final = {m.DataType.BINARY_SENSOR: "binary", m.DataType.TABULAR_SENSOR: "
 BEGINNING: Final = 16  # bytes that tell the type of content
 
 
-@guarded(
-    {
-        "data_capture_upload": SELF,
-        "file_upload": Rule(Role.MACHINE, Of.PART, "part_id"),
-        "streaming_data_capture_upload": SELF,
-    }
-)
+@guarded(permissions.DATASYNC)
 class DataSyncService(Service):
-    """One upload, with a part's secret or a key that reaches the part."""
+    """One upload, by a machine or with the key of an owner of its organization."""
 
     async def data_capture_upload(
         self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
@@ -124,13 +119,15 @@ class DataSyncService(Service):
         what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
         key = _key(metadata.part_id, *where, parameters, tags, what) if known else None
 
+        kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
+
         def work(sql: Sql) -> str:
             self.require(sql, Role.MACHINE, Of.PART, metadata.part_id)
             source = _source(sql, metadata, parameters)
             subject, new = readings.keep(sql, key, source, tags, kept, now)
             if new:
                 told = tuple(Reading(one.requested, one.received, one.data) for one in kept)
-                ingested(sql, _ingestion(source, "tabular", subject, told, [one.received for one in kept]))
+                ingested(sql, _ingestion(source, kind, subject, told, [one.received for one in kept]))
             return subject
 
         return m.Uploaded(await self.write(work), "")

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
-from cloud.access import Of
 from cloud.registry import access, deprecation, files, items
 from cloud.registry.deprecation import Deprecation
-from cloud.services.base import SELF, Rule, Service, owner
+from cloud.services.base import Service
 from cloud.store.sql import Sql
-
-RULES: Final[Mapping[str, Rule]] = {
-    "deprecate_registry_item": owner(Of.ITEM, "item_id"),
-    "undeprecate_registry_item": owner(Of.ITEM, "item_id"),
-    "deprecate_registry_item_version": owner(Of.ITEM, "item_id"),
-    "undeprecate_registry_item_version": owner(Of.ITEM, "item_id"),
-    "list_deprecated_versions": SELF,
-}
 
 
 class Deprecations(Service):

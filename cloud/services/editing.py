@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
 
-from cloud import configurations, fragments, keys, machines, tenants, watching
+from cloud import configurations, fragments, keys, machines, permissions, tenants, watching
 from cloud.access import Of, Place, Role, is_home, place_of, role_at, visible
 from cloud.author import KEY, MACHINES, Author
 from cloud.editing.catalogue import Known
@@ -18,7 +17,8 @@ from cloud.online import Presence, presence
 from cloud.registry.deprecation import advice
 from cloud.resolve import Resolved, entries
 from cloud.revisions import Revision
-from cloud.services.base import SELF, Service, guarded, operator
+from cloud.services.base import Service, guarded
+from cloud.shown import Shown, nothing, reads_secrets, shown
 from cloud.store.sql import Sql
 from cloud.tenants import missing
 from schema.errors import MachineError
@@ -26,13 +26,14 @@ from schema.errors import MachineError
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A part as its configuration page shows it. `text` is the document as it was saved."""
+    """A part as its configuration page shows it. `merged` is what the machine runs, without secrets."""
 
     part: PartRecord
     organization: str
-    document: Mapping[str, Any]
+    document: Shown
     author: str
     resolved: Resolved
+    merged: Shown
     may_save: bool
     known: Known
 
@@ -59,11 +60,12 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """One revision with the name of who made it. Who asks may not see the secrets in it, unless `owned`."""
+    """One revision with the name of who made it. Only `shown` leaves the cloud; `revision` is for differences, which
+    are masked for everybody, and for what an owner saves again."""
 
     revision: Revision
     who: str
-    owned: bool = False
+    shown: Shown = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class FragmentEditing:
     """A fragment as its page shows it. `users` are machine parts that the caller may see, by name."""
 
     fragment: FragmentRecord
-    document: Mapping[str, Any]
+    document: Shown
     tags: Sequence[tuple[str, int]]
     users: Sequence[PartRecord]
     others: int  # users that the caller may not see
@@ -79,20 +81,7 @@ class FragmentEditing:
     known: Known
 
 
-RULES: Final = {
-    "editing": operator(Of.PART, "part"),
-    "known": operator(Of.PART, "part"),
-    "running": operator(Of.PART, "part"),
-    "watch": operator(Of.PART, "part"),
-    "revision": operator(Of.PART, "part"),
-    "revisions": operator(Of.PART, "part"),
-    "organizations": SELF,
-    "fragment_editing": operator(Of.FRAGMENT, "fragment"),
-    "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
-}
-
-
-@guarded(RULES)
+@guarded(permissions.EDITOR)
 class Editor(Service):
     """One request of a page."""
 
@@ -103,13 +92,15 @@ class Editor(Service):
             found, place = machines.part(sql, part), place_of(sql, Of.PART, part)
             (save,) = configurations.history(sql, part, limit=1)
             resolved = configurations.resolution(sql, part)[1]
+            may_save = role_at(sql, self.author, place) is Role.OWNER
             return Editing(
                 found,
                 place.organization,
-                save.document,
+                shown(save.document, whole=may_save, beside=[resolved.document]),
                 name_of(sql, save.author),
                 resolved,
-                role_at(sql, self.author, place) is Role.OWNER,
+                shown(resolved.document, whole=False, beside=[save.document]),
+                may_save,
                 self._known(sql, place, resolved),
             )
 
@@ -153,8 +144,7 @@ class Editor(Service):
 
         def work(sql: Sql) -> list[Save]:
             found = configurations.history(sql, part, before=before, limit=limit)
-            owned = role_at(sql, self.author, place_of(sql, Of.PART, part)) is Role.OWNER
-            return [Save(one, name_of(sql, one.author), owned) for one in found]
+            return self._saves(sql, found, Of.PART, part)
 
         return await self.read(work)
 
@@ -173,16 +163,17 @@ class Editor(Service):
         """A fragment in its newest revision."""
 
         def work(sql: Sql) -> FragmentEditing:
-            found, place = fragments.fragment(sql, fragment), place_of(sql, Of.FRAGMENT, fragment)
+            found = fragments.fragment(sql, fragment)
+            may_save = reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
             using = parts_using(sql, fragment)
-            shown = [one for one in using if self._sees(sql, one)]
+            seen = [one for one in using if self._sees(sql, one)]
             return FragmentEditing(
                 found,
-                fragments.document_of(sql, fragment, found.revision),
+                shown(fragments.document_of(sql, fragment, found.revision), whole=may_save),
                 fragments.tags(sql, fragment),
-                [machines.part(sql, one) for one in shown],
-                len(using) - len(shown),
-                role_at(sql, self.author, place) is Role.OWNER,
+                [machines.part(sql, one) for one in seen],
+                len(using) - len(seen),
+                may_save,
                 Known(_fragments(sql, found.organization_id), advice=advice(sql, found.organization_id)),
             )
 
@@ -192,14 +183,14 @@ class Editor(Service):
         """Revisions of a fragment below `before`, the newest first."""
 
         def work(sql: Sql) -> list[Save]:
-            owned = role_at(sql, self.author, place_of(sql, Of.FRAGMENT, fragment)) is Role.OWNER
-            found = [
-                Revision(one.number, one.document, one.saved, one.author, one.before)
-                for one in fragments.revisions(sql, fragment, before=before, limit=limit)
-            ]
-            return [Save(one, name_of(sql, one.author), owned) for one in found]
+            found = fragments.revisions(sql, fragment, before=before, limit=limit)
+            return self._saves(sql, found, Of.FRAGMENT, fragment)
 
         return await self.read(work)
+
+    def _saves(self, sql: Sql, found: Sequence[Revision], of: Of, subject: str) -> list[Save]:
+        whole, beside = reads_secrets(sql, self.author, of, subject), [one.document for one in found]
+        return [Save(one, name_of(sql, one.author), shown(one.document, whole=whole, beside=beside)) for one in found]
 
     def _known(self, sql: Sql, place: Place, resolved: Resolved) -> Known:
         """What a text is checked against. Those with whom a machine is shared are told of its organization's fragments

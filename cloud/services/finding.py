@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from cloud import keys, machines, sharing, tenants
 from cloud.access import Of, Role, is_home, place_of, role_at
 from cloud.services import messages as m
-from cloud.services.base import SELF, Rule, Service, operator
+from cloud.services.base import Service
 from cloud.services.machines import part_message, robot_message
 from cloud.store.sql import Sql
 from cloud.times import moment_of, stored
-
-RULES: Final[Mapping[str, Rule]] = {
-    "get_robot_part_by_name_and_location": operator(Of.LOCATION, "location_id"),
-    "get_organizations_with_access_to_location": operator(Of.LOCATION, "location_id"),
-    "add_favorite_machine": operator(Of.ROBOT, "machine_id"),
-    "remove_favorite_machine": SELF,
-    "list_favorite_machines": SELF,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Any
 
 from cloud.services.messages import AuthenticatorInfo
+from cloud.shown import Shown, ShownText
 
 
 class Visibility(IntEnum):
@@ -26,7 +25,7 @@ class Fragment:
 
     id: str
     name: str = ""
-    fragment: Mapping[str, Any] | None = None
+    fragment: Shown | None = None
     organization_owner: str = ""
     public: bool = False
     created_on: datetime | None = None
@@ -37,7 +36,7 @@ class Fragment:
     visibility: Visibility = Visibility.UNSPECIFIED
     last_updated: datetime | None = None
     revision: str = ""
-    fragment_config_json: str | None = None
+    fragment_config_json: ShownText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class FragmentHistoryEntry:
     old: Fragment | None
     edited_by: AuthenticatorInfo
     revision: str
-    config: Mapping[str, Any]
+    config: Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class ResolvedFragment:
     """What a fragment brings."""
 
     fragment_id: str
-    resolved_config: Mapping[str, Any] | None = None
+    resolved_config: Shown | None = None
     error: FragmentError | None = None
     revision: str = ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -11,26 +10,14 @@ from cloud import configurations, fragments, machines, resolve
 from cloud.access import Of, Role, is_home, place_of
 from cloud.fragment_uses import parts_using
 from cloud.registry.access import organizations_of
+from cloud.revisions import Revisions
 from cloud.services import fragment_messages as m
-from cloud.services.base import SELF, Rule, Service, operator, owner
+from cloud.services.base import Service
 from cloud.services.configurations import decoded, editor, page_start
+from cloud.shown import Shown, reads_secrets, shown, text_of
 from cloud.store.sql import Sql
 from cloud.tenants import missing
 from schema.errors import ErrorKind, MachineError
-
-RULES: Final[Mapping[str, Rule]] = {
-    "list_fragments": operator(Of.ORGANIZATION, "organization_id"),
-    "get_fragment": SELF,
-    "create_fragment": owner(Of.ORGANIZATION, "organization_id"),
-    "update_fragment": owner(Of.FRAGMENT, "id"),
-    "delete_fragment": owner(Of.FRAGMENT, "id"),
-    "get_fragment_history": operator(Of.FRAGMENT, "id"),
-    "get_fragment_usage": operator(Of.FRAGMENT, "fragment_id"),
-    "set_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
-    "delete_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
-    "list_nested_fragments": SELF,
-    "list_machine_fragments": operator(Of.ROBOT, "machine_id"),
-}
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
@@ -58,7 +45,7 @@ class Fragments(Service):
                 found += fragments.public_fragments(sql, organization_id)
             shown = [one for one in found if not wanted or one.visibility in wanted]
             return m.ListFragmentsResponse(
-                [_message(sql, one) for one in shown], [_usage(sql, one.id, organization_id) for one in shown]
+                [self._message(sql, one) for one in shown], [_usage(sql, one.id, organization_id) for one in shown]
             )
 
         return await self.read(work)
@@ -80,7 +67,7 @@ class Fragments(Service):
                 self.require(sql, Role.OPERATOR, Of.ORGANIZATION, current_organization_id)
             saves = fragments.saves(sql, id, MAX_PAGE)
             return m.GetFragmentResponse(
-                _message(sql, found, revision),
+                self._message(sql, found, revision),
                 _usage(sql, id, current_organization_id),
                 [m.FragmentRevision(str(number), saved) for number, saved in saves],
                 _tags(sql, id),
@@ -100,7 +87,7 @@ class Fragments(Service):
 
         def work(sql: Sql) -> m.Fragment:
             made = fragments.create_fragment(sql, organization_id, name, config or {}, shown, self.author, self.now())
-            return _message(sql, fragments.fragment(sql, made))
+            return self._message(sql, fragments.fragment(sql, made))
 
         return await self.write(work)
 
@@ -118,7 +105,9 @@ class Fragments(Service):
 
         With `last_known_update`, FAILED_PRECONDITION if somebody saved later.
         """
-        document = decoded(fragment_config_json) if fragment_config_json is not None else config
+        document = config
+        if (text := fragment_config_json) is not None:
+            document = await self.aside(len(text), lambda: decoded(text))
         shown = _VISIBILITY.get(visibility) if visibility else None
         if shown is None and public is not None:
             shown = "public" if public else "private"
@@ -130,7 +119,7 @@ class Fragments(Service):
                 fragments.save_fragment(sql, id, document, self.author, self.now(), last_known_update)
             if shown is not None and shown != fragments.fragment(sql, id).visibility:
                 fragments.show_fragment(sql, id, shown)
-            return _message(sql, fragments.fragment(sql, id))
+            return self._message(sql, fragments.fragment(sql, id))
 
         return await self.write(work)
 
@@ -147,24 +136,31 @@ class Fragments(Service):
         """Every save, the newest first."""
         before, limit = page_start(page_token), max(1, min(page_limit or PAGE, MAX_PAGE))
 
-        def work(sql: Sql) -> m.GetFragmentHistoryResponse:
-            one = fragments.fragment(sql, id)
+        def work(sql: Sql) -> tuple[fragments.FragmentRecord, Revisions, bool]:
             saves = fragments.revisions(sql, id, before=before, limit=limit)
+            return fragments.fragment(sql, id), saves, self._whole(sql, id)
+
+        one, saves, whole = await self.read(work)
+
+        def made() -> m.GetFragmentHistoryResponse:
+            beside = [save.document for save in saves]
             entries = [
                 m.FragmentHistoryEntry(
                     fragment=id,
                     edited_on=save.saved,
-                    old=_historical(one, save.number - 1, save.before) if save.before is not None else None,
+                    old=_historical(one, save.number - 1, shown(save.before, whole=whole, beside=beside))
+                    if save.before is not None
+                    else None,
                     edited_by=editor(save.author),
                     revision=str(save.number),
-                    config=save.document,
+                    config=shown(save.document, whole=whole, beside=beside),
                 )
                 for save in saves
             ]
-            more = len(saves) == limit and saves[-1].number > 1
+            more = saves.more and saves[-1].number > 1
             return m.GetFragmentHistoryResponse(entries, str(saves[-1].number) if more else "")
 
-        return await self.read(work)
+        return await self.aside(saves.size, made)
 
     async def get_fragment_usage(self, fragment_id: str) -> list[m.FragmentUsage]:
         """How many use each version in force."""
@@ -217,7 +213,9 @@ class Fragments(Service):
             for one in asked:
                 self._readable(sql, one.fragment_id)
             find = self._finder(sql)
-            return _resolution(sql, [({"id": one.fragment_id, "version": one.version or ""}, find) for one in asked])
+            return self._resolution(
+                sql, [({"id": one.fragment_id, "version": one.version or ""}, find) for one in asked]
+            )
 
         return await self.read(work)
 
@@ -243,7 +241,7 @@ class Fragments(Service):
                 entries += [(one, find) for one in resolve.entries(document, "fragments")]
             entries += [({"id": one}, own) for one in additional_fragment_ids]
             entries += [({"id": one.fragment_id, "version": one.version or ""}, own) for one in additional_fragments]
-            return _resolution(sql, entries)
+            return self._resolution(sql, entries, whole=reads_secrets(sql, self.author, Of.ROBOT, machine_id))
 
         return await self.read(work)
 
@@ -257,32 +255,53 @@ class Fragments(Service):
             self.require(sql, Role.OPERATOR, Of.FRAGMENT, subject)
         return found
 
+    def _message(self, sql: Sql, one: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
+        document = shown(fragments.document_of(sql, one.id, revision or one.revision), whole=self._whole(sql, one.id))
+        parts = parts_using(sql, one.id)
+        owners = {fragments.organization_of(sql, part) for part in parts}
+        return m.Fragment(
+            id=one.id,
+            name=one.name,
+            fragment=document,
+            organization_owner=one.organization_id,
+            public=one.visibility == "public",
+            created_on=one.created,
+            organization_name=one.organization,
+            robot_part_count=len(parts),
+            organization_count=len(owners),
+            only_used_by_owner=owners <= {one.organization_id},
+            visibility=_WORDS[one.visibility],
+            last_updated=one.saved,
+            revision=str(revision or one.revision),
+            fragment_config_json=text_of(document),
+        )
 
-def _message(sql: Sql, one: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
-    document = fragments.document_of(sql, one.id, revision or one.revision)
-    parts = parts_using(sql, one.id)
-    owners = {fragments.organization_of(sql, part) for part in parts}
+    def _resolution(self, sql: Sql, entries: Sequence[tuple[Any, resolve.Find]], *, whole: bool = True) -> m.Resolution:
+        """Each entry merged, with what its function finds; with its secrets for owners of all that is merged."""
+        messages: dict[str, m.Fragment] = {}
+        resolved = []
+        for entry, find in entries:
+            found = resolve.resolve({"fragments": [entry]}, find)
+            subject = (
+                entry if isinstance(entry, str) else str(entry.get("id", "")) if isinstance(entry, Mapping) else ""
+            )
+            for used in found.used:
+                messages.setdefault(used.id, self._message(sql, fragments.fragment(sql, used.id), used.revision))
+            first = next((one for one in found.used if one.id == subject), None)
+            problem = found.problems[0] if found.problems else None
+            document = shown(found.document, whole=whole and all(self._whole(sql, used.id) for used in found.used))
+            error = m.FragmentError(problem.kind, problem.fragment, str(problem)) if problem is not None else None
+            resolved.append(m.ResolvedFragment(subject, document, error, str(first.revision) if first else ""))
+        return m.Resolution(list(messages.values()), resolved)
+
+    def _whole(self, sql: Sql, fragment: str) -> bool:
+        return reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
+
+
+def _historical(one: fragments.FragmentRecord, number: int, document: Shown) -> m.Fragment:
     return m.Fragment(
-        id=one.id,
-        name=one.name,
-        fragment=document,
-        organization_owner=one.organization_id,
-        public=one.visibility == "public",
-        created_on=one.created,
-        organization_name=one.organization,
-        robot_part_count=len(parts),
-        organization_count=len(owners),
-        only_used_by_owner=owners <= {one.organization_id},
-        visibility=_WORDS[one.visibility],
-        last_updated=one.saved,
-        revision=str(revision or one.revision),
-        fragment_config_json=json.dumps(document, ensure_ascii=False),
+        one.id, one.name, document, one.organization_id, revision=str(number), fragment_config_json=text_of(document)
     )
-
-
-def _historical(one: fragments.FragmentRecord, number: int, document: Mapping[str, Any]) -> m.Fragment:
-    text = json.dumps(document, ensure_ascii=False)
-    return m.Fragment(one.id, one.name, document, one.organization_id, revision=str(number), fragment_config_json=text)
 
 
 def _tags(sql: Sql, subject: str) -> list[m.FragmentTag]:
@@ -303,19 +322,3 @@ def _check_few(asked: Sequence[Any]) -> None:
     if len(asked) > MAX_ASKED:
         text = f"{len(asked)} fragments are asked for in one call"
         raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"ask for at most {MAX_ASKED}")
-
-
-def _resolution(sql: Sql, entries: Sequence[tuple[Any, resolve.Find]]) -> m.Resolution:
-    """Each entry merged, with what its function finds."""
-    shown: dict[str, m.Fragment] = {}
-    resolved = []
-    for entry, find in entries:
-        found = resolve.resolve({"fragments": [entry]}, find)
-        subject = entry if isinstance(entry, str) else str(entry.get("id", "")) if isinstance(entry, Mapping) else ""
-        for used in found.used:
-            shown.setdefault(used.id, _message(sql, fragments.fragment(sql, used.id), used.revision))
-        first = next((one for one in found.used if one.id == subject), None)
-        problem = found.problems[0] if found.problems else None
-        error = m.FragmentError(problem.kind, problem.fragment, str(problem)) if problem is not None else None
-        resolved.append(m.ResolvedFragment(subject, found.document, error, str(first.revision) if first else ""))
-    return m.Resolution(list(shown.values()), resolved)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from cloud import configurations, machines, sharing, tenants
-from cloud.access import Of, Role, holder, is_home, place_of, role_at
+from cloud.access import Of, Role, holder, is_home, place_of
 from cloud.fragment_uses import named_by, parts_using
 from cloud.online import Presence, presence, silent_for
 from cloud.services import messages as m
 from cloud.services.base import Service
+from cloud.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
 from cloud.store.sql import Sql
 
 STATES: Final = {
@@ -87,7 +87,7 @@ class Machines(Service):
 
         def work(sql: Sql) -> m.GetRobotPartResponse:
             found = part_message(self, sql, machines.part(sql, id))
-            return m.GetRobotPartResponse(found, found.robot_config_json or "{}")
+            return m.GetRobotPartResponse(found, found.robot_config_json or ShownText("{}"))
 
         return await self.read(work)
 
@@ -197,11 +197,15 @@ def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
     )
 
 
+REPORTED: Final = ("host", "os", "platform", "distro", "version", "ips")
+"""What a machine says of itself that clients see in `user_supplied_info`."""
+
+
 def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.RobotPart:
-    """A part with its configuration; its secrets only for owners in the organization that it belongs to."""
+    """A part with its configuration; the secrets that it signs in with only for owners in its own organization."""
     text, document = configurations.current(sql, part.id)
-    place = place_of(sql, Of.PART, part.id)
-    owner = role_at(sql, service.author, place) is Role.OWNER and is_home(sql, service.author, place)
+    whole = reads_secrets(sql, service.author, Of.PART, part.id)
+    owner = whole and is_home(sql, service.author, place_of(sql, Of.PART, part.id))
     secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
     now = service.now()
     return m.RobotPart(
@@ -211,8 +215,9 @@ def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.Rob
         secret=secrets[0].secret if secrets else "",
         robot=part.machine_id,
         location_id=part.location_id,
-        robot_config=document,
+        robot_config=shown(document, whole=whole),
         last_access=part.seen,
+        user_supplied_info={key: part.reported[key] for key in REPORTED if part.reported.get(key)},
         main_part=part.main,
         fqdn=address_of(part, document),
         local_fqdn=part.host_name,
@@ -221,12 +226,12 @@ def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.Rob
         last_updated=part.saved,
         online_state=STATES[presence(part.seen, now)],
         seconds_since_online=silent_for(part.seen, now),
-        robot_config_json=text,
+        robot_config_json=shown_text(text, whole=whole),
     )
 
 
-def historical(part: machines.PartRecord, document: Mapping[str, Any], saved: datetime) -> m.RobotPart:
-    """A part as it was configured once; no secrets."""
+def historical(part: machines.PartRecord, document: Shown, saved: datetime) -> m.RobotPart:
+    """A part as it was configured once, without what it signs in with."""
     return m.RobotPart(
         id=part.id,
         name=part.name,
@@ -235,7 +240,7 @@ def historical(part: machines.PartRecord, document: Mapping[str, Any], saved: da
         robot_config=document,
         main_part=part.main,
         last_updated=saved,
-        robot_config_json=json.dumps(document, ensure_ascii=False),
+        robot_config_json=text_of(document),
     )
 
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
+from cloud.shown import Shown, ShownText, nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Organization:
@@ -91,7 +93,7 @@ class RobotPart:
     secret: str = ""
     robot: str = ""
     location_id: str = ""
-    robot_config: Mapping[str, Any] = field(default_factory=dict)
+    robot_config: Shown = field(default_factory=nothing)
     last_access: datetime | None = None
     user_supplied_info: Mapping[str, Any] = field(default_factory=dict)
     main_part: bool = False
@@ -102,7 +104,7 @@ class RobotPart:
     last_updated: datetime | None = None
     online_state: OnlineState = OnlineState.UNSPECIFIED
     seconds_since_online: int = 0
-    robot_config_json: str | None = None
+    robot_config_json: ShownText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class GetRobotPartResponse:
     """A part, and its configuration as text."""
 
     part: RobotPart
-    config_json: str
+    config_json: ShownText
 
 
 class AuthenticationType(IntEnum):

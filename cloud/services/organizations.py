@@ -11,6 +11,7 @@ from cloud.author import Author
 from cloud.data import retention
 from cloud.services import messages as m
 from cloud.services.base import Service
+from cloud.shown import Shown, reads_secrets, shown
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
@@ -69,7 +70,7 @@ class Organizations(Service):
         """Delete an organization without locations, with its keys and what its machines have captured."""
 
         def work(sql: Sql) -> None:
-            retention.forget(sql, organization_id)
+            retention.forget(sql, organization_id, self.now())
             sharing.forget_guest(sql, organization_id)
             invites.forget(sql, organization_id)
             tenants.delete_organization(sql, organization_id)
@@ -160,33 +161,38 @@ class Organizations(Service):
 
     # ---- metadata
 
-    async def get_organization_metadata(self, organization_id: str) -> Mapping[str, Any]:
+    async def _metadata(self, of: Of, kind: str, subject: str) -> Shown:
+        return await self.read(
+            lambda sql: shown(tenants.metadata(sql, kind, subject), whole=reads_secrets(sql, self.author, of, subject))
+        )
+
+    async def get_organization_metadata(self, organization_id: str) -> Shown:
         """What people attached to it."""
-        return await self.read(lambda sql: tenants.metadata(sql, "organization", organization_id))
+        return await self._metadata(Of.ORGANIZATION, "organization", organization_id)
 
     async def update_organization_metadata(self, organization_id: str, data: Mapping[str, Any]) -> None:
         """Replace it."""
         await self.write(lambda sql: tenants.set_metadata(sql, "organization", organization_id, data))
 
-    async def get_location_metadata(self, location_id: str) -> Mapping[str, Any]:
+    async def get_location_metadata(self, location_id: str) -> Shown:
         """What people attached to it."""
-        return await self.read(lambda sql: tenants.metadata(sql, "location", location_id))
+        return await self._metadata(Of.LOCATION, "location", location_id)
 
     async def update_location_metadata(self, location_id: str, data: Mapping[str, Any]) -> None:
         """Replace it."""
         await self.write(lambda sql: tenants.set_metadata(sql, "location", location_id, data))
 
-    async def get_robot_metadata(self, id: str) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
+    async def get_robot_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """What people attached to it."""
-        return await self.read(lambda sql: tenants.metadata(sql, "robot", id))
+        return await self._metadata(Of.ROBOT, "robot", id)
 
     async def update_robot_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace it."""
         await self.write(lambda sql: tenants.set_metadata(sql, "robot", id, data))
 
-    async def get_robot_part_metadata(self, id: str) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
+    async def get_robot_part_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """What people attached to it."""
-        return await self.read(lambda sql: tenants.metadata(sql, "part", id))
+        return await self._metadata(Of.PART, "part", id)
 
     async def update_robot_part_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace it."""

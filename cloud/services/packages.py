@@ -7,17 +7,15 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
 
-from cloud import machines
-from cloud.access import Of
+from cloud import machines, permissions
 from cloud.author import MACHINES
-from cloud.blobs import discard
 from cloud.readable import check_readable
 from cloud.registry import access, items
 from cloud.registry import files as registered
 from cloud.registry.files import File
 from cloud.registry.items import Item
 from cloud.services import registry_messages as m
-from cloud.services.base import SELF, Service, guarded, operator, owner
+from cloud.services.base import Service, guarded
 from cloud.services.registry import type_of
 from cloud.services.registry_shown import package_type
 from cloud.services.uploads import upload
@@ -26,15 +24,8 @@ from schema.errors import ErrorKind, MachineError
 
 LINK: Final = timedelta(hours=1)  # how long a link to a package works
 
-RULES: Final = {
-    "create_package": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_package": owner(Of.ITEM, "id"),
-    "get_package": SELF,
-    "list_packages": operator(Of.ORGANIZATION, "organization_id"),
-}
 
-
-@guarded(RULES)
+@guarded(permissions.PACKAGES)
 class PackageService(Service):
     """One call. What is not here is UNIMPLEMENTED. A package is named `organization/name`, or `namespace:name`."""
 
@@ -79,10 +70,10 @@ class PackageService(Service):
     ) -> None:
         """Delete a version for all platforms. Machines keep what they have downloaded."""
 
-        def work(sql: Sql) -> list[str]:
-            return registered.delete_version(sql, _typed(items.find(sql, id), id, type), version)
+        def work(sql: Sql) -> None:
+            registered.delete_version(sql, _typed(items.find(sql, id), id, type), version, self.now())
 
-        await discard(self.cloud.blobs, await self.write(work))
+        await self.write(work)
 
     async def get_package(
         self,

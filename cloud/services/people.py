@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from cloud import invites, keys, people, tenants
+from cloud import invites, keys, people, permissions, tenants
 from cloud.access import OF, Of, Role, belongs, require
 from cloud.invites import Invite
 from cloud.keys import Grant
 from cloud.services import messages as m
-from cloud.services.base import SELF, Rule, Service, guarded, operator, owner
+from cloud.services.base import Service, guarded
 from cloud.services.keys import granted
 from cloud.store.sql import Sql
 from schema.errors import MachineError
-
-RULES: Final[Mapping[str, Rule]] = {
-    "list_organization_members": operator(Of.ORGANIZATION, "organization_id"),
-    "create_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "update_organization_invite_authorizations": owner(Of.ORGANIZATION, "organization_id"),
-    "resend_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_organization_member": owner(Of.ORGANIZATION, "organization_id"),
-    "get_user_id_by_email": SELF,
-    "list_organizations_by_user": SELF,
-    "search_organizations": SELF,
-}
 
 PATH: Final = "/invites/"
 
@@ -156,12 +144,7 @@ class People(Service):
         return grants
 
 
-@guarded(
-    {
-        "list_invites": owner(Of.ORGANIZATION, "organization_id"),
-        "create_invite_link": owner(Of.ORGANIZATION, "organization_id"),
-    }
-)
+@guarded(permissions.INVITATIONS)
 class Invitations(Service):
     """What the page and the command of members ask beyond the published calls."""
 

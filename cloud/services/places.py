@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from cloud import sharing
-from cloud.access import Of
 from cloud.services import messages as m
-from cloud.services.base import Rule, Service, home_owner
+from cloud.services.base import Service
 from cloud.store.sql import Sql
-
-RULES: Final[Mapping[str, Rule]] = {
-    "share_location": home_owner(Of.LOCATION, "location_id"),
-    "unshare_location": home_owner(Of.LOCATION, "location_id"),
-    "location_auth": home_owner(Of.LOCATION, "location_id"),
-    "create_location_secret": home_owner(Of.LOCATION, "location_id"),
-    "delete_location_secret": home_owner(Of.LOCATION, "location_id"),
-}
 
 
 class Places(Service):

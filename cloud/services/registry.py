@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from cloud.access import Of, Role
-from cloud.blobs import discard
 from cloud.registry import access, files, items
 from cloud.registry.deprecation import of_item
 from cloud.registry.items import MODULE, TYPES, VISIBILITIES, Item
 from cloud.services import registry_messages as m
-from cloud.services.base import SELF, Rule, Service, owner
+from cloud.services.base import Service
 from cloud.services.registry_shown import module_of, registry_item, update_of_model, update_of_module
 from cloud.services.uploads import upload
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
-RULES: Final[Mapping[str, Rule]] = {
-    "get_registry_item": SELF,
-    "create_registry_item": owner(Of.ORGANIZATION, "organization_id"),
-    "update_registry_item": owner(Of.ITEM, "item_id"),
-    "list_registry_items": SELF,
-    "delete_registry_item": owner(Of.ITEM, "item_id"),
-    "rename_registry_item": owner(Of.ITEM, "item_id"),
-    "create_module": owner(Of.ORGANIZATION, "organization_id"),
-    "update_module": owner(Of.ITEM, "module_id"),
-    "upload_module_file": owner(Of.ITEM, "module_id"),
-    "get_module": SELF,
-    "list_modules": SELF,
-}
 PAGE: Final = 200  # items of one reply
 
 
@@ -138,8 +124,7 @@ class Registry(Service):
 
     async def delete_registry_item(self, item_id: str) -> None:
         """Delete an item with all its versions. Machines keep what they have downloaded."""
-        blobs = await self.write(lambda sql: items.delete(sql, items.find(sql, item_id)))
-        await discard(self.cloud.blobs, blobs)
+        await self.write(lambda sql: items.delete(sql, items.find(sql, item_id), self.now()))
 
     async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
         """Give it another name; configurations have to name the new one."""

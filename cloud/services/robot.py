@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloud import configurations, logs, machines
-from cloud.access import Of, Role
+from cloud import configurations, logs, machines, permissions
 from cloud.logs import LogRecord
 from cloud.registry.resolution import with_sources
 from cloud.services import messages as m
-from cloud.services.base import Rule, guarded
+from cloud.services.base import guarded
 from cloud.services.certificates import PartCertificates
 from cloud.services.machines import address_of
 from cloud.store.sql import Sql
@@ -47,13 +46,9 @@ class RestartWanted:
     restart_check_interval: timedelta
 
 
-PART: Final = Rule(Role.MACHINE, Of.PART, "id")
-OFTEN: Final = Rule(Role.MACHINE, Of.PART, "id", inside=True)
-
-
-@guarded({"config": OFTEN, "certificate": PART, "log": OFTEN, "needs_restart": OFTEN})
+@guarded(permissions.ROBOT)
 class RobotService(PartCertificates):
-    """viam.app.v1.RobotService: called by machines, with a part's secret or a key that reaches it."""
+    """viam.app.v1.RobotService: called by machines, with a secret of the part or of its location."""
 
     async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
         """The configuration as the protocol can say it. Entries with mistakes are left out: the pages show them."""

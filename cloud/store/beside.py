@@ -6,7 +6,6 @@ watches: it says that something was written, not what.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -63,7 +62,6 @@ async def opened_beside(database: Path, postgres: str) -> AsyncIterator[Store]:
     events = _Remembering()
     try:
         async with SqliteStore(database, events).opened() as own:
-            os.chmod(database, 0o600)
             yield own
     finally:
         if events.told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from cloud.store.tables import certificates, core, data, fragments, live, people, registry, sessions, triggers
+from cloud.store.tables import certificates, core, data, fragments, live, people, registry, sessions, trash, triggers
 from schema.errors import ErrorKind, MachineError
 
 STEPS: Final = (
@@ -18,6 +18,7 @@ STEPS: Final = (
     certificates.TABLES,
     people.TABLES,
     sessions.TABLES,
+    trash.TABLES,
 )
 
 

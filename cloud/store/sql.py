@@ -91,3 +91,10 @@ def inserted(sql: Sql, table: str, row: Mapping[str, Value]) -> None:
     """Insert `row`, its keys being columns."""
     columns = ", ".join(row)
     sql.run(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row.values())
+
+
+def counted(sql: Sql, table: str, column: str, value: Value) -> int:
+    """How many rows of `table` have `value` in `column`, which has an index."""
+    row = sql.row(f"SELECT COUNT(*) AS count FROM {table} WHERE {column} = ?", value)
+    assert row is not None
+    return int(row["count"])

@@ -1,4 +1,4 @@
-"""The default database: one SQLite file in write-ahead mode, one thread that writes and one that reads.
+"""The default database: one SQLite file in write-ahead mode, one thread that writes and a few that read.
 
 A commit reaches the disk before it is acknowledged (synchronous FULL). Writes that wait at the same time share one
 commit: each is a savepoint of its own, so one that fails undoes only itself.
@@ -7,15 +7,18 @@ commit: each is a savepoint of its own, so one that fails undoes only itself.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import outcome
+import structlog
 import trio
 
+from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
@@ -23,9 +26,11 @@ from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.database")
 
 BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as a backup
 WAL_LIMIT: Final = 64 * 1024 * 1024  # bytes of the write-ahead log that stay on the disk after it had to grow
+READERS: Final = 3  # threads that read: one long read does not keep others waiting
 GROUP: Final = 256  # writes that share one commit at most
 
 _OF_THE_FILE: Final = frozenset(
@@ -120,28 +125,88 @@ class SqliteStore:
         self.path = path
         self.events = events
         self._writer = _Thread(path, "database writer", query_only=False)
-        self._reader = self._writer if path == ":memory:" else _Thread(path, "database reader", query_only=True)
+        self._readers = (
+            [self._writer]
+            if path == ":memory:"
+            else [_Thread(path, f"database reader {number}", query_only=True) for number in range(1, READERS + 1)]
+        )
+        self._idle = list(self._readers)
+        self._free = trio.Semaphore(len(self._readers))
         self._waiting: deque[_Write] = deque()
         self._asked = trio.Event()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[SqliteStore]:
-        """Migrate the file and use it; leaving finishes what has begun."""
-        async with self._writer.opened(), trio.open_nursery() as nursery:
+        """Check and migrate the file and use it; leaving finishes what has begun.
+
+        Raises MachineError if it is damaged or of a newer version. A check that takes longer than `soundness.LIMIT`
+        goes on in the background, and logs what it finds.
+        """
+        async with self._writer.opened():
+            checked = await self._check()
             await self._writer.run(migrate)
-            async with self._reader.opened() if self._reader is not self._writer else _nothing():
+            async with AsyncExitStack() as stack:
+                for reader in self._readers:
+                    if reader is not self._writer:
+                        await stack.enter_async_context(reader.opened())
+                nursery = await stack.enter_async_context(trio.open_nursery())
                 nursery.start_soon(self._commit_groups)
+                if not checked:
+                    nursery.start_soon(self._check_in_background)
                 try:
                     yield self
                 finally:
                     nursery.cancel_scope.cancel()
 
+    async def _check(self) -> bool:
+        """Whether the whole file was checked within the limit."""
+        if not isinstance(path := self.path, Path):
+            return True
+        until = time.monotonic() + soundness.LIMIT
+        try:
+            return await self._writer.run(
+                lambda connection: soundness.check(connection, path, lambda: time.monotonic() > until)
+            )
+        except sqlite3.Error as error:
+            raise self._unavailable(error, "checked") from error
+
+    async def _check_in_background(self) -> None:
+        assert isinstance(self.path, Path)
+        path, stopping = self.path, False
+        _log.info("the database is large: its check goes on in the background", path=str(path))
+        thread = _Thread(path, "database check", query_only=True)
+        try:
+            async with thread.opened():
+                try:
+                    await thread.run(lambda connection: soundness.check(connection, path, lambda: stopping))
+                finally:
+                    stopping = True
+            _log.info("the database is whole", path=str(path))
+        except MachineError as error:
+            _log.error(error.message, remedy=error.remedy)
+        except sqlite3.Error as error:
+            _log.error(f"the database {path} cannot be checked: {error}", remedy="look at its disk")
+
     async def read(self, work: Work[T]) -> T:
         """As Store."""
+        await self._free.acquire()
+        reader = self._idle.pop()
         try:
-            return await self._reader.run(lambda connection: _reading(connection, work))
-        except sqlite3.Error as error:
-            raise self._failure(error, "read") from error
+            result = await reader.run(lambda connection: _reading(connection, work))
+        except trio.Cancelled:
+            reader.when_idle(lambda: self._give_back(reader))  # a read that has begun is finished first
+            raise
+        except BaseException as error:
+            self._give_back(reader)
+            if isinstance(error, sqlite3.Error):
+                raise self._failure(error, "read") from error
+            raise
+        self._give_back(reader)
+        return result
+
+    def _give_back(self, reader: _Thread) -> None:
+        self._idle.append(reader)
+        self._free.release()
 
     async def write(self, work: Work[T]) -> T:
         """As Store."""
@@ -218,8 +283,20 @@ class _Thread:
         """Carry out `function` in the thread."""
         return await self._worker.run(lambda: function(self._connection))
 
+    def when_idle(self, function: Callable[[], object]) -> None:
+        """Call `function` on the event loop as soon as the thread has finished what it was asked before."""
+        token = trio.lowlevel.current_trio_token()
+
+        def told() -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(function)
+
+        self._worker.post(told)
+
     def _connect(self) -> sqlite3.Connection:
         try:
+            if isinstance(self._path, Path):
+                soundness.prepare(self._path)
             connection = sqlite3.connect(self._path, isolation_level=None)
             connection.execute(f"PRAGMA busy_timeout = {BUSY_LIMIT}")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -229,7 +306,7 @@ class _Thread:
             else:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise MachineError(
                 f"the database {self._path} cannot be opened: {error}",
                 kind=ErrorKind.PRECONDITION,
@@ -284,8 +361,3 @@ def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-@asynccontextmanager
-async def _nothing() -> AsyncIterator[None]:
-    yield

@@ -7,26 +7,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from cloud import permissions
 from cloud.access import Of
 from cloud.data import readings
 from cloud.data.filters import Scope, Wanted
 from cloud.data.pages import Page
 from cloud.machines import part as part_of
-from cloud.services.base import Service, guarded, operator, owner
+from cloud.services.base import Service, guarded
+from cloud.shown import reads_secrets
 from cloud.store.sql import Sql
 from cloud.tenants import missing
 from cloud.times import moment_of
 from cloud.triggering import deliveries
 from cloud.triggering.configured import digest, examined, where
-from cloud.triggering.deliveries import PAGE, Attempt, Delivery, State
+from cloud.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
 from cloud.triggering.evaluation import made, recipients
 from schema.errors import ErrorKind, MachineError
+from schema.secrets import origin_of
 from triggers import cooldown
-from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, Notification, Trigger, split_method
+from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notification, Trigger, split_method
 from triggers.evaluate import Explanation, explain, fires
 from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading
 
-AT_PART: Final = "part"
 NOTHING_YET: Final = "no reading has been captured yet: give one to try it with"
 
 
@@ -71,17 +73,7 @@ class Tried:
     reading: Mapping[str, Any] | None  # that was looked at
 
 
-@guarded(
-    {
-        "list_triggers": operator(Of.PART, AT_PART),
-        "list_deliveries": operator(Of.PART, AT_PART),
-        "get_delivery": operator(Of.PART, AT_PART),
-        "explain_trigger": operator(Of.PART, AT_PART),
-        "send_test": owner(Of.PART, AT_PART),
-        "replay_delivery": owner(Of.PART, AT_PART),
-        "start_trigger": owner(Of.PART, AT_PART),
-    }
-)
+@guarded(permissions.TRIGGERS)
 class TriggerService(Service):
     """One call of one caller."""
 
@@ -89,14 +81,14 @@ class TriggerService(Service):
         """The triggers of a part."""
 
         def work(sql: Sql) -> Triggers:
-            found = examined(sql, part)
+            found, whole = examined(sql, part), self._whole(sql, part)
             rules = tuple(
                 Rule(
                     one.name,
                     one.event.type,
                     _condition(one),
                     one.notes,
-                    tuple(_target(sql, part, one, target, self.now()) for target in one.notifications),
+                    tuple(_target(sql, part, one, target, self.now(), whole=whole) for target in one.notifications),
                 )
                 for one in found.triggers
             )
@@ -115,15 +107,22 @@ class TriggerService(Service):
                 remedy=f"use {', '.join(one.value for one in State)}",
             )
         wanted = State(state) if state else None
-        return await self.read(
-            lambda sql: deliveries.deliveries(sql, part, trigger=trigger, state=wanted, before=before, limit=limit)
-        )
+
+        def work(sql: Sql) -> list[Delivery]:
+            found = deliveries.deliveries(sql, part, trigger=trigger, state=wanted, before=before, limit=limit)
+            whole = self._whole(sql, part)
+            return [shown_delivery(one, whole=whole) for one in found]
+
+        return await self.read(work)
 
     async def get_delivery(self, part: str, delivery: str) -> tuple[Delivery, list[Attempt]]:
         """One delivery with every attempt."""
-        return await self.read(
-            lambda sql: (deliveries.delivery(sql, part, delivery), deliveries.attempts(sql, delivery))
-        )
+
+        def work(sql: Sql) -> tuple[Delivery, list[Attempt]]:
+            one = deliveries.delivery(sql, part, delivery)
+            return shown_delivery(one, whole=self._whole(sql, part)), deliveries.attempts(sql, delivery)
+
+        return await self.read(work)
 
     async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> Tried:
         """Whether a reading would make a trigger fire, and why; without one, the newest that was captured."""
@@ -135,7 +134,9 @@ class TriggerService(Service):
             said = explain(one, _happening(one, given, now))
             if given is None and one.event.type == CONDITIONAL and not said.fires:
                 said = replace(said, reason=NOTHING_YET)
-            return Tried(said, tuple(_target(sql, part, one, target, now) for target in one.notifications), given)
+            whole = self._whole(sql, part)
+            targets = tuple(_target(sql, part, one, target, now, whole=whole) for target in one.notifications)
+            return Tried(said, targets, given)
 
         return await self.read(work)
 
@@ -179,6 +180,9 @@ class TriggerService(Service):
 
         await self.write(work)
 
+    def _whole(self, sql: Sql, part: str) -> bool:
+        return reads_secrets(sql, self.author, Of.PART, part)
+
 
 def _trigger(sql: Sql, part: str, name: str) -> Trigger:
     found = examined(sql, part)
@@ -198,7 +202,7 @@ def _condition(one: Trigger) -> dict[str, Any]:
     return {"log_levels": list(event.log_levels)} if event.type == LOGS else {}
 
 
-def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: datetime) -> Target:
+def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: datetime, *, whole: bool) -> Target:
     entry = digest(one)
     stopped = [
         each.reason
@@ -215,9 +219,9 @@ def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: dateti
     pausing = bool(interval) and last is not None and not cooldown.due(last, now, interval)
     return Target(
         target.type,
-        target.value,
+        target.value if whole or target.type != WEBHOOK else origin_of(target.value),
         target.seconds_between_notifications,
-        bool(target.secret or one.secret) and target.type == "webhook",
+        bool(target.secret or one.secret) and target.type == WEBHOOK,
         last + interval if pausing and last is not None else None,
         stopped[0] if stopped else "",
     )

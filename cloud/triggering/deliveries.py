@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
@@ -13,6 +13,8 @@ from cloud.store.sql import Sql, Value, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
+from schema.secrets import origin_of
+from triggers.document import WEBHOOK
 
 RETENTION: Final = timedelta(days=30)
 AT_ONCE: Final = 1000  # that one transaction deletes, with their attempts
@@ -57,6 +59,16 @@ class Delivery:
     tries: int = 0
     attempts: int = 0
     number: int = 0
+
+
+def shown_target(one: Delivery) -> str:
+    """Where a delivery goes, as logs and operators may read it: the URL of a webhook is a secret but for its host."""
+    return origin_of(one.target) if one.type == WEBHOOK else one.target
+
+
+def shown_delivery(one: Delivery, *, whole: bool) -> Delivery:
+    """A delivery for somebody who may read the secrets of its part, or for everybody else."""
+    return one if whole else replace(one, target=shown_target(one), value=shown_target(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,45 @@ def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datet
     )
     sql.notify(TOPIC, one.part)
     return number
+
+
+def postpone(sql: Sql, one: Delivery, until: datetime) -> None:
+    """Send it then instead of now; this is no attempt."""
+    sql.run("UPDATE deliveries SET due = ?, sending = 0 WHERE id = ? AND state = 'waiting'", stored(until), one.id)
+    sql.notify(TOPIC, one.part)
+
+
+def sent_before(sql: Sql, one: Delivery) -> datetime | None:
+    """When the last message of the same trigger to the same target went out that was made before `one`."""
+    row = sql.row(
+        """
+        SELECT MAX(started) AS started FROM deliveries JOIN delivery_attempts ON delivery = deliveries.id
+        WHERE part_id = ? AND target = ? AND trigger_name = ? AND type = ? AND value = ? AND state = 'delivered'
+        AND created < ? AND test = 0 AND error = ''
+        """,
+        one.part,
+        one.target,
+        one.trigger,
+        one.type,
+        one.value,
+        stored(one.created),
+    )
+    return None if row is None or row["started"] is None else moment_of(row["started"])
+
+
+def last_error(sql: Sql, one: Delivery) -> str:
+    """How the newest attempt ended of the other messages of the same trigger to the same target; "" if it arrived."""
+    row = sql.row(
+        """
+        SELECT error FROM deliveries JOIN delivery_attempts ON delivery = deliveries.id
+        WHERE part_id = ? AND target = ? AND trigger_name = ? AND deliveries.id <> ? ORDER BY started DESC LIMIT 1
+        """,
+        one.part,
+        one.target,
+        one.trigger,
+        one.id,
+    )
+    return "" if row is None else str(row["error"])
 
 
 # ---- the log

@@ -22,7 +22,8 @@ from cloud.store.sql import Sql, Store
 from cloud.times import Clock
 from cloud.triggering import deliveries
 from cloud.triggering.configured import target_of
-from cloud.triggering.deliveries import Attempt, Delivery, State
+from cloud.triggering.deliveries import Attempt, Delivery, State, shown_target
+from triggers import cooldown
 from triggers.document import EMAIL, Notification, Trigger
 from triggers.retry import Outcome, next_try
 
@@ -32,6 +33,7 @@ EMAILS: Final = 2
 so long that its time is over before its turn."""
 LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svix gives a receiver 15
 LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record it
+REST: Final = timedelta(seconds=60)
 LOGGER: Final = "app.trigger"
 _ARTICLES: Final = {"webhook": "a webhook", "email": "an email", "push": "a push message"}
 
@@ -85,7 +87,13 @@ class Outbox:
     async def _deliver(self, one: Delivery) -> None:
         try:
             started, begin = self._clock(), trio.current_time()
+            rest = await self._store.read(lambda sql: rest_until(sql, one, started))
+            if rest is not None:
+                await self._store.write(lambda sql: deliveries.postpone(sql, one, rest))
+                return
             outcome = await self._attempt(one, started)
+            if outcome.internal:
+                self._log.warning("a delivery failed", delivery=one.id, part=one.part, reason=outcome.internal)
             duration = timedelta(seconds=trio.current_time() - begin)
             attempt = Attempt(started, duration, outcome.status, outcome.error)
             wait = None if one.test else next_try(outcome, one.tries + 1, one.id)
@@ -107,8 +115,23 @@ class Outbox:
                 return await send(one, *found, now)
             except Exception as error:
                 self._log.exception("a delivery failed for a reason of our own", delivery=one.id)
-                return Outcome(error=f"this cloud failed to send it: {type(error).__name__}: {error}")
+                return Outcome(error=f"this cloud failed to send it: {type(error).__name__}")
         return Outcome(error=f"no answer within {limit:g} s")
+
+
+def rest_until(sql: Sql, one: Delivery, now: datetime) -> datetime | None:
+    """When a message may go out that would follow the one before it too soon; None if it may go now.
+
+    Which events are told is decided by when they happened. Here `seconds_between_notifications` is kept at the receiver
+    although messages take different times to get there. A backlog is not stretched: no message rests longer than REST.
+    """
+    if one.test or one.attempts or now - one.created >= REST:
+        return None
+    found = target_of(sql, one.part, one.trigger, one.type, one.value)
+    interval = timedelta(0) if found is None else cooldown.interval(*found)
+    before = deliveries.sent_before(sql, one) if interval else None
+    until = None if before is None else min(before + interval, one.created + REST)
+    return until if until is not None and now < until else None
 
 
 def _release(sql: Sql) -> int:
@@ -125,8 +148,11 @@ def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: 
     number = deliveries.record(sql, one, attempt, State.FAILED if again is None else State.WAITING, again)
     if outcome.disable:
         deliveries.stop(sql, one, outcome.error, now)
-    if again is None or one.tries == 0:  # the first failure and the last: not every one of a long night
-        logs.append(sql, one.part, [_line(one, replace(attempt, number=number), again, outcome.disable, now)], now)
+    repeated = not one.test and deliveries.last_error(sql, one) == attempt.error
+    # The first failure and the last: not every one of a long night, nor the first of each message of that night.
+    if again is None or (one.tries == 0 and not repeated):
+        line = _line(one, replace(attempt, number=number), again, outcome.disable, now)
+        logs.append(sql, one.part, [replace(line, level="info") if repeated else line], now)
 
 
 def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool, now: datetime) -> LogRecord:
@@ -137,7 +163,7 @@ def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool
     else:
         what = f"it is tried again at {again.isoformat(timespec='seconds')}"
     fields = {
-        "target": one.target,
+        "target": shown_target(one),
         "part_id": one.part,
         **one.about,
         "trigger_type": one.event,

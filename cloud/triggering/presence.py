@@ -22,6 +22,7 @@ from cloud.store.sql import Sql, Store
 from cloud.times import Clock, moment_of, stored
 from cloud.triggering.configured import PRESENCE, listens
 from cloud.triggering.queue import enqueue
+from rpc.silence import stood_still
 from triggers.events import Presence
 
 SEEN: Final = "seen"  # told by cloud.machines.note_seen
@@ -139,7 +140,10 @@ class Watch:
     async def _give_up(self) -> None:
         moment = trio.current_time()
         silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
-        if silent:
+        window = SILENCE.total_seconds()
+        if silent and stood_still(min(self._deadlines.values()), window):
+            self._online(tuple(self._deadlines))  # this process did not run: who called meanwhile is heard now
+        elif silent:
             alive = await self._store.write(lambda sql: went(sql, silent, self._clock()))
             for part in silent:
                 del self._deadlines[part]

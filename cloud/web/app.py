@@ -13,47 +13,71 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from cloud.metrics import machine_families, process_families, runs_the_cloud
 from cloud.services.base import Cloud
 from cloud.triggering import http
 from cloud.web import history_api, members_api, pages, site
+from cloud.web.pages.machine import pages_of_main_part
+from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from cloud.web.push import Push
-from rpc.guard import Guard
+from hal.worker import BusWorker
+from rpc.guard import METRICS, Guard
 from rpc.login import Entrance
 from rpc.pages.headers import Protect
+from rpc.pages.scrape import exposed
+from rpc.statistics import Statistics
 from schema.errors import MachineError
 
-PUBLIC = ("/healthz", "/ca.pem")
-PUBLIC_BELOW = ("/packages/", "/files/", "/invites/", "/static/")  # signed links, invitations; scripts and styles
 ENTRANCE = Entrance(
     "Log in to the cloud",
     "The first start of machine-cloud printed the key of its owner. Owners make keys for others on the page Keys.",
 )
 
 
-def application(cloud: Cloud, *, loopback: bool, url: str = "") -> Any:
+def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Statistics | None = None) -> Any:
     """Everything that is no RPC, behind the guard: no page of another site, and no call without a token.
 
-    `url` is where clients reach it, if that is elsewhere than where it listens.
+    `url` is where clients reach it, if that is elsewhere than where it listens. `statistics` are those of the port.
     """
     push = Push(cloud)
+    counted = statistics or Statistics()
+
+    async def metrics(request: Request) -> Response:
+        """`GET /metrics`: for Prometheus."""
+        author, now = site.author_of(request), cloud.clock()
+        found, whole = await cloud.store.read(
+            lambda sql: (machine_families(sql, author, now), runs_the_cloud(sql, author))
+        )
+        families = [*found, *(process_families(counted) if whole else ())]
+        worker = BusWorker("metrics")
+        async with worker.opened():
+            return await exposed(families, request, worker.run, process=whole)
+
+    async def machine_error(request: Request, error: Exception) -> Response:
+        at_part = await pages_of_main_part(cloud, request, error)
+        return await site.machine_error(request, error) if at_part is None else site.see(at_part)
+
+    routes = [
+        Route("/healthz", _health),
+        Route("/static/{file}", site.static),
+        Route(METRICS, metrics),
+        WebSocketRoute("/machine/v1/follow", push.serve),
+        *http.routes(cloud),
+        *members_api.routes(cloud),
+        *history_api.routes(cloud),
+        *_pages(cloud),
+    ]
     inner = Starlette(
-        routes=[
-            Route("/healthz", _health),
-            Route("/static/{file}", site.static),
-            WebSocketRoute("/machine/v1/follow", push.serve),
-            *http.routes(cloud),
-            *members_api.routes(cloud),
-            *history_api.routes(cloud),
-            *_pages(cloud),
-        ],
+        routes=guarded_routes(cloud, routes),
         middleware=[Middleware(Protect)],
         exception_handlers={
             404: site.not_found,
             405: site.wrong_method,
-            MachineError: site.machine_error,
+            MachineError: machine_error,
             Exception: site.failed,
         },
     )
+    inner.state.room = cloud.room
     return Guard(
         inner,
         cloud.authenticator,

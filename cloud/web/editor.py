@@ -12,14 +12,18 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from cloud import pieces
 from cloud.editing.catalogue import Known, catalogue
 from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, outline, with_resource, written
 from cloud.editing.findings import Finding, findings
 from cloud.editing.merging import ABSENT, Merged
 from cloud.editing.review import Review, review
+from cloud.limits import DOCUMENT_FORM
+from cloud.readable import check_text
+from cloud.revisions import Revision
 from cloud.services.editing import Save
-from cloud.web.site import MAX_FORM, part
+from cloud.web.site import aside, check_size, part
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker, masked
 from schema.syntax import parse_json
@@ -49,9 +53,17 @@ def with_changes(saves: Sequence[Save]) -> list[tuple[Save, Review | None]]:
     ]
 
 
-def older(saves: Sequence[Save], limit: int) -> int | None:
+def compared(revisions: Sequence[Revision]) -> tuple[int, int, Review] | None:
+    """What differs between two revisions; None if they are not two."""
+    if len(revisions) != 2:
+        return None
+    old, new = revisions
+    return old.number, new.number, review(old.document, new.document)
+
+
+def older(saves: Sequence[Save]) -> int | None:
     """Below which revision the next page begins; None if there is none."""
-    last = saves[-1].revision.number if len(saves) == limit else 1
+    last = saves[-1].revision.number if saves else 1
     return last if last > 1 else None
 
 
@@ -60,10 +72,9 @@ async def asked(request: Request) -> tuple[str, int]:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_FORM:
-            raise MachineError("the text is too large", kind=ErrorKind.INVALID, remedy="send less at once")
+        check_size(len(body), DOCUMENT_FORM)
     try:
-        sent = json.loads(body)
+        sent = await aside(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
         text, cursor = sent["text"], sent.get("cursor", 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text, cursor = None, 0
@@ -86,7 +97,7 @@ def checked(text: str, known: Known, *, partial: bool = False) -> Response:
 
 def found_in(text: str, known: Known, *, partial: bool = False) -> tuple[Finding, ...]:
     """As `findings`, as many as are shown."""
-    return findings(text, known, catalogue(), partial=partial)[:MAX_SHOWN]
+    return findings(text, known, partial=partial)[:MAX_SHOWN]
 
 
 def completed(text: str, cursor: int, known: Known) -> Response:
@@ -97,9 +108,11 @@ def completed(text: str, cursor: int, known: Known) -> Response:
 
 
 def text_in(form: FormData, name: str = "document") -> str:
-    """A text of a form as it was typed: browsers send line ends as CR LF."""
+    """A text of a form as it was typed: browsers send line ends as CR LF. INVALID for one that is too large."""
     value = form.get(name, "")
-    return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+    text = value.replace("\r\n", "\n") if isinstance(value, str) else ""
+    check_text(text)
+    return text
 
 
 def number_in(form: Mapping[str, Any], name: str) -> int:

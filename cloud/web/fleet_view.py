@@ -18,11 +18,17 @@ WORDS: Final = {
     Presence.ONLINE: ("online", "online"),
     Presence.OFFLINE: ("offline", "offline"),
 }
-"""The class and the words of each state."""
+"""CSS class and text of each presence."""
+
+DEGRADED: Final = ("degraded", "degraded")
+"""CSS class and text of a machine that is online with problems."""
+
+STATES: Final = (*WORDS.values(), DEGRADED)
+"""CSS class and text of every state of a machine."""
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
 PAGE: Final = 100  # machines of one page
-_ORDER: Final = {"offline": 0, "awaiting": 1, "online": 2}  # what needs somebody comes first
+_ORDER: Final = {"offline": 0, "degraded": 1, "awaiting": 2, "online": 3}  # most urgent first
 
 
 _USUAL: Final = frozenset({("sort", "name"), ("page", "1")})
@@ -34,6 +40,7 @@ class Row:
 
     dom: str
     id: str
+    part: str  # id of the main part, by which pages are addressed
     name: str
     location: str
     location_id: str
@@ -80,10 +87,14 @@ class Wanted:
 def row(machine: FleetMachine, now: datetime) -> Row:
     """What is shown of one machine now."""
     part = machine.parts[0]  # the main one
-    css, state = WORDS[presence(part.seen, now)]
+    states = (state_of(one, now) for one in machine.parts)
+    css, state = state_of(part, now)
+    if (css, state) == WORDS[Presence.ONLINE] and DEGRADED in states:
+        css, state = DEGRADED
     return Row(
         dom=dom_id(machine.id),
         id=machine.id,
+        part=part.id,
         name=machine.name,
         location=machine.location.path,
         location_id=machine.location.id,
@@ -93,7 +104,7 @@ def row(machine: FleetMachine, now: datetime) -> Row:
         version=_text(part, "version"),
         saved=part.revision,
         running=running(part.reported),
-        problems=sum(_problems(one) for one in machine.parts),
+        problems=sum(problems_of(one) for one in machine.parts),
         rejected=_text(part, "rejected"),
         parts=len(machine.parts),
     )
@@ -147,8 +158,7 @@ def paged(rows: Sequence[Row], wanted: Wanted, machines: int) -> tuple[list[Row]
 def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
     """How many machines are in each state: class, words, number; in the order in which they are shown."""
     states = [one.css for one in rows]
-    words = ((css, text) for css, text in WORDS.values())
-    return tuple((css, text, states.count(css)) for css, text in sorted(words, key=lambda one: -_ORDER[one[0]]))
+    return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda one: -_ORDER[one[0]]))
 
 
 def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None:
@@ -175,9 +185,17 @@ def _fits(one: Row, wanted: Wanted) -> bool:
     )
 
 
-def _problems(part: FleetPart) -> int:
-    """Mistakes of the configuration, and resources that do not work."""
-    numbers = (part.reported.get("problems", 0), part.reported.get("unhealthy", 0))
+def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
+    """Return CSS class and text of a state: degraded if the part is online with problems or a refused configuration."""
+    state = WORDS[presence(part.seen, now)]
+    if state == WORDS[Presence.ONLINE] and (problems_of(part) or _text(part, "rejected")):
+        return DEGRADED
+    return state
+
+
+def problems_of(part: FleetPart) -> int:
+    """Count configuration mistakes and resources that do not work, as the part last reported them."""
+    numbers = (part.reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
     return sum(int(one) for one in numbers if isinstance(one, int | float))
 
 

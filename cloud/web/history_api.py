@@ -10,7 +10,6 @@ Signed in as everywhere on this port: `authorization: Bearer TOKEN`. Errors are 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import reduce
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -22,7 +21,6 @@ from cloud.services.editing import Editor, Save
 from cloud.web.editor import number_in
 from cloud.web.site import author_of, status_of
 from schema.errors import MachineError
-from schema.secrets import Masker
 
 MAX_PAGE: Final = 100  # revisions of one reply: each has its whole document
 
@@ -44,16 +42,17 @@ def _revisions(cloud: Cloud, ask: Ask) -> Callable[[Request], Awaitable[Response
             before = number_in(query, "before") if query.get("before") else None
             limit = number_in(query, "limit") if query.get("limit") else MAX_PAGE
             subject = request.path_params["subject"]
-            found = await ask(Editor(cloud, author_of(request)), subject, before, max(1, min(limit, MAX_PAGE)))
+            editor = Editor(cloud, author_of(request))
+            found = await ask(editor, subject, before, max(1, min(limit, MAX_PAGE)))
+            size = sum(len(one.revision.text) for one in found)
+            return await editor.aside(size, lambda: JSONResponse({"revisions": _told(found)}))
         except MachineError as error:
             return JSONResponse({"error": str(error)}, status_of(error))
-        return JSONResponse({"revisions": _told(found)})
 
     return answer
 
 
 def _told(saves: Sequence[Save]) -> list[dict[str, Any]]:
-    masker = reduce(Masker.and_those_of, (one.revision.document for one in saves), Masker())
     return [
         {
             "revision": one.revision.number,
@@ -61,7 +60,7 @@ def _told(saves: Sequence[Save]) -> list[dict[str, Any]]:
             "author": one.who,
             "author_type": one.revision.author.type,
             "author_id": one.revision.author.name,
-            "document": one.revision.document if one.owned else masker.value(one.revision.document),
+            "document": one.shown,
         }
         for one in saves
     ]

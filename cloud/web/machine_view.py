@@ -14,9 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cloud.fleet import FleetMachine, FleetPart
-from cloud.online import presence
 from cloud.watching import Told
-from cloud.web.fleet_view import WORDS, running
+from cloud.web.fleet_view import problems_of, running, state_of
 from rpc.pages.drawing import Drawing, Vertex, drawing, structure
 from rpc.pages.patches import Piece
 from rpc.pages.words import dom_id
@@ -97,6 +96,12 @@ class Facts:
     saved_at: datetime
     running: str
     rejected: str
+    problems: int
+
+    @property
+    def connected(self) -> bool:
+        """Whether the part is online, degraded or not."""
+        return self.css in ("online", "degraded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,12 @@ class View:
     facts: Facts
     parts: tuple[Facts, ...]
     snapshot: Snapshot
-    told: bool  # whether there is a snapshot
+    reported_at: datetime | None  # when the snapshot arrived; None without one
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a snapshot."""
+        return self.reported_at is not None
 
     @property
     def drawing(self) -> Drawing:
@@ -134,7 +144,15 @@ def view(machine: FleetMachine, subject: str, told: Told | None, now: datetime) 
     parts = tuple(_facts(one, now) for one in machine.parts)
     facts = next((one for one in parts if one.id == subject), parts[0])
     found = snapshot_of(told)
-    return View(machine.id, machine.name, machine.location.path, facts, parts, found or EMPTY, found is not None)
+    return View(
+        machine.id,
+        machine.name,
+        machine.location.path,
+        facts,
+        parts,
+        found or EMPTY,
+        told.at if told and found else None,
+    )
 
 
 def pieces(shown: View) -> list[Piece]:
@@ -152,6 +170,7 @@ def pieces(shown: View) -> list[Piece]:
         Piece("counts", "counts", (told.resources,), states),
         Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
         *(Piece(dom_id(one.name), "resource", (one, facts.id), one, inside="resources") for one in told.resources),
+        Piece("restart", "restart", (facts,), facts.connected),
         Piece("graph", "graph", (picture,), structure(_vertices(told))),
         *(Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items),
     ]
@@ -169,7 +188,7 @@ def _vertices(found: Snapshot) -> list[Vertex]:
 
 
 def _facts(part: FleetPart, now: datetime) -> Facts:
-    css, state = WORDS[presence(part.seen, now)]
+    css, state = state_of(part, now)
     return Facts(
         id=part.id,
         name=part.name,
@@ -186,6 +205,7 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         saved_at=part.saved,
         running=running(part.reported),
         rejected=_text(part.reported, "rejected"),
+        problems=problems_of(part),
     )
 
 

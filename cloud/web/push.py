@@ -44,7 +44,10 @@ MAX_TAGS: Final = 30
 MAX_REPORT: Final = 64 * 1024  # bytes
 MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
 REPORTED: Final = frozenset(
-    {"host", "os", "platform", "version", "address", "state", "ready", "unhealthy", "revision", "problems", "rejected"}
+    {
+        *("host", "os", "platform", "version", "address", "state", "revision", "rejected"),
+        *("ready", "unhealthy", "waiting", "problems"),
+    }
 )
 """What is kept of a report."""
 
@@ -61,7 +64,7 @@ class Push:
         subject = socket.query_params.get("part", "")
 
         def allowed(sql: Sql) -> None:
-            require(sql, author, Role.MACHINE, Of.PART, subject, home=True)
+            require(sql, author, Role.MACHINE, Of.PART, subject)
 
         def reported(sql: Sql) -> Mapping[str, Any]:
             allowed(sql)

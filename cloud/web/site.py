@@ -19,7 +19,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment
@@ -29,14 +29,17 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from cloud import authentication
 from cloud.author import Author
+from cloud.limits import FORM, Limit
+from cloud.pieces import SMALL
+from cloud.workroom import Workroom
 from rpc.guard import identity_of
 from rpc.pages.assets import Assets, cache_control, environment
 from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
 from schema.errors import ErrorKind, MachineError
 
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-MAX_FORM: Final = 4 << 20  # bytes: as large as a configuration may be
 RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
 ROOMS: Final = (
     ("Machines", "/"),
@@ -114,18 +117,33 @@ def author_of(connection: HTTPConnection) -> Author:
     return authentication.author_of(identity_of(connection.scope))
 
 
-async def fields(request: Request) -> FormData:
+async def fields(request: Request, limit: Limit = FORM) -> FormData:
     """The fields of a form that was sent by POST, `application/x-www-form-urlencoded`. INVALID if it is too large."""
     body = bytearray()
     async with aclosing(request.stream()) as chunks:
         async for chunk in chunks:
             body += chunk
-            if len(body) > MAX_FORM:
-                raise MachineError(
-                    f"the form is larger than {MAX_FORM >> 20} MiB", kind=ErrorKind.INVALID, remedy="send less at once"
-                )
-    pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+            check_size(len(body), limit)
+    pairs = await aside(request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
     return FormData([(name, value) for name, value in pairs])
+
+
+async def aside(request: Request, size: int, function: Callable[[], T]) -> T:
+    """What `function` makes of so many bytes of a request: in the cloud's room if they are many."""
+    if size <= SMALL:
+        return function()
+    room: Workroom = request.app.state.room
+    return await room.run(author_of(request).name, function)
+
+
+def check_size(size: int, limit: Limit) -> None:
+    """INVALID if so much of a form that is still being received is too large."""
+    if size > limit.value:
+        raise MachineError(
+            f"the form is larger than {limit.value >> 20} MiB, the limit `{limit.name}`",
+            kind=limit.kind,
+            remedy=limit.remedy,
+        )
 
 
 def text_of(form: FormData, name: str, otherwise: str = "") -> str:
@@ -148,9 +166,10 @@ def status_of(error: MachineError) -> int:
 
 
 def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
-    """An error as a page for people, as JSON for programs."""
+    """An error as a page for people, as JSON for programs and below /api/."""
     code = code or status_of(error)
-    if wants_page(request.headers) and not wants_json(request.headers):
+    api = request.url.path.startswith("/api/")
+    if wants_page(request.headers) and not wants_json(request.headers) and not api:
         return render(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
     return JSONResponse({"error": str(error)}, status_code=code)
 

@@ -84,8 +84,8 @@ def event_of(one: Delivery) -> str:
     return _EVENTS.get(one.event, one.event)
 
 
-def words(rule: Rule) -> tuple[str, list[str]]:
-    """What a trigger waits for, in words, and the conditions of it, one a line."""
+def words(rule: Rule) -> tuple[str, list[str], str]:
+    """Describe a trigger: what it waits for, its conditions, one per line, and an example of a reading as JSON."""
     said, condition = _EVENTS.get(rule.event, rule.event), rule.condition
     if types := condition.get("data_types"):
         said = f"{', '.join(types)} {said}"
@@ -93,7 +93,26 @@ def words(rule: Rule) -> tuple[str, list[str]]:
         said += f" at {', '.join(levels)}"
     if method := condition.get("data_capture_method"):
         said = f"data from {method} meets a condition" if condition["evals"] else f"data comes from {method}"
-    return said, [line for one in condition.get("evals", ()) for line in _conditions(one)]
+    evals = condition.get("evals", ())
+    return said, [line for one in evals for line in _conditions(one)], _example(evals)
+
+
+def _example(evals: Sequence[Mapping[str, Any]]) -> str:
+    """Write a reading that has the fields which the conditions compare."""
+    reading: dict[str, Any] = {}
+    for one in evals:
+        if isinstance(one["value"], Mapping):
+            reading = _merged(reading, one["value"])
+    return json.dumps(reading or {"temperature": 31.5}, ensure_ascii=False)
+
+
+def _merged(reading: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two nested objects; the values of `more` win."""
+    both = dict(reading)
+    for key, value in more.items():
+        nested = both.get(key)
+        both[key] = _merged(nested, value) if isinstance(nested, Mapping) and isinstance(value, Mapping) else value
+    return both
 
 
 def _conditions(one: Mapping[str, Any]) -> list[str]:
@@ -117,7 +136,7 @@ def reading_in(text: str) -> Mapping[str, Any] | None:
     found = parse_json(text.encode())
     if not isinstance(found, Mapping):
         raise MachineError(
-            "the reading is no JSON object", kind=ErrorKind.INVALID, remedy='write such as {"temperature": 31.5}'
+            "the reading is not a JSON object", kind=ErrorKind.INVALID, remedy='write such as {"temperature": 31.5}'
         )
     return found
 
@@ -172,7 +191,14 @@ def pieces_of_delivery(part: str, one: Delivery, attempts: Sequence[Attempt], ow
 def overview_pieces(rows: Sequence[Overview]) -> list[Piece]:
     """The live part of the page of all machines with triggers."""
     told = [
-        (one.part, one.name, one.location, one.triggers, one.problems, one.latest and (one.latest.id, one.latest.state))
+        (
+            one.part,
+            one.name,
+            one.location,
+            one.triggers,
+            one.problems,
+            one.latest and (one.latest.id, one.latest.state, one.latest.tries),
+        )
         for one in rows
     ]
     return [Piece("overview", "overview", (rows,), told)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import structlog
@@ -85,13 +86,17 @@ class _Binding:
         """One request, one reply."""
         read, name_of = reader(self.method, self.slots), name_reader(self.method)
         encode, call = self.encode, self.target.call
+        aside = getattr(self.target, "aside", None)
         api, method, path, monitored = self.api, self.method.name, self.method.path, self.method.monitored
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
                 raise missing(path)
-            keywords = read(request)
+            if aside is None:
+                keywords = read(request)
+            else:
+                keywords = await aside(stream, path, stream.received, partial(read, request))
             info = CallInfo(
                 api,
                 name_of(request),
@@ -116,7 +121,9 @@ class _Binding:
                 except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
                 try:
-                    reply = encode(result)
+                    reply = (
+                        encode(result) if aside is None else await aside(stream, path, result, partial(encode, result))
+                    )
                 except FitError as error:
                     raise _driver_bug(found, info, error) from None
             await stream.send_message(reply)

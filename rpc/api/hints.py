@@ -42,6 +42,8 @@ def parse(hint: Any) -> Hint:
         return Hint(optional=True)
     if hint in (Any, object, inspect.Parameter.empty) or isinstance(hint, typing.TypeVar):
         return ANY
+    if isinstance(hint, typing.NewType):
+        return parse(hint.__supertype__)
     origin = typing.get_origin(hint)
     if origin is Annotated:
         return parse(typing.get_args(hint)[0])

@@ -32,5 +32,10 @@ class Target(Protocol):
     """Finds the object that a call is for and brackets the call: operations, sessions, limits, the driver's life."""
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
-        """Enter for one call; gives the object whose method is to be called. Raises MachineError if there is none."""
+        """Enter for one call; gives the object whose method is to be called. Raises MachineError if there is none.
+
+        A target may also have `async def aside(stream, path, size_or_result, function)`: it carries out `function`,
+        which reads a unary request of so many bytes or writes its result, here or in a thread, and returns what that
+        does.
+        """
         ...

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from rpc.pages import words
 from rpc.pages.layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, layout
 
+FITTED: Final = 1600.0  # px; a wider drawing would be illegible if it were scaled down to the page (1176 px)
 MISSING: Final = "missing"
 """Shown as the state of a name that something depends on and nobody configured."""
 
@@ -40,6 +41,11 @@ class Drawing:
     height: float
     items: tuple[Item, ...]
     edges: tuple[Edge, ...]
+
+    @property
+    def fitted(self) -> bool:
+        """Whether a wide page scales the drawing down to its width instead of scrolling it."""
+        return self.width <= FITTED
 
 
 @dataclass(frozen=True, slots=True)

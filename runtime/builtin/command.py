@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
-from runtime.builtin.parsing import Format, Parser
+from catalogue.command import CommandSensorConfig
+from catalogue.parsing import Parser
 from runtime.builtin.together import plain
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Context, Extra
@@ -20,27 +20,6 @@ from schema.errors import ErrorKind, MachineError
 GRACE: Final = 1.0  # seconds between asking a program to end and killing it
 STDERR_SHOWN: Final = 300  # characters of a failed program's last words in the error
 CHUNK: Final = 16384  # bytes
-
-
-class CommandSensorConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the command sensor."""
-
-    argv: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # the program and its arguments
-    shell: bool = False  # let sh run argv[0] as a script, with the rest as $1, $2, ...
-    format: Format = "json"  # json, csv, key_value, number, regex or text
-    pattern: str = ""  # for regex: a regular expression with named groups
-    columns: tuple[str, ...] = ()  # for csv: names of the columns
-    separator: str = ","  # for csv
-    cwd: str | None = None  # directory to run in
-    env: dict[str, str] = msgspec.field(default_factory=dict)  # variables added to the environment
-    max_output_bytes: Annotated[int, msgspec.Meta(ge=1, le=16_777_216)] = 65536  # more is an error
-
-    def __post_init__(self) -> None:
-        self.parser()
-
-    def parser(self) -> Parser:
-        """Of the output."""
-        return Parser(format=self.format, pattern=self.pattern, columns=self.columns, separator=self.separator)
 
 
 class CommandSensor(Sensor):

@@ -12,24 +12,11 @@ from typing import ClassVar, Final
 
 import trio
 
+from catalogue.host import HostSensorConfig
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Context, Extra, Value
 
-GROUPS: Final = ("cpu", "memory", "disk", "network", "temperature", "uptime")
 MIN_INTERVAL: Final = 0.1  # seconds over which processor use is averaged at least
-
-
-class HostSensorConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the host sensor."""
-
-    groups: tuple[str, ...] = GROUPS  # what to read: cpu, memory, disk, network, temperature, uptime
-    disk_path: str = "/"  # a path on the disk to read about
-    root: str = "/"  # where proc and sys are mounted: another place when running in a container
-
-    def __post_init__(self) -> None:
-        for group in self.groups:
-            if group not in GROUPS:
-                raise ValueError(f"group {group!r} is not one of {', '.join(GROUPS)}")
 
 
 class HostSensor(Sensor):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.image_file import ImageFileConfig
 from runtime.components.camera import (
     Camera,
     CameraProperties,
@@ -25,6 +26,10 @@ from runtime.components.camera import (
 from runtime.resource import Attributes, Context, Extra, Unsupported
 from schema.errors import ErrorKind, MachineError
 
+NO_FILE: Final = (
+    "configure color_image_file_path (or color_path), depth_image_file_path (or depth_path), or preloaded_image"
+)
+PRELOADED: Final = "preloaded"  # name of the source of a drawn picture
 PCD: Final = "pointcloud/pcd"
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a file that is still an image
 _MAGIC: Final = (
@@ -35,61 +40,6 @@ _MAGIC: Final = (
     (b"GIF8", "image/gif"),
     (b"qoif", "image/qoi"),
 )
-
-Size = Annotated[int, msgspec.Meta(ge=1)]
-Focal = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class Intrinsics(msgspec.Struct, kw_only=True, frozen=True):
-    """Pin-hole model in pixels."""
-
-    width_px: Size  # width of the image
-    height_px: Size  # height of the image
-    fx: Focal  # focal length along the width
-    fy: Focal  # focal length along the height
-    ppx: float  # centre along the width
-    ppy: float  # centre along the height
-
-
-class Distortion(msgspec.Struct, kw_only=True, frozen=True):
-    """Brown-Conrady lens distortion."""
-
-    rk1: float = 0.0  # radial
-    rk2: float = 0.0  # radial
-    rk3: float = 0.0  # radial
-    tp1: float = 0.0  # tangential
-    tp2: float = 0.0  # tangential
-
-
-class ImageFileConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the image file camera. Paths may begin with ~."""
-
-    color_image_file_path: str = ""  # a colour image
-    color_path: str = ""  # the same by its shorter name
-    depth_image_file_path: str = ""  # a depth image
-    depth_path: str = ""  # the same by its shorter name
-    pointcloud_file_path: str = ""  # a PCD file
-    pointcloud_path: str = ""  # the same by its shorter name
-    camera_parameters: Intrinsics | None = None  # told by get_properties
-    intrinsic_parameters: Intrinsics | None = None  # the same by its other name
-    distortion_parameters: Distortion | None = None  # told by get_properties
-
-    def __post_init__(self) -> None:
-        if not (self.sources() or self.point_cloud):
-            raise ValueError("no file is named; give color_path, depth_path or pointcloud_path")
-
-    def sources(self) -> dict[str, str]:
-        """Paths of the images by source name."""
-        paths = {
-            "color": self.color_image_file_path or self.color_path,
-            "depth": self.depth_image_file_path or self.depth_path,
-        }
-        return {name: path for name, path in paths.items() if path}
-
-    @property
-    def point_cloud(self) -> str:
-        """Path of the point cloud; empty if there is none."""
-        return self.pointcloud_file_path or self.pointcloud_path
 
 
 @dataclass(slots=True)
@@ -130,6 +80,47 @@ def mime_type(data: bytes) -> str:
     return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream")
 
 
+def drawn(name: str) -> bytes:
+    """A PNG that stands in for a preloaded picture: the reference has photographs, this has drawings."""
+    from PIL import Image as Picture
+    from PIL import ImageDraw
+
+    picture = Picture.new("RGB", (640, 480), "#d9d4c7")
+    draw = ImageDraw.Draw(picture)
+    for shape, box, colour in DRAWINGS[name]:
+        (draw.ellipse if shape == "ellipse" else draw.rectangle)(box, fill=colour)
+    buffer = io.BytesIO()
+    picture.save(buffer, "png")
+    return buffer.getvalue()
+
+
+_PERSON: Final = (("ellipse", (30, 0, 70, 40), "#c58c6d"), ("rectangle", (20, 45, 80, 150), "#46618c"))
+DRAWINGS: Final[Mapping[str, Sequence[tuple[str, tuple[int, int, int, int], str]]]] = {
+    "pizza": (
+        ("ellipse", (120, 40, 520, 440), "#b5762f"),
+        ("ellipse", (145, 65, 495, 415), "#e8b64c"),
+        *(
+            ("ellipse", (x, y, x + 50, y + 50), "#a8321f")
+            for x, y in ((200, 130), (370, 130), (290, 220), (200, 310), (370, 310))
+        ),
+    ),
+    "dog": (
+        ("rectangle", (200, 220, 460, 340), "#8a5a33"),
+        ("ellipse", (130, 140, 260, 270), "#8a5a33"),
+        ("ellipse", (160, 180, 180, 200), "#1c1410"),
+        ("ellipse", (125, 215, 150, 235), "#1c1410"),
+        *(("rectangle", (x, 340, x + 25, 430), "#6f4727") for x in (210, 260, 380, 430)),
+    ),
+    "crowd": tuple(
+        (shape, (box[0] + x, box[1] + y, box[2] + x, box[3] + y), colour)
+        for y in (40, 240)
+        for x in range(20, 600, 110)
+        for shape, box, colour in _PERSON
+    ),
+}
+"""Shapes of each drawing, in pixels."""
+
+
 class ImageFile(Camera):
     """Images are handed out as they are in the files; captured_at is when the newest of them was written."""
 
@@ -139,20 +130,26 @@ class ImageFile(Camera):
         super().__init__(context)
         config: ImageFileConfig = self.attributes
         self._files = {name: WatchedFile(Path(path).expanduser()) for name, path in config.sources().items()}
+        self._drawn = drawn(config.preloaded_image) if config.preloaded_image else b""
+        self._sources = [*([PRELOADED] if self._drawn else []), *self._files]
         self._cloud = WatchedFile(Path(config.point_cloud).expanduser()) if config.point_cloud else None
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
-        """Sources are `color` and `depth`."""
+        """Sources are `color`, `depth` and `preloaded`."""
         await trio.lowlevel.checkpoint()
+        if not self._sources and self._cloud is None:
+            raise Unsupported(f"{self.name} has no image", remedy=NO_FILE)
         for name in filter_source_names:
-            if name not in self._files:
+            if name not in self._sources:
                 raise MachineError(
                     f"{self.name} has no source {name!r}",
                     kind=ErrorKind.INVALID,
-                    remedy=f"use one of: {', '.join(self._files)}",
+                    remedy=f"use one of: {', '.join(self._sources)}",
                 )
         chosen = [name for name in self._files if not filter_source_names or name in filter_source_names]
         images = []
+        if self._drawn and (not filter_source_names or PRELOADED in filter_source_names):
+            images.append(Image(self._drawn, "image/png", PRELOADED))
         for name in chosen:
             data = self._files[name].read()
             images.append(Image(data, mime_type(data), name))
@@ -163,7 +160,7 @@ class ImageFile(Camera):
         """The configured file."""
         await trio.lowlevel.checkpoint()
         if self._cloud is None:
-            raise Unsupported(f"{self.name} has no point cloud", remedy="configure pointcloud_path")
+            raise Unsupported(f"{self.name} has no point cloud", remedy="configure pointcloud_file_path")
         if mime_type not in ("", PCD):
             raise MachineError(f"{mime_type} is not supported", kind=ErrorKind.INVALID, remedy=f"use {PCD}")
         return PointCloud(self._cloud.read(), PCD)
@@ -182,5 +179,9 @@ class ImageFile(Camera):
             distortion_parameters=None
             if bend is None
             else DistortionParameters("brown_conrady", (bend.rk1, bend.rk2, bend.rk3, bend.tp1, bend.tp2)),
-            mime_types=tuple(dict.fromkeys(mime_type(file.read()) for file in self._files.values())),
+            mime_types=tuple(
+                dict.fromkeys(
+                    mime_type(data) for data in (self._drawn, *(one.read() for one in self._files.values())) if data
+                )
+            ),
         )

@@ -8,24 +8,15 @@ from typing import ClassVar
 
 import trio
 
+from catalogue.sensors import AllSensorsConfig
 from runtime.builtin.together import together
 from runtime.components.movement_sensor import MovementSensor
 from runtime.components.power_sensor import PowerSensor
 from runtime.components.sensor import Sensor
-from runtime.resource import Attributes, Extra, Value
+from runtime.resource import Attributes, Door, Extra, Value
 from runtime.services.sensors import SensorReadings, Sensors
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
-
-
-class AllSensorsConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the sensors service."""
-
-    sensors: tuple[str, ...] = ()  # names of sensors; none means all. One that is not there now is left out
-
-    def uses(self) -> Sequence[str]:
-        """The named sensors, each if it is there; without names all."""
-        return self.sensors or [f"{base.API}/*" for base in (Sensor, MovementSensor, PowerSensor)]
 
 
 class AllSensors(Sensors):
@@ -33,8 +24,14 @@ class AllSensors(Sensors):
 
     Config: ClassVar[type[Attributes]] = AllSensorsConfig
 
-    def _sensors(self) -> dict[ResourceName, Sensor]:
-        return {name: one for name, one in self.dependencies.items() if isinstance(one, Sensor)}
+    def _sensors(self) -> dict[ResourceName, Door]:
+        every = not self.attributes.sensors
+        return {
+            name: door
+            for base in (Sensor, MovementSensor, PowerSensor)
+            for name, door in self.others(base.API).items()
+            if name in self.dependencies or (every and not name.remotes)
+        }
 
     async def get_sensors(self, *, extra: Extra = None) -> Sequence[ResourceName]:
         """Those that are there, sorted."""
@@ -56,7 +53,9 @@ class AllSensors(Sensors):
         results: dict[ResourceName, dict[str, Value]] = {}
 
         async def read(name: ResourceName) -> None:
-            results[name] = dict(await there[name].get_readings(extra=extra))
+            async with there[name].use() as sensor:
+                assert isinstance(sensor, Sensor)
+                results[name] = dict(await sensor.get_readings(extra=extra))
 
         await together(*(partial(read, name) for name in set(sensor_names)))
         return [SensorReadings(name, results[name]) for name in sensor_names]

@@ -100,6 +100,9 @@ def _state(machine: Machine) -> Mapping[str, Any]:
         "state": status.state.value,
         "ready": sum(one.state == "ready" for one in status.resources),
         "unhealthy": sum(one.state == "unhealthy" for one in status.resources),
+        "waiting": sum(one.state == "unconfigured" for one in status.resources)
+        if status.state.value == "running"
+        else 0,
         "revision": status.config.revision,
         "problems": len(status.config.problems),
         "rejected": machine.masker.text(status.config.rejected)[:MAX_TEXT],

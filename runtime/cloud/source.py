@@ -101,7 +101,7 @@ class CloudSource:
             await changed.wait()
 
     def _take(self, data: bytes) -> None:
-        self._reading = Reading(data)
+        self._reading = Reading(data, expand=False)
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 

@@ -10,14 +10,6 @@ from typing import ClassVar
 from runtime.resource import Component, Extra
 from schema.names import API
 
-CONTROLS: tuple[str, ...] = (
-    *(f"Absolute{axis}" for axis in ("X", "Y", "Z", "RX", "RY", "RZ", "Hat0X", "Hat0Y")),
-    *(f"AbsolutePedal{pedal}" for pedal in ("Accelerator", "Brake", "Clutch")),
-    *(f"Button{side}" for side in ("South", "East", "West", "North", "LT", "RT", "LT2", "RT2", "LThumb", "RThumb")),
-    *(f"Button{use}" for use in ("Select", "Start", "Menu", "Record", "EStop")),
-)
-"""Names of controls that every client knows; a driver may have others."""
-
 EVENTS: tuple[str, ...] = (
     "AllEvents",  # only to subscribe
     "Connect",

@@ -61,7 +61,7 @@ class Collector:
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Capture until cancelled; then what was taken is written, within CLOSE_LIMIT, and the files are closed."""
         capture = self._capture
-        encode = encoder(self._host.name.api, capture.method)
+        encode = encoder(self._host.name.api, capture.method, capture.source.parameters)
         with self._store.writing(capture.key, capture.source, capture.queue) as writer:
             async with trio.open_nursery() as nursery:
                 scope = trio.CancelScope(shield=True)

@@ -7,8 +7,10 @@ comes and goes. Binary ones are the bytes themselves, with their media type in t
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -58,16 +60,16 @@ Encode = Callable[[Any, Times], Iterator[Record]]
 """The readings in one result; FitError or MachineError if the driver returned what its API does not allow."""
 
 
-def encoder(api: API, method: Method) -> Encode:
-    """Encodes results of `method`; loads the messages of `api`."""
+def encoder(api: API, method: Method, parameters: Mapping[str, Any] = MappingProxyType({})) -> Encode:
+    """Encodes results of `method`, called with these additional parameters; loads the messages of `api`."""
     data = messages.load("app.datasync.v1.data_sync_pb2").SensorData
     if method.shape == "tabular":
         return _Tabular(api, method.python, data)
     return {
         "readings": _keyed("readings", data),
         "command": _keyed("docommand_output", data),
-        "images": _images(data, only_first=False),
-        "image": _images(data, only_first=True),
+        "images": _images(data, lambda images: images),
+        "image": _images(data, partial(_preferred, str(parameters.get("mime_type", "")))),
         "point_cloud": _point_cloud(data),
         "audio": _audio(data),
         "vision": _vision(data),
@@ -152,11 +154,16 @@ def _plain_value(value: Any) -> Any:
     return plain(value)
 
 
-def _images(data: Any, *, only_first: bool) -> Encode:
+def _preferred(mime_type: str, images: Sequence[Any]) -> Sequence[Any]:
+    """The first image of that type, else the first: a camera chooses its own encoding."""
+    return [*(image for image in images if image.mime_type == mime_type), *images][:1]
+
+
+def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]]) -> Encode:
     """A reading for each image. Its source is told as a label, as the published service does."""
 
     def encode(result: Any, times: Times) -> Iterator[Record]:
-        for image in result.images[:1] if only_first else result.images:
+        for image in choose(result.images):
             message = _stamped(data, times)
             message.binary = bytes(image.image)
             annotations = message.metadata.annotations

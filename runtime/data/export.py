@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 from runtime.data.read import Content
 from runtime.data.rows import BINARY, FACTS, Row, Selection, flat, rows
 from schema.errors import ErrorKind, MachineError
+from schema.spreadsheet import harmless
 
 BATCH: Final = 10_000  # rows of a Parquet file that are in memory at one time
 
@@ -78,7 +79,7 @@ def jsonl_line(row: Row, media: Path | None) -> str:
 def csv_(export: Export, out: IO[str]) -> None:
     """A line of CSV (RFC 4180) for each reading; what a reading does not have is empty, lists are JSON."""
     writer = csv.DictWriter(out, export.columns(), restval="", extrasaction="ignore")
-    writer.writeheader()
+    writer.writerow({name: harmless(name) for name in writer.fieldnames})
     for row in export.all():
         writer.writerow({name: cell(value) for name, value in _flat(row, export.media).items()})
 
@@ -88,14 +89,16 @@ def _flat(row: Row, media: Path | None) -> dict[str, Any]:
 
 
 def cell(value: Any) -> Any:
-    """A value as it stands in CSV: integers without a fraction, lists as JSON."""
+    """A value as it stands in CSV: integers without a fraction, lists as JSON, no text that is taken for a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    return _text(value) if isinstance(value, (list, Mapping)) else value
+    if isinstance(value, (list, Mapping)):
+        return _text(value)
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _text(value: Any) -> str:

@@ -15,10 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from runtime.data.names import CLOSED, OPEN, stem_of
+from hal import private
+from runtime.data.names import CLOSED, FAILED, OPEN, stem_of
 
 PROBE: Final = ".probe"
 PROBE_SIZE: Final = 4096  # bytes: a full disk still makes empty files
+FOLDERS: Final = ("rdk_", FAILED)  # how the names of folders begin that capture makes
 _NAMES: Final = 1_000_000  # names that are tried one after the other, a microsecond apart
 
 Clock = Callable[[], int]
@@ -95,17 +97,17 @@ def _create(folder: Path, microseconds: int) -> tuple[Path, int]:
             continue
         path = folder / f"{stem}{OPEN}"
         try:
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, private.FILE)
         except FileExistsError:
             continue
     raise OSError(errno.EEXIST, "no free name", str(folder))
 
 
 def make_folder(folder: Path) -> None:
-    """Create it and what is missing above it, each known to the disk."""
+    """Create it and what is missing above it, each known to the disk and open to this user only."""
     missing = [part for part in (folder, *folder.parents) if not part.is_dir()]
     for part in reversed(missing):
-        part.mkdir(exist_ok=True)
+        part.mkdir(mode=private.FOLDER, exist_ok=True)
         sync_folder(part.parent)
 
 
@@ -119,8 +121,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def probe(folder: Path) -> None:
-    """Find out whether the folder can be written to, making it if necessary; OSError if not."""
+    """Find out whether the folder can be written to, making it if necessary; OSError if not.
+
+    What earlier versions have made in it is closed to other users; the folder itself may hold other things.
+    """
     make_folder(folder)
+    for child in folder.iterdir():
+        if child.name.startswith(FOLDERS) and child.is_dir():
+            private.close(child)
     path = folder / f"{PROBE}.{os.getpid()}"
     try:
         with open(path, "wb") as file:

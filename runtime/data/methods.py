@@ -18,7 +18,7 @@ COMMAND_KEY: Final = "docommand_input"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One of the additional parameters: the argument that it becomes."""
+    """One of the additional parameters: the argument that it becomes, or none if the reading is chosen by it."""
 
     argument: str
     required: bool = False
@@ -53,7 +53,8 @@ class Method:
         for name, parameter in self.parameters.items():
             if parameter.required and not given.get(name):
                 raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
-        return {**self.always, **{self.parameters[name].argument: value for name, value in given.items()}}
+        arguments = {self.parameters[name].argument: value for name, value in given.items()}
+        return {**self.always, **{argument: value for argument, value in arguments.items() if argument}}
 
 
 _SEEN: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
@@ -89,7 +90,7 @@ _METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
     },
     "rdk:component:camera": {
         "GetImages": Method("get_images", "images", _SOURCES),
-        "ReadImage": Method("get_images", "image"),
+        "ReadImage": Method("get_images", "image", {"mime_type": Parameter("")}),
         "NextPointCloud": Method("get_point_cloud", "point_cloud", _MIME),
     },
     "rdk:component:encoder": {"TicksCount": Method("get_position")},

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import trio
 
+from catalogue.data.manager import DataManagerConfig
 from nursery_graph import Node
-from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
+from runtime.builtin.data.manager import BuiltinDataManager
 from runtime.data.collector import Capture, Collector
 from runtime.data.control import Override, overridden
 from runtime.data.gate import NO_CLOUD

@@ -12,9 +12,10 @@ from typing import Any, Final, cast
 
 import trio
 
+from catalogue.data.manager import DataManagerConfig
 from hal.ports.hardware import Hardware
 from nursery_graph import Node, Restart
-from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
+from runtime.builtin.data.manager import BuiltinDataManager
 from runtime.components.sensor import Sensor
 from runtime.data.collector import EXTRA
 from runtime.data.control import PERIOD, Override, parse_overrides

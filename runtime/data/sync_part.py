@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from catalogue.data.manager import DataManagerConfig
 from nursery_graph import Node, current_node
-from runtime.builtin.data.manager import BuiltinDataManager, DataManagerConfig
+from runtime.builtin.data.manager import BuiltinDataManager
 from runtime.data.steering import RESTART
 from runtime.machine import INTERNAL
 from schema.errors import MachineError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import trio
@@ -24,7 +24,7 @@ class History:
     succeeded: deque[datetime] = field(default_factory=lambda: deque(maxlen=KEPT))
     failed: deque[datetime] = field(default_factory=lambda: deque(maxlen=KEPT))
     last_error: str = ""
-    next_run: datetime | None = None  # of a job that waits for the computer's clock
+    next_run: datetime | None = None  # of a job that waits for its time
     running: bool = False
 
 
@@ -66,7 +66,9 @@ class JobRunner:
         due = trio.current_time()
         while True:
             due += seconds
+            self._history.next_run = self._now() + timedelta(seconds=max(0.0, due - trio.current_time()))
             await trio.sleep_until(due)
+            self._history.next_run = None
             due = max(due, trio.current_time() - seconds)  # at most one that is late waits to be made up for
             await self._once()
 

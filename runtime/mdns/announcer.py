@@ -100,13 +100,22 @@ class Announcer:
                     interface=self.place.interface.name,
                     name=".".join(self.names.hosts[0]),
                     addresses=[str(address) for address in self.place.addresses],
+                    **({"taken": ".".join(self._wanted.hosts[0])} if number > 1 else {}),
                 )
                 await self._announce()
                 self.announced = False
                 self._log.warning("somebody else announces the same name", name=".".join(self.names.hosts[0]))
             elif self._conflict.is_set():
                 number += 1
-                self._log.info("a name is taken on the local network", name=".".join(self.names.hosts[0]))
+                self._log.debug("a name is taken on the local network", name=".".join(self.names.hosts[0]))
+                if number == MANY + 1:
+                    self._log.warning(
+                        "no free name on the local network so far; still trying, more slowly",
+                        interface=self.place.interface.name,
+                        taken=".".join(self._wanted.hosts[0]),
+                        tried=MANY,
+                        remedy="give the machine another name; clients reach it by its address meanwhile",
+                    )
                 if number > MANY:
                     await trio.sleep(MANY_PAUSE)
             else:

@@ -41,6 +41,10 @@ class Tracer:
         self._collect = _nowhere
         self._doing.clear()
 
+    def take(self, span: Span) -> None:
+        """A span that somebody else made and sent here."""
+        self._collect(span)
+
     def begin_call(self, request: CallInfo) -> Span:
         """A call has come; it belongs to its caller's trace if that says so."""
         from telemetry.spans import Span, parse_traceparent

@@ -71,7 +71,7 @@ def main(drivers: Sequence[type[Resource]], arguments: Sequence[str]) -> int:
 
 async def _run(offers: Offers, start: Start, sink: MachineSink, logs: Logs) -> int:
     def configured(entries: Sequence[ResourceEntry]) -> None:
-        logs.apply(levels(start.level, entries), debug=start.level == "debug")
+        logs.apply(levels(start.level, entries))
 
     configured(())
     log = structlog.get_logger(of_module(start.name))

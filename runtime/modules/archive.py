@@ -25,6 +25,16 @@ from schema.errors import ErrorKind, MachineError
 META: Final = "meta.json"
 MOST_MEMBERS: Final = 200_000  # a Python environment with its packages has some 20,000
 MOST_BYTES: Final = 8 * 1024**3  # unpacked; a module with the libraries of a neural network has some 4 GiB
+MOST_HEADER: Final = 64 * 1024  # bytes of an extended header: a path has 4,096 at most
+_EXTENDED: Final = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
 _PIECE: Final = 1024 * 1024
 _DIGITS: Final = 16  # of the digest, in the folder's name: 64 bits
 _UNFINISHED: Final = ".unpacking"
@@ -33,6 +43,16 @@ MARKER: Final = ".first_run_succeeded"  # beside the folder; of the protocol
 
 class Stopped(Exception):
     """Somebody asked to stop."""
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose extended header is not read if it is too large: tarfile reads it whole, before it is seen here."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENDED and self.size > MOST_HEADER:
+            raise tarfile.ReadError(f"an extended header has {self.size} bytes, more than {MOST_HEADER}")
+        found: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return found
 
 
 def folder_of(packages: Path, name: str, digest: str) -> Path:
@@ -100,7 +120,7 @@ def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: Fa
     """
     links: list[tuple[tarfile.TarInfo, Path]] = []
     try:
-        with tarfile.open(archive, "r:*") as tar:
+        with tarfile.open(archive, "r:*", tarinfo=_Member) as tar:
             folder.mkdir(mode=0o750, parents=True)
             count = size = 0
             for member in tar:

@@ -99,10 +99,10 @@ class ModuleClient:
             return Needs(_known(answer["dependencies"]), _known(answer["optional_dependencies"]))
         return Needs(error=f"it did not answer within {VALIDATE_LIMIT:g} s", silent=True)
 
-    async def add(self, entry: ResourceEntry, dependencies: Iterable[str]) -> None:
-        """Have the resource built. MachineError as the module says."""
+    async def add(self, entry: ResourceEntry, level: str, dependencies: Iterable[str]) -> None:
+        """Have the resource built, to log at `level`. MachineError as the module says."""
         with self._busy():
-            config = config_of(entry)
+            config = {**config_of(entry), "log_configuration": {"level": level}}
             await self.calls.call(SERVICE, "", "add_resource", config=config, dependencies=sorted(dependencies))
 
     async def remove(self, entry: ResourceEntry) -> None:
@@ -131,7 +131,7 @@ class _Empty:
 
 
 def config_of(entry: ResourceEntry) -> dict[str, Any]:
-    """An entry as the protocol writes it."""
+    """An entry as the protocol writes it, without its log level, which depends on more than the entry."""
     return {
         "name": entry.name.name,
         "namespace": entry.name.api.namespace,
@@ -141,11 +141,6 @@ def config_of(entry: ResourceEntry) -> dict[str, Any]:
         "attributes": dict(entry.attributes),
         "depends_on": list(entry.depends_on),
         "service_configs": [{"type": one.type, "attributes": one.attributes} for one in entry.service_configs],
-        **(
-            {"log_configuration": {"level": entry.log_configuration.level}}
-            if entry.log_configuration is not None
-            else {}
-        ),
     }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from schema.errors import ConfigError
-from schema.log import parse_level
+from schema.log import WORDS, parse_level
 from schema.machine import MachineDocument
 from schema.modules import Module
 from telemetry.names import of_module
@@ -27,7 +27,6 @@ HOME_VARIABLE: Final = "MACHINE_HOME"
 TCP_VARIABLE: Final = "VIAM_TCP_SOCKETS"
 PYTHON_VARIABLE: Final = "MACHINE_PYTHON"  # where modules on our own API find it without an environment of their own
 _YES: Final = frozenset({"true", "yes", "1"})
-_LEVELS: Final = {10: "debug", 20: "info", 30: "warn", 40: "error"}
 LOCAL: Final = "local"  # instead of a part's id, on a machine without a cloud; of the protocol
 
 
@@ -114,7 +113,7 @@ def log_level(module: Module, document: MachineDocument, *, debug: bool) -> str:
         except Exception:
             continue
         if pattern.fullmatch(module.name) or pattern.fullmatch(of_module(module.name)):
-            return _LEVELS[level]
+            return WORDS[level]
     return ""
 
 
@@ -124,9 +123,12 @@ def command_line(program: Program, address: str, level: str, *, tcp: bool = Fals
     return [str(program.executable), address, *options]
 
 
-def machine_facts(document: MachineDocument) -> dict[str, str]:
-    """What the protocol tells a module of its machine, as far as the document knows it; with a key to it."""
-    facts = {"VIAM_MACHINE_FQDN": document.network.fqdn}
+def machine_facts(document: MachineDocument, *, tracing: bool = False) -> dict[str, str]:
+    """What the protocol tells a module of its machine, as far as the document knows it; with a key to it.
+
+    While the machine is `tracing`, its modules send their spans, too.
+    """
+    facts = {"VIAM_MACHINE_FQDN": document.network.fqdn, "VIAM_MODULE_TRACING": "1" if tracing else ""}
     if (cloud := document.cloud) is not None:
         facts |= {
             "VIAM_PRIMARY_ORG_ID": cloud.primary_org_id,

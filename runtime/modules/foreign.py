@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
-from grpclib.const import Cardinality, Handler
+from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api import messages
@@ -185,6 +185,9 @@ async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw,
                 await _return_all(call, stream, ours)
     except (GRPCError, BaseExceptionGroup) as raised:
         error = _leaf(raised)
+        if isinstance(error, GRPCError) and error.status is Status.UNAVAILABLE and call.initial_metadata is None:
+            # The module has answered nothing: the channel noticed its end before its process was reaped.
+            raise StreamTerminatedError(error.message) from None
         if not isinstance(error, GRPCError) or not call.trailing_metadata:
             raise error from None
         await stream.send_trailing_metadata(

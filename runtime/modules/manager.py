@@ -37,6 +37,7 @@ PACKAGE: Final = f"{INTERNAL}package/"  # prefix of the nodes of packages: runti
 RELOAD: Final = f"{INTERNAL}module-reload/"
 UNPACK_LIMIT: Final = 600.0  # seconds for an archive
 STOP_LIMIT: Final = 40.0  # seconds; more than the grace between SIGTERM and SIGKILL
+SHORT: Final = 120  # characters of a module's reason in that of a resource
 TRUSTED_NAMESPACE: Final = "viam"  # whose modules run in an untrusted environment; reference value
 
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=30.0)
@@ -66,7 +67,9 @@ class Modules:
 
     def not_ready(self) -> list[str]:
         """Configured modules that are not ready, each with the reason."""
-        return [f"{link.module.name} ({link.waiting})" for link in self.links.values() if link.client is None]
+        return [
+            f"{link.module.name} ({_in_short(link.waiting)})" for link in self.links.values() if link.client is None
+        ]
 
     def starting(self) -> list[str]:
         """Nodes of modules that start and did not fail before."""
@@ -135,7 +138,7 @@ class Modules:
             level=log_level(module, document, debug=self._machine.options.debug),
             tcp=speaks_tcp(module, self._environment),
             data=data / module.name,
-            facts=machine_facts(document),
+            facts=machine_facts(document, tracing=self._machine.options.output_telemetry or document.tracing.enabled),
             start_limit=start_limit(self._environment),
             build_limit=nodes_start_limit(),
         )
@@ -209,6 +212,17 @@ class Modules:
             finally:
                 if tcp:
                     self.tcp_address = ""
+
+
+def _in_short(reason: str) -> str:
+    """Shorten a module's reason to its first line and the last line that the module printed, at most SHORT characters.
+
+    The module's own row has all of it.
+    """
+    first, said, printed = reason.partition("; it said last: ")
+    last = next((line.strip() for line in reversed(printed.split(" | ")) if line.strip()), "")
+    text = first.partition("\n")[0] + (f"{said}{last}" if last else "")
+    return text if len(text) <= SHORT else f"{text[:SHORT]}…"
 
 
 def start_limit(environment: Mapping[str, str]) -> float:

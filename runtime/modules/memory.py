@@ -46,7 +46,10 @@ class Behaviour:
 
 
 class MemoryProcess:
-    """One run of a module. `built` has the names of its resources; `end` and `freeze` are what happens to processes."""
+    """One run of a module: `built` has the names of its resources, `levels` the log level that each was built with.
+
+    `end` and `freeze` are what happens to processes.
+    """
 
     _ids = itertools.count(1)
 
@@ -54,6 +57,7 @@ class MemoryProcess:
         self.pid = next(self._ids)
         self.behaviour = behaviour
         self.built: set[str] = set()
+        self.levels: dict[str, str] = {}
         self.connections = 0
         self.awake = trio.Event()
         self.awake.set()
@@ -249,9 +253,11 @@ class _Service:
         if config["name"] in self._process.behaviour.refuses:
             raise MachineError(f"{config['name']} cannot be built", kind=ErrorKind.PRECONDITION)
         self._process.built.add(config["name"])
+        self._process.levels[config["name"]] = (config.get("log_configuration") or {}).get("level", "")
 
     async def remove_resource(self, name: str) -> None:
         self._process.built.discard(name.rpartition("/")[2])
+        self._process.levels.pop(name.rpartition("/")[2], None)
 
 
 class _Readings(Sensor):

@@ -33,6 +33,10 @@ CHANNEL: Final = Limits(keepalive_interval=inf)
 """The watchdog looks whether a module answers. A constructor may keep one from answering PING, and some servers hang up
 on clients that send PING often."""
 
+PARENT: Final = Limits(late_streams=True, header_table=0, authentication_timeout=inf)
+"""Python modules write logs from a second thread: frames of different streams may change places on their way. Header
+blocks that refer to earlier ones would then be misread, so there is no table to refer to."""
+
 STOP_GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL; reference value
 
 
@@ -110,7 +114,7 @@ class LocalProcesses:
                 else:
                     address = str(folder / "parent.sock")
                     listeners = [await open_unix_listener(Path(address))]
-                await nursery.start(partial(serve, listeners, ServerCore(router), app=None, tls=None))
+                await nursery.start(partial(serve, listeners, ServerCore(router, limits=PARENT), app=None, tls=None))
                 yield address
                 nursery.cancel_scope.cancel()
             finally:

@@ -22,6 +22,7 @@ class ModuleAttributes(Attributes, kw_only=True, frozen=True):
 
     link: Any  # the ModuleLink
     entry: Any  # the ResourceEntry
+    level: str  # debug, info, warn or error: what it may log
 
 
 class ModuleResource(Proxied):
@@ -38,7 +39,7 @@ class ModuleResource(Proxied):
         link, entry = self.attributes.link, self.attributes.entry
         client = link.connected()
         try:
-            await client.add(entry, [str(name) for name in self.dependencies])
+            await client.add(entry, self.attributes.level, [str(name) for name in self.dependencies])
             task_status.started()
             await trio.sleep_forever()
         finally:

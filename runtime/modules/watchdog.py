@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from rpc.silence import stood_still
 from runtime.modules.client import ModuleClient
 from runtime.modules.limits import Usage, exceeded
 from schema.errors import ErrorKind, MachineError
@@ -27,13 +28,15 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
         return
     answered = trio.current_time()
     while True:
-        built = client.built
+        built, due = client.built, trio.current_time() + limit
         with trio.move_on_after(limit) as scope:
             await client.probe()
         silent = trio.current_time() - answered
         if not scope.cancelled_caught:
             await trio.sleep(min(LONGEST_PAUSE, limit / 3))
             answered = trio.current_time()
+        elif stood_still(due, limit):
+            answered = trio.current_time()  # this process did not run: its answer may be here, unread
         elif (client.building, client.built) == (0, built) or silent >= limit + build_limit:
             raise MachineError(
                 f"the module {module.name} has answered nothing for {silent:.0f} s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -38,12 +38,37 @@ EXIT_CODES = """\b
 Exit codes: 0 done; 1 the machine says no; 2 wrong usage; 3 the machine cannot be reached."""
 
 
+CONNECTION: Final = {
+    "--address": 1,
+    "--tls": 0,
+    "--insecure": 0,
+    "--ca": 1,
+    "--api-key-id": 1,
+    "--api-key": 1,
+    "--json": 0,
+}
+"""Options that every command for a machine has, each with the number of its values."""
+
+
 class Main(Commands):
     """The commands in the order in which they are introduced."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """As defined."""
         return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of the connection may stand before the command, too: they are read as if they stood behind it."""
+        moved: list[str] = []
+        while args and args[0].partition("=")[0] in CONNECTION:
+            count = 1 if "=" in args[0] else 1 + CONNECTION[args[0]]
+            moved, args = moved + args[:count], args[count:]
+        at, command = 0, self.get_command(ctx, args[0]) if args else None
+        while command is not None:
+            at += 1
+            inner = isinstance(command, click.Group) and at < len(args)
+            command = command.get_command(ctx, args[at]) if inner and isinstance(command, click.Group) else None
+        return super().parse_args(ctx, args[:at] + moved + args[at:])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Ctrl-C ends every command quietly, also where Trio raises it in a nursery's task and it comes in a group."""
@@ -127,6 +152,7 @@ def main() -> None:
     \b
     machine status
     machine call left-motor set_power power_pct=0.5
+    machine --address rover.local:8080 status
     machine --help, machine COMMAND --help
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -67,8 +68,8 @@ def edit(machine: str) -> None:
             if edited is None or edited == text:
                 click.echo("nothing changed")
                 return
-            problems = mistakes(edited)
-            if not problems or not click.confirm(f"{problems}\nEdit it again?", default=True):
+            found = mistakes(edited)
+            if not found.serious or not click.confirm(f"{found.text}\nEdit it again?", default=True):
                 break
             text = edited
         await _save(client, part, before, edited, ask_first=True)
@@ -163,13 +164,13 @@ async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_fi
     click.echo("\n".join(lines) or "nothing changed")
     if not lines:
         return
-    problems = mistakes(text)
-    if problems:
-        click.echo(problems, err=True)
+    found = mistakes(text)
+    if found.text:
+        click.echo(found.text, err=True)
     if ask_first:
         if not sys.stdin.isatty():
             raise click.UsageError("nobody is there to be asked: use a terminal, or `set` or `revert` with --yes")
-        click.confirm(f"Save it for {part.machine}?", default=not problems, abort=True)
+        click.confirm(f"Save it for {part.machine}?", default=not found.serious, abort=True)
     known = before["part"]["last_updated"]
     await client.call(
         APP, "", "update_robot_part", id=part.id, name="", robot_config_json=text, last_known_update=known
@@ -187,8 +188,24 @@ def _document(text: str) -> Any:
     return document
 
 
-def mistakes(text: str) -> str:
-    """What is wrong with a configuration, a line each; empty if nothing was found."""
-    from schema.machine import decode
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """What is wrong with a configuration."""
 
-    return "\n".join(f"mistake: {problem}" for problem in decode(text.encode()).problems)
+    text: str
+    """A line for each mistake and warning; empty if nothing was found."""
+    serious: bool
+    """There are mistakes, not only warnings."""
+
+
+def mistakes(text: str) -> Mistakes:
+    """Check a configuration as the pages of the cloud do, except for names in fragments, which are not looked up."""
+    from catalogue.check import check, in_cloud
+    from catalogue.models import builtin
+    from schema.machine import CLOUD_KEYS, decode
+
+    decoded = decode(text.encode())
+    checked = check(decoded, builtin(), in_cloud(json.loads(text) if decoded.readable is not None else None))
+    warnings = (one for one in checked.warnings if one.path not in CLOUD_KEYS)
+    lines = [*(f"mistake: {one}" for one in checked.problems), *(f"warning: {one}" for one in warnings)]
+    return Mistakes("\n".join(lines), bool(checked.problems))

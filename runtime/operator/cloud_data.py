@@ -270,15 +270,19 @@ async def _csv(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int
 
     from runtime.data.export import cell
     from runtime.data.rows import flat
+    from schema.spreadsheet import harmless
 
     columns: dict[str, None] = {}
     async for one in client.stream(DATA, "", "export_tabular_data", **asked):
         columns.update(dict.fromkeys(name for name, _ in flat(one["payload"])))
     writer = csv.DictWriter(out, ["time", "tags", *sorted(columns)], restval="", extrasaction="ignore")
-    writer.writeheader()
+    writer.writerow({name: harmless(name) for name in writer.fieldnames})
     count = 0
     async for one in client.stream(DATA, "", "export_tabular_data", **asked):
-        facts = {"time": one["time_captured"].isoformat().replace("+00:00", "Z"), "tags": " ".join(one["tags"])}
+        facts = {
+            "time": one["time_captured"].isoformat().replace("+00:00", "Z"),
+            "tags": harmless(" ".join(one["tags"])),
+        }
         writer.writerow({**facts, **{name: cell(value) for name, value in flat(one["payload"])}})
         count += 1
     return count

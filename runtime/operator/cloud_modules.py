@@ -169,32 +169,42 @@ Examples:
 def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], quiet: bool) -> None:
     """Upload SOURCE, the folder of a module or its archive, as a new version.
 
-    Its programs are looked for first; models and description are taken from meta.json. Machines that want this
-    version, or `latest`, have it moments later.
+    Its programs are looked for first; models, description and the platforms that it is for are taken from meta.json:
+    the same archive is uploaded for each of `build.arch`, or for any computer if there is none. An archive that holds
+    compiled programs needs --platform if meta.json says several. Machines that want this version, or `latest`, have it
+    moments later.
     """
     from runtime.operator.cloud_upload import module_archive, pieces
 
     with module_archive(source) as (meta, archive):
-        arch = platform or _platform(meta)
+        platforms = [platform] if platform else _platforms(meta, archive)
 
         async def work(client: ApiClient) -> None:
             await _tell(client, meta)
             size = archive.stat().st_size
-            with archive.open("rb") as file:
-                await client.call(
-                    APP, "", "upload_module_file", module_id=meta.module_id, version=version, platform=arch,
-                    platform_tags=list(tags), pieces=pieces(file, size, quiet=quiet),
-                )  # fmt: skip
-            if not quiet:
-                click.echo(f"{meta.module_id} {version} for {arch} is there ({size / 1024:.1f} KiB)")
+            for arch in platforms:
+                with archive.open("rb") as file:
+                    await client.call(
+                        APP, "", "upload_module_file", module_id=meta.module_id, version=version, platform=arch,
+                        platform_tags=list(tags), pieces=pieces(file, size, quiet=quiet),
+                    )  # fmt: skip
+                if not quiet:
+                    click.echo(f"{meta.module_id} {version} for {arch} is there ({size / 1024:.1f} KiB)")
 
         ask(work)
 
 
-def _platform(meta: Meta) -> str:
-    if len(meta.build.arch) > 1:
-        raise click.UsageError(f"name one with --platform: meta.json says {', '.join(meta.build.arch)}")
-    return meta.build.arch[0] if meta.build.arch else "any"
+def _platforms(meta: Meta, archive: Path) -> list[str]:
+    """What `archive` is for, by meta.json. Raises UsageError if it has a program for one of several platforms."""
+    from runtime.operator.cloud_upload import native_file
+
+    platforms = [*dict.fromkeys(meta.build.arch)] or ["any"]
+    if len(platforms) > 1 and (name := native_file(archive)):
+        raise click.UsageError(
+            f"name the platform of {name}, a program for one kind of computer, with --platform: "
+            f"meta.json says {', '.join(platforms)}"
+        )
+    return platforms
 
 
 async def _tell(client: ApiClient, meta: Meta) -> None:

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from runtime.operator.tables import clean, since, table
-from schema.diff import difference
-from schema.machine import decode
+from schema.diff import difference, fragments_difference, value_lines
+from schema.machine import decode_value
 from schema.report import did_you_mean
 
 _SECRETS: Final = "(in secrets, which this key may not see)"
+MOST: Final = 40  # lines of a difference in what cannot be read
 WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
 
 
@@ -29,6 +30,7 @@ class Part:
     state: str
     seen: datetime | None
     address: str
+    version: str = ""  # of its machine-server, as it said last
 
 
 def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -43,6 +45,7 @@ def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
             WORDS.get(part["online_state"], "unknown"),
             part.get("last_access"),
             part.get("dns_name") or "",
+            str(next(iter((part.get("viam_server_version") or {}).values()), "")),
         )
         for place in summaries
         for machine in place["machine_summaries"]
@@ -72,13 +75,14 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
             "" if one.main else one.name,
             one.state,
             since(one.seen, now),
+            one.version,
             one.address,
             one.location,
             one.id,
         ]
         for one in parts
     ]
-    return table(["MACHINE", "PART", "STATE", "SEEN", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
+    return table(["MACHINE", "PART", "STATE", "SEEN", "VERSION", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
 
 
 def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -105,10 +109,14 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
     """What differs between two configurations, a line each; secrets are masked."""
     if before == after:
         return ()
-    old, new = (decode(json.dumps(one).encode()).document for one in (before, after))
-    if old is None or new is None:
-        return ("(one of the two cannot be used as a whole: get both and compare)",)
-    return difference(old, new).lines or ("(in entries with mistakes, or in what machines do not read)",)
+    old, new = (decode_value(one).readable for one in (before, after))
+    found = difference(old, new).lines if old is not None and new is not None else ()
+    found += fragments_difference(before, after).lines
+    if found:
+        return found
+    lines = value_lines(before, after)  # in entries with mistakes, or under keys that machines do not read
+    rest = (f"({len(lines) - MOST} further lines)",) if len(lines) > MOST else ()
+    return lines[:MOST] + rest
 
 
 def document_text(text: str) -> str:

@@ -15,6 +15,8 @@ from runtime.module.meta import FILE, Meta, parse_meta
 from schema.errors import ConfigErrors, MachineError
 
 PIECE: Final = 256 * 1024  # bytes of one message
+NATIVE: Final = (b"\x7fELF", b"MZ", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
+"""How programs and libraries of Linux, Windows and macOS begin."""
 
 
 async def pieces(file: BinaryIO, size: int, *, quiet: bool) -> AsyncIterator[bytes]:
@@ -50,6 +52,18 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
         except MachineError as error:
             raise click.ClickException(f"{path}: {error}") from None
         yield meta, archive
+
+
+def native_file(archive: Path) -> str:
+    """The name of a file in the archive of a module that only some computers can run; "" if there is none."""
+    import tarfile
+
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            file = tar.extractfile(member) if member.isfile() else None
+            if file is not None and file.read(4).startswith(NATIVE):
+                return member.name
+    return ""
 
 
 def _meta_of(archive: Path, folder: Path) -> Meta:

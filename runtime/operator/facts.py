@@ -50,6 +50,16 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """One job as a client sees it."""
+
+    name: str
+    next_run: datetime | None  # None if the machine does not tell, or while it runs
+    succeeded: datetime | None  # when the newest run that succeeded began
+    failed: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The machine at a glance."""
 
@@ -101,6 +111,27 @@ def more_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def jobs_of(reply: Mapping[str, Any], more: Mapping[str, Any]) -> list[Job]:
+    """Jobs in the reply of GetMachineStatus; `more` of it says when they run next."""
+    times = more.get("jobs")
+    return [
+        Job(
+            one.get("job_name", ""),
+            _moment(times.get(one.get("job_name"))) if isinstance(times, dict) else None,
+            max(one.get("recent_successful_runs") or (), default=None),
+            max(one.get("recent_failed_runs") or (), default=None),
+        )
+        for one in reply.get("job_statuses", ())
+    ]
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
 
 
 def standing(more: Mapping[str, Any]) -> list[str]:

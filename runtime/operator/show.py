@@ -19,11 +19,14 @@ async def status(client: ApiClient, connection: Connection) -> None:
     reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
     more = facts.more_of(metadata)
     machine = facts.machine_of(reply, more)
+    jobs = facts.jobs_of(reply, more)
     more.pop("waiting", None)
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:
-        click.echo(tables.one_line({"version": version["version"], **machine_json(machine), **more}))
+        click.echo(
+            tables.one_line({"version": version["version"], **machine_json(machine), **more, "jobs": jobs_json(jobs)})
+        )
         return
     state = tables.paint(machine.state) if connection.colour else machine.state
     click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
@@ -37,6 +40,9 @@ async def status(client: ApiClient, connection: Connection) -> None:
     if rows:
         click.echo("")
         lines(HEAD, rows, connection)
+    if jobs:
+        click.echo("")
+        lines(JOBS, [job_row(one, now) for one in jobs], connection)
     if machine.modules:
         click.echo("")
         lines(MODULES, [module_row(one, now) for one in machine.modules], connection)
@@ -61,6 +67,7 @@ async def resources(client: ApiClient, connection: Connection) -> None:
 
 
 HEAD = ("NAME", "API", "STATE", "SINCE", "REASON")
+JOBS = ("JOB", "NEXT", "SUCCEEDED", "FAILED")
 MODULES = ("MODULE", "STATE", "SINCE", "FAILURES", "REASON")
 
 
@@ -74,10 +81,24 @@ def module_row(one: facts.Module, now: datetime) -> tuple[str, ...]:
     return one.name, one.state, tables.since(one.since, now), str(one.failures), one.reason
 
 
+def job_row(one: facts.Job, now: datetime) -> tuple[str, ...]:
+    """One job as a row under JOBS."""
+    due = "" if one.next_run is None else f"in {tables.since(now, max(now, one.next_run))}"
+    return one.name, due, tables.since(one.succeeded, now), tables.since(one.failed, now)
+
+
 def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connection) -> None:
     """Print a table."""
     for line in tables.table(head, rows, colour=connection.colour):
         click.echo(line)
+
+
+def jobs_json(jobs: list[facts.Job]) -> list[dict[str, Any]]:
+    """Jobs for programs."""
+    return [
+        {"name": one.name, "next_run": one.next_run, "last_success": one.succeeded, "last_failure": one.failed}
+        for one in jobs
+    ]
 
 
 def machine_json(machine: facts.Machine) -> dict[str, Any]:

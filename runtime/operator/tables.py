@@ -23,6 +23,9 @@ COLOURS: Final[Mapping[str, str]] = {
 """SGR parameters (ECMA-48) by state."""
 
 
+_BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # Bidi_Control
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool = False) -> list[str]:
     """Lines with columns as wide as their widest cell; the last column is not padded. States are coloured on demand."""
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -46,8 +49,9 @@ def paint(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Without control characters: a reason must neither break a table nor steer a terminal."""
-    return "".join(char if unicodedata.category(char) != "Cc" else " " for char in text)
+    """Without control characters and those that change the direction of text: a reason must neither break a table, nor
+    steer a terminal, nor look like something else (Unicode TR 36, 3.6)."""
+    return "".join(char if char not in _BIDI and unicodedata.category(char) != "Cc" else " " for char in text)
 
 
 def width(text: str) -> int:

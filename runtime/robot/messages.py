@@ -157,6 +157,16 @@ class GetVersionResponse:
     api_version: str
 
 
+@dataclass(frozen=True, slots=True)
+class GetCloudMetadataResponse:
+    """The ids of this machine in its cloud."""
+
+    primary_org_id: str
+    location_id: str
+    machine_id: str
+    machine_part_id: str
+
+
 class MachineState(IntEnum):
     """How far the machine is; the wire has no word for stopping."""
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+import structlog
+import trio
+
 from rpc.api.table import APIS
 from rpc.api.target import CallInfo
+from rpc.carrier import Farewell
 from runtime.dispatch import owner_of
 from runtime.machine import INTERNAL, Machine
 from runtime.maintenance import FACTS_KEY, facts_of
+from runtime.metrics.received import MOST_SPANS, spans_of
 from runtime.operations import Operation
 from runtime.remotes.names import MACHINES_KEY
 from runtime.robot import messages as m
@@ -23,6 +28,7 @@ from runtime.stop import stop_all
 from runtime.version import API_VERSION, PLATFORM, version
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, INTERNAL_NAMESPACE
+from telemetry.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
 REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
@@ -102,8 +108,17 @@ class RobotService(FrameRpcs):
         """Platform, version of this server, version of the API."""
         return m.GetVersionResponse(PLATFORM, version(), API_VERSION)
 
-    async def get_cloud_metadata(self) -> Any:
-        """Refused: no cloud manages this machine yet."""
+    async def get_cloud_metadata(self) -> m.GetCloudMetadataResponse:
+        """The ids of this machine in its cloud; FAILED_PRECONDITION if it runs from a local configuration file."""
+        cloud = self._machine.document.cloud
+        if cloud is not None and cloud.id:
+            return m.GetCloudMetadataResponse(cloud.primary_org_id, cloud.location_id, cloud.machine_id, cloud.id)
+        if self._machine.cloud is not None:
+            raise MachineError(
+                "the configuration of this machine was not read yet",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="try again in a moment",
+            )
         raise MachineError(
             "this machine is not managed by a cloud",
             kind=ErrorKind.PRECONDITION,
@@ -163,11 +178,15 @@ class RobotService(FrameRpcs):
         address = self._call.peer.addr() if self._call.peer is not None else None
         peer = ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address or "")
         session = self._machine.sessions.start(resume=resume, owner=owner_of(self._call), peer=peer)
+        session.touch(self._farewell())
         return m.StartSessionResponse(session.id, timedelta(seconds=session.window))
 
     async def send_session_heartbeat(self, id: str) -> None:  # noqa: A002 - field of the wire
         """The client lives; INVALID_ARGUMENT "SESSION_EXPIRED" if its session does not."""
-        self._machine.sessions.find(id, owner_of(self._call)).touch()
+        self._machine.sessions.find(id, owner_of(self._call)).touch(self._farewell())
+
+    def _farewell(self) -> Farewell | None:
+        return self._call.peer.farewell if self._call.peer is not None else None
 
     async def get_sessions(self) -> list[m.Session]:
         """Every living session."""
@@ -181,6 +200,38 @@ class RobotService(FrameRpcs):
     async def log(self, logs: Sequence[m.LogEntry]) -> None:
         """Put messages of a module into this machine's log."""
         forward(logs, sender=str(self._call.metadata.get("modname", "")), machine=self._machine)
+
+    async def send_traces(self, resource_spans: Sequence[Mapping[str, Any]]) -> None:
+        """Spans of a module, or of a client: they go where this machine's own go, or nowhere while it makes none."""
+        tracer = self._machine.tracer
+        if not tracer.enabled:
+            return
+        sender = str(self._call.metadata.get("modname", ""))
+        dropped = 0
+        for count, span in enumerate(spans_of(resource_spans, sender=sender, masker=self._machine.masker)):
+            if count >= MOST_SPANS or span is None:
+                dropped += 1
+            else:
+                tracer.take(span)
+            if count % 64 == 63:
+                await trio.lowlevel.checkpoint()
+        if dropped:
+            log = structlog.get_logger(f"{ROOT}.telemetry")
+            log.warning("spans were dropped", sender=sender or "a client", dropped=dropped, most=MOST_SPANS)
+
+    async def upload_data_from_path(
+        self,
+        path: str,
+        upload_metadata: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Refused: a client that names any path of this computer could read every file that the server can."""
+        raise MachineError(
+            "UploadDataFromPath is not built",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="name the file's folder in additional_sync_paths of the data manager, "
+            "or send its contents with UploadBinaryDataToDatasets",
+        )
 
     async def shutdown(self) -> None:
         """Stop the whole server in order; the reply is sent before it stops."""

@@ -15,10 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from hal.worker import BusWorker
+from rpc.guard import METRICS
 from rpc.login import Entrance
 from rpc.pages import words
 from rpc.pages.assets import Assets, cache_control
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
+from rpc.pages.scrape import exposed
 from runtime.status import MachineStatus
 from runtime.web import health, pieces
 from runtime.web.controls import Called, Controls
@@ -55,10 +58,20 @@ def app(machine: Machine) -> Starlette:
 
         return await answer(machine, request)
 
-    return build(MachineSource(machine), shared=machine.options.shared_dir, debug=debug)
+    async def metrics(request: Request) -> Response:
+        """`GET /metrics`: for Prometheus."""
+        from runtime.metrics.prometheus import families
+
+        worker = BusWorker("metrics")
+        async with worker.opened():
+            return await exposed(families(machine), request, worker.run)
+
+    return build(MachineSource(machine), shared=machine.options.shared_dir, debug=debug, metrics=metrics)
 
 
-def build(source: Source, *, shared: Path | None = None, debug: Endpoint | None = None) -> Starlette:
+def build(
+    source: Source, *, shared: Path | None = None, debug: Endpoint | None = None, metrics: Endpoint | None = None
+) -> Starlette:
     """The application that shows one machine; `shared` has static files of its own. Has no lifespan."""
     pages = Pages(source, shared)
     controls = Controls(source, pages.forgery, pages.show_resource)
@@ -77,6 +90,7 @@ def build(source: Source, *, shared: Path | None = None, debug: Endpoint | None 
             Route("/resources/{name:path}/image", answered(pages.image)),
             Route("/resources/{name:path}.json", answered(pages.resource_json)),
             Route("/resources/{name:path}", answered(pages.resource)),
+            *([Route(METRICS, answered(metrics))] if metrics is not None else []),
             *([Route("/debug/{what:path}", answered(debug))] if debug is not None else []),
             WebSocketRoute("/live", Live(source, pages.renderer).serve),
             WebSocketRoute("/logs/stream", LogStream(source).serve),

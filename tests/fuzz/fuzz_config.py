@@ -35,7 +35,7 @@ def one(data: bytes) -> None:
     assert not difference(found.document, filled)
     difference(MachineDocument(), found.document)
     repr(found.document)
-    if b"${" in data:
+    if b"$" in data:
         substitute(data.decode(), {"A": '"'})
 
 

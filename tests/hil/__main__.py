@@ -1,17 +1,85 @@
 """Run the tests of the rig: `python -m tests.hil [PYTEST ARGUMENTS]`.
 
-The guest's processor is emulated on a computer that does other things too, and real devices have real time limits: what
-fails is run once more, by itself.
+Files of tests are shared out to two processes of pytest, each with its guests on a processor of its own. Where guests
+are in QEMU, and with arguments, one process runs them in turn: an emulated guest takes both processors. What fails is
+run once more by itself, because real devices have real time limits and the computer does other things too.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+import trio
+
+from tests.__main__ import OUTPUT, Run, carry_out_all
 from tests.again import once_more, pytest
 from tests.hil.image.places import BUILD
+from tests.hil.rig.kinds import why_not_uml
+from tests.hil.rig.uml_machine import PROCESSOR
+
+HERE: Final = Path(__file__).parent
+PARTS: Final = 2
+PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 when there was one part
+USUAL: Final = 15  # seconds for a file that SECONDS does not name
+SECONDS: Final = {
+    "test_chips.py": 200,
+    "test_raspberry_pi.py": 120,
+    "test_i2c.py": 110,
+    "test_rig_example.py": 105,
+    "test_gpio_models.py": 95,
+    "test_serial.py": 85,
+    "test_gpio.py": 80,
+    "test_rig.py": 80,
+    "test_udev.py": 70,
+    "test_board.py": 60,
+    "test_discovery.py": 60,
+    "test_spi.py": 60,
+    "test_systemd.py": 50,
+    "test_video.py": 50,
+    "test_hotplug.py": 45,
+    "test_usb_port.py": 45,
+    "test_capture_power_cut.py": 40,
+    "test_jitter.py": 40,
+    "test_logs_power_cut.py": 40,
+    "test_power_cut.py": 35,
+    "test_bench.py": 20,
+    "test_gamepad.py": 20,
+}
+"""How long files take that take longer than USUAL, on a computer with two processors. Only their relation matters."""
+
+EMULATED: Final = frozenset(
+    {
+        *("test_chips.py", "test_discovery.py", "test_i2c.py"),
+        *("test_raspberry_pi.py", "test_rig.py", "test_spi.py"),
+    }
+)
+"""Files with guests in QEMU: in one part, so that there is one such guest at a time."""
+
+
+def share_out(files: Sequence[str], parts: int) -> list[list[str]]:
+    """Files for each part, so that all take about as long: the longest first, each to the part that has least."""
+    shares: list[list[str]] = [[] for _ in range(parts)]
+    loads = [0] * parts
+    for name in sorted(files, key=lambda name: (name not in EMULATED, -SECONDS.get(name, USUAL), name)):
+        least = 0 if name in EMULATED else loads.index(min(loads))
+        shares[least].append(name)
+        loads[least] += SECONDS.get(name, USUAL)
+    return shares
+
+
+async def side_by_side(processors: Sequence[int], report: Path) -> int:
+    """All files, on these processors; the exit status."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    shares = share_out(sorted(path.name for path in HERE.glob("test_*.py")), len(processors))
+    runs = [
+        Run(f"hil-{number}", tuple(f"hil/{name}" for name in share), {PROCESSOR: str(number)}, PART_LIMIT)
+        for number, share in zip(processors, shares, strict=True)
+    ]
+    return await carry_out_all(runs, (), len(runs), report)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,6 +87,9 @@ def main(arguments: Sequence[str]) -> int:
     BUILD.mkdir(parents=True, exist_ok=True)
     report = BUILD / "junit.xml"
     report.unlink(missing_ok=True)
+    processors = sorted(os.sched_getaffinity(0))[:PARTS]
+    if not arguments and len(processors) == PARTS and not why_not_uml():
+        return trio.run(side_by_side, processors, report)
     status = pytest([f"--junitxml={report}", *(arguments or ["tests/hil"])], Path.cwd())
     return once_more(report, Path.cwd()) if status == 1 else status
 

@@ -1,22 +1,32 @@
-"""Fixtures of the rig: a guest for each module of tests, resumed in under a second."""
+"""Fixtures of the rig: a guest for each module of tests, there within two seconds."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import trio
 
 from tests.hil.image.places import BUILD, why_not_ready
 from tests.hil.rig.guest import Guest, open_guest
+from tests.hil.rig.kinds import new_machine, why_not_uml
 from tests.hil.rig.plant import Plant, open_plant
+from tests.hil.rig.qemu_machine import QemuMachine
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.source import share_source
 from tests.hil.rig.stuck import waits
 from tests.hil.rig.vm import VirtualMachine
+
+FAILED: Final = pytest.StashKey[bool]()
+JOURNAL: Final = (
+    "echo what the kernel and the journal of the guest said last:; dmesg | tail -n 60; journalctl -b -n 100"
+)
 
 
 def why_not() -> str:
@@ -49,11 +59,32 @@ def _source() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_report_header() -> str:
+    """Say in which kind of guest the tests run, and why."""
+    reason = why_not_uml()
+    return f"guests: QEMU, because {reason}" if reason else "guests: User-Mode Linux; QEMU for tests marked `qemu`"
+
+
 @pytest.fixture(scope="module")
-def vm(_source: str) -> Iterator[VirtualMachine]:
-    """The virtual machine of this module: its memory and disk are as saved when the module begins."""
-    with VirtualMachine(Path(_source)) as machine:
+def machine(request: pytest.FixtureRequest, _source: str) -> Iterator[VirtualMachine]:
+    """The machine of this module, of the kind its marks ask for: its disk is as in the image when the module begins."""
+    with new_machine(Path(_source), request.node) as machine:
         yield machine
+
+
+@pytest.fixture(scope="module")
+def qemu_machine(_source: str) -> Iterator[VirtualMachine]:
+    """Another machine of this module, in QEMU, for tests that need it among others that do not."""
+    with QemuMachine(Path(_source)) as machine:
+        yield machine
+
+
+@pytest.fixture
+def vm(request: pytest.FixtureRequest) -> VirtualMachine:
+    """The machine of this test."""
+    marked = any(mark.name == "qemu" for mark in request.node.own_markers)
+    found: VirtualMachine = request.getfixturevalue("qemu_machine" if marked and not why_not_uml() else "machine")
+    return found
 
 
 @pytest.fixture
@@ -67,8 +98,36 @@ async def _limit(seconds: float, vm: VirtualMachine) -> None:
     raise AssertionError(f"the test has not ended within {seconds:.0f} s\n{waits()}\nthe guest said:\n{vm.log()}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember a failure at once: pytest-trio ends the fixture `guest` before pytest reports it."""
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(test := item.obj):
+
+        @functools.wraps(test)
+        async def remembering(**arguments: Any) -> None:
+            try:
+                await test(**arguments)
+            except BaseException:
+                item.stash[FAILED] = True
+                raise
+
+        item.obj = remembering
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the console of a failed test's guest said."""
+    report = yield
+    vm = getattr(item, "funcargs", {}).get("vm")
+    if report.failed and vm is not None and (said := vm.log().strip()):
+        report.sections.append(("Console of the guest", said))
+    return report
+
+
 @pytest.fixture
-async def guest(vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
+async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
     """The guest of this module. Programs and USB cables of a test end with it; files stay until the module ends."""
     async with open_guest(vm) as found:
         found.nursery.start_soon(_limit, time_limit, vm)
@@ -77,6 +136,8 @@ async def guest(vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
                 if not found.channel.closed:
+                    if request.node.stash.get(FAILED, False):
+                        print((await found.run(JOURNAL, check=False)).output)
                     await found.usb.clear()
 
 

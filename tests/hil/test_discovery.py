@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 import trio
 from grpclib.exceptions import GRPCError
 from viam.components.board import Board
@@ -33,6 +34,7 @@ async def heard(sdk: Sdk, name: str) -> Any:
     return None
 
 
+@pytest.mark.qemu("User-Mode Linux has no serial port of a chipset, /dev/ttyS0")
 async def test_an_empty_guest_is_looked_at(guest: Guest) -> None:
     found = await hal(guest)
     assert found["board"]["name"] == "generic"

@@ -327,6 +327,7 @@ async def test_a_stub_with_smbus_calls_only(guest: Guest) -> None:
         await guest.run("rmmod i2c-stub")
 
 
+@pytest.mark.qemu("the I2C controller of QEMU's chipset, i801")
 async def test_the_chipsets_own_controller_with_smbus_calls_only(guest: Guest) -> None:
     async with using(guest, "I801") as (user, name):
         found = (await user.ask("scan"))["found"]

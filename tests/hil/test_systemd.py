@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import trio
 from viam.components.board import Board
 
@@ -14,6 +15,8 @@ from tests.hil.rig.sdk import open_sdk
 from tests.hil.rig.server import network, write_document
 
 CONFIG = "/etc/machine.json"
+pytestmark = pytest.mark.systemd
+
 UNIT = f"""[Unit]
 Description=Machine
 

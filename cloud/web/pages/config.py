@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
+from cloud.limits import DOCUMENT_FORM
 from cloud.online import SILENCE
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
@@ -26,7 +27,6 @@ from cloud.web.live import FRAME, LivePage, live, news_of
 from cloud.web.site import author_of, fields, part, render, see
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
-from schema.secrets import Masker
 
 PAGE: Final = 10  # revisions of one page; each is shown with its difference
 ROOM: Final = ("Machines", "/")
@@ -60,13 +60,13 @@ class _Pages:
         """The configuration in force."""
         asks, subject = self._editor(request)
         editing = await asks.editing(subject)
-        return await self._page(request, editing, written(editing.document), editing.part.revision)
+        return await self._page(request, editing, None, editing.part.revision)
 
     async def _page(
         self,
         request: Request,
         editing: Editing,
-        text: str,
+        text: str | None,
         base: int,
         *,
         error: str = "",
@@ -74,31 +74,35 @@ class _Pages:
         merge: Merge | None = None,
         code: int = 200,
     ) -> Response:
+        """The page with a draft, or without one with what is saved."""
         asks, subject = self._editor(request)
-        masker = Masker().and_those_of(editing.document).and_those_of(editing.resolved.document)
-        if not editing.may_save:
-            text = written(masker.value(editing.document))
-        return render(
-            request,
-            "config.html",
-            code,
-            live=f"/machines/{subject}/config/live",
-            editing=editing,
-            status=await asks.running(subject),
-            text=text,
-            base=base,
-            findings=editor.found_in(text, editing.known) if editing.may_save else (),
-            items=outline(text),
-            models=editor.models(),
-            resolved=written(masker.value(editing.resolved.document)),
-            error=error,
-            note=note,
-            merge=merge,
-        )
+        status = await asks.running(subject)
+
+        def made() -> Response:
+            shown = written(editing.document) if text is None or not editing.may_save else text
+            return render(
+                request,
+                "config.html",
+                code,
+                live=f"/machines/{subject}/config/live",
+                editing=editing,
+                status=status,
+                text=shown,
+                base=base,
+                findings=editor.found_in(shown, editing.known) if editing.may_save else (),
+                items=outline(shown),
+                models=editor.models(),
+                resolved=written(editing.merged),
+                error=error,
+                note=note,
+                merge=merge,
+            )
+
+        return await self._cloud.room.run(editing.organization, made)
 
     async def act(self, request: Request) -> Response:
         """A button of the editor or of the review."""
-        form = await fields(request)
+        form = await fields(request, DOCUMENT_FORM)
         action, text, base = str(form.get("action", "")), editor.text_in(form), editor.number_in(form, "base")
         asks, subject = self._editor(request)
         if action == "add":
@@ -109,7 +113,7 @@ class _Pages:
         if action not in ("review", "save"):
             raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
         try:
-            document = editor.document_in(text)
+            document = await self._cloud.room.run(editing.organization, lambda: editor.document_in(text))
             if base != editing.part.revision and not same(editing.document, document):
                 return await self._merge(request, editing, base, document)
             if action == "save":
@@ -118,27 +122,34 @@ class _Pages:
             if error.kind is ErrorKind.PERMISSION:
                 raise
             return await self._page(request, editing, text, base, error=str(error), code=400)
-        changes = review(editing.document, document)
-        if not changes:
-            note = "Nothing has changed: this is what is saved."
-            return await self._page(request, editing, text, editing.part.revision, note=note)
-        return render(
-            request,
-            "review.html",
-            room=ROOM,
-            path=f"/machines/{subject}/config",
-            name=editing.part.machine,
-            changes=changes,
-            findings=editor.found_in(text, editing.known),
-            users=0,
-            text=text,
-            base=base,
-        )
+
+        def made() -> Response | None:
+            changes = review(editing.document, document)
+            return (
+                changes
+                and render(
+                    request,
+                    "review.html",
+                    room=ROOM,
+                    path=f"/machines/{subject}/config",
+                    name=editing.part.machine,
+                    changes=changes,
+                    findings=editor.found_in(text, editing.known),
+                    users=0,
+                    text=text,
+                    base=base,
+                )
+            ) or None
+
+        if (page := await self._cloud.room.run(editing.organization, made)) is not None:
+            return page
+        note = "Nothing has changed: this is what is saved."
+        return await self._page(request, editing, text, editing.part.revision, note=note)
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         asks, subject = self._editor(request)
         try:
-            text, start = editor.added(form)
+            text, start = await asks.aside(len(text), lambda: editor.added(form))
         except MachineError as error:
             if wants_json(request.headers):
                 return JSONResponse({"error": str(error)}, 400)
@@ -165,11 +176,15 @@ class _Pages:
         """Their changes and the draft's as a new draft: neither is lost."""
         asks, subject = self._editor(request)
         old = (await asks.revision(subject, base)).revision.document
-        both = merged(old, editing.document, document)
-        conflicts = editor.conflicts_of(both, old, editing.document, document)
-        theirs, mine = review(old, editing.document), review(old, document)
-        merge = Merge(editing.part.revision, editing.author, editing.part.saved, theirs, mine, conflicts)
-        text = written(both.document)
+
+        def made() -> tuple[str, Merge]:
+            both = merged(old, editing.document, document)
+            conflicts = editor.conflicts_of(both, old, editing.document, document)
+            theirs, mine = review(old, editing.document), review(old, document)
+            merge = Merge(editing.part.revision, editing.author, editing.part.saved, theirs, mine, conflicts)
+            return written(both.document), merge
+
+        text, merge = await self._cloud.room.run(editing.organization, made)
         return await self._page(request, editing, text, editing.part.revision, merge=merge, code=409)
 
     # ---- while one types
@@ -179,13 +194,14 @@ class _Pages:
         asks, subject = self._editor(request)
         known = await asks.known(subject)
         text, _ = await editor.asked(request)
-        return editor.checked(text, known)
+        return await asks.aside(len(text), lambda: editor.checked(text, known))
 
     async def complete(self, request: Request) -> Response:
         """What may stand at the cursor."""
         asks, subject = self._editor(request)
         known = await asks.known(subject)
-        return editor.completed(*await editor.asked(request), known)
+        text, cursor = await editor.asked(request)
+        return await asks.aside(len(text), lambda: editor.completed(text, cursor, known))
 
     # ---- what the machine makes of it
 
@@ -222,31 +238,34 @@ class _Pages:
         editing = await asks.editing(subject)
         before = editor.number_in(query, "before") if query.get("before") else None
         found = await asks.revisions(subject, before, PAGE)
-        compared = None
+        numbers: list[int] = []
         if query.get("from") and query.get("to"):
             numbers = [editor.number_in(query, name) for name in ("from", "to")]
-            old, new = [(await asks.revision(subject, one)).revision.document for one in numbers]
-            compared = (*numbers, review(old, new))
-        return render(
-            request,
-            "history.html",
-            409 if error else 200,
-            room=ROOM,
-            name=editing.part.machine,
-            up=f"/machines/{subject}",
-            part=subject,
-            path=f"/machines/{subject}/history",
-            saves=editor.with_changes(found),
-            current=editing.part.revision,
-            may_save=editing.may_save,
-            older=editor.older(found, PAGE),
-            compared=compared,
-            error=error,
-        )
+        compared = [(await asks.revision(subject, one)).revision for one in numbers]
+
+        def made() -> Response:
+            return render(
+                request,
+                "history.html",
+                409 if error else 200,
+                room=ROOM,
+                name=editing.part.machine,
+                up=f"/machines/{subject}",
+                part=subject,
+                path=f"/machines/{subject}/history",
+                saves=editor.with_changes(found),
+                current=editing.part.revision,
+                may_save=editing.may_save,
+                older=editor.older(found),
+                compared=editor.compared(compared),
+                error=error,
+            )
+
+        return await self._cloud.room.run(editing.organization, made)
 
     async def revert(self, request: Request) -> Response:
         """Save an old revision as a new one, unless somebody saved since the page was opened."""
-        form = await fields(request)
+        form = await fields(request, DOCUMENT_FORM)
         asks, subject = self._editor(request)
         base = await asks.revision(subject, editor.number_in(form, "base"))
         old = await asks.revision(subject, editor.number_in(form, "number"))

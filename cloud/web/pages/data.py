@@ -23,7 +23,7 @@ from cloud.web.site import author_of, fields, render, see, status_of, text_of
 from cloud.web.thumbnails import Thumbnails
 from schema.errors import ErrorKind, MachineError
 
-TILES: Final = 24  # files of a page
+TILES: Final = 60  # files of a page: full rows of 2, 3, 4, 5 or 6 columns
 LINES: Final = 200  # readings of a page
 
 
@@ -52,8 +52,10 @@ class Pages:
         return await self._index(request, Asked.of(request.query_params))
 
     async def of_part(self, request: Request) -> Response:
-        """`GET /machines/<id>/data`: what one part has captured."""
-        return see(f"/data?{Asked(part=request.path_params['id']).query()}")
+        """`GET /machines/<part>/data`: what one part has captured."""
+        author, subject = author_of(request), request.path_params["id"]
+        await self._cloud.store.read(lambda sql: require(sql, author, Role.OPERATOR, Of.PART, subject))
+        return see(f"/data?{Asked(part=subject).query()}")
 
     async def _index(self, request: Request, asked: Asked, error: MachineError | None = None) -> Response:
         author = author_of(request)

@@ -14,6 +14,7 @@ from cloud.author import Author
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
+from cloud.limits import DOCUMENT_FORM
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.services.editing import Editor, FragmentEditing, Save
@@ -24,7 +25,6 @@ from cloud.web.editor import Merge
 from cloud.web.site import author_of, fields, render, see, text_of
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
-from schema.secrets import Masker
 
 PAGE: Final = 20  # revisions of one page
 ROOM: Final = ("Fragments", "/fragments")
@@ -87,7 +87,7 @@ class _Pages:
 
     async def create(self, request: Request) -> Response:
         """A new fragment, empty."""
-        form = await fields(request)
+        form = await fields(request, DOCUMENT_FORM)
         _, app, _ = self._asks(request)
         try:
             made = await app.create_fragment(text_of(form, "name"), text_of(form, "organization"))
@@ -103,13 +103,13 @@ class _Pages:
         """The newest revision."""
         asks, _, subject = self._asks(request)
         editing = await asks.fragment_editing(subject)
-        return self._page(request, editing, written(editing.document), editing.fragment.revision)
+        return await self._page(request, editing, None, editing.fragment.revision)
 
-    def _page(
+    async def _page(
         self,
         request: Request,
         editing: FragmentEditing,
-        text: str,
+        text: str | None,
         base: int,
         *,
         error: str = "",
@@ -117,27 +117,31 @@ class _Pages:
         merge: Merge | None = None,
         code: int = 200,
     ) -> Response:
-        if not editing.may_save:
-            text = written(Masker().and_those_of(editing.document).value(editing.document))
-        return render(
-            request,
-            "fragment.html",
-            code,
-            editing=editing,
-            text=text,
-            base=base,
-            findings=editor.found_in(text, editing.known, partial=True) if editing.may_save else (),
-            items=outline(text),
-            models=editor.models(),
-            visibilities=VISIBILITIES,
-            error=error,
-            note=note,
-            merge=merge,
-        )
+        """The page with a draft, or without one with what is saved."""
+
+        def made() -> Response:
+            shown = written(editing.document) if text is None or not editing.may_save else text
+            return render(
+                request,
+                "fragment.html",
+                code,
+                editing=editing,
+                text=shown,
+                base=base,
+                findings=editor.found_in(shown, editing.known, partial=True) if editing.may_save else (),
+                items=outline(shown),
+                models=editor.models(),
+                visibilities=VISIBILITIES,
+                error=error,
+                note=note,
+                merge=merge,
+            )
+
+        return await self._cloud.room.run(editing.fragment.organization_id, made)
 
     async def act(self, request: Request) -> Response:
         """A button of the page or of the review."""
-        form = await fields(request)
+        form = await fields(request, DOCUMENT_FORM)
         asks, _, subject = self._asks(request)
         action = text_of(form, "action")
         editing = await asks.fragment_editing(subject)
@@ -156,20 +160,19 @@ class _Pages:
         except MachineError as error:
             if error.kind in (ErrorKind.PERMISSION, ErrorKind.UNAUTHENTICATED):
                 raise
-            return self._page(
-                request, editing, written(editing.document), editing.fragment.revision, error=str(error), code=400
-            )
+            return await self._page(request, editing, None, editing.fragment.revision, error=str(error), code=400)
 
     async def _draft(self, request: Request, form: FormData, action: str, editing: FragmentEditing) -> Response:
         text, base = editor.text_in(form), editor.number_in(form, "base")
+        room, place = self._cloud.room, editing.fragment.organization_id
         try:
             if action == "add":
-                text, start = editor.added(form)
+                text, start = await room.run(place, lambda: editor.added(form))
                 if wants_json(request.headers):
                     return JSONResponse({"text": text, "start": start})
             if action in ("add", "check", "edit"):
-                return self._page(request, editing, text, base)
-            document = editor.document_in(text)
+                return await self._page(request, editing, text, base)
+            document = await room.run(place, lambda: editor.document_in(text))
             if base != editing.fragment.revision and not same(editing.document, document):
                 return await self._merge(request, editing, base, document)
             if action == "save":
@@ -179,23 +182,30 @@ class _Pages:
                 raise
             if action == "add" and wants_json(request.headers):
                 return JSONResponse({"error": str(error)}, 400)
-            return self._page(request, editing, text, base, error=str(error), code=400)
-        changes = review(editing.document, document)
-        if not changes:
-            note = "Nothing has changed: this is what is saved."
-            return self._page(request, editing, text, editing.fragment.revision, note=note)
-        return render(
-            request,
-            "review.html",
-            room=ROOM,
-            path=f"/fragments/{editing.fragment.id}",
-            name=editing.fragment.name,
-            changes=changes,
-            findings=editor.found_in(text, editing.known, partial=True),
-            users=len(editing.users) + editing.others,
-            text=text,
-            base=base,
-        )
+            return await self._page(request, editing, text, base, error=str(error), code=400)
+
+        def made() -> Response | None:
+            changes = review(editing.document, document)
+            return (
+                changes
+                and render(
+                    request,
+                    "review.html",
+                    room=ROOM,
+                    path=f"/fragments/{editing.fragment.id}",
+                    name=editing.fragment.name,
+                    changes=changes,
+                    findings=editor.found_in(text, editing.known, partial=True),
+                    users=len(editing.users) + editing.others,
+                    text=text,
+                    base=base,
+                )
+            ) or None
+
+        if (page := await room.run(place, made)) is not None:
+            return page
+        note = "Nothing has changed: this is what is saved."
+        return await self._page(request, editing, text, editing.fragment.revision, note=note)
 
     async def _save(
         self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any], text: str
@@ -213,17 +223,20 @@ class _Pages:
     async def _merge(self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any]) -> Response:
         old = (await self._revision(request, base)).revision.document
         newest = await self._revision(request, editing.fragment.revision)
-        both = merged(old, editing.document, document)
-        merge = Merge(
-            editing.fragment.revision,
-            newest.who,
-            editing.fragment.saved,
-            review(old, editing.document),
-            review(old, document),
-            editor.conflicts_of(both, old, editing.document, document),
-        )
-        text = written(both.document)
-        return self._page(request, editing, text, editing.fragment.revision, merge=merge, code=409)
+
+        def made() -> tuple[str, Merge]:
+            both = merged(old, editing.document, document)
+            return written(both.document), Merge(
+                editing.fragment.revision,
+                newest.who,
+                editing.fragment.saved,
+                review(old, editing.document),
+                review(old, document),
+                editor.conflicts_of(both, old, editing.document, document),
+            )
+
+        text, merge = await self._cloud.room.run(editing.fragment.organization_id, made)
+        return await self._page(request, editing, text, editing.fragment.revision, merge=merge, code=409)
 
     async def _revision(self, request: Request, number: int) -> Save:
         asks, _, subject = self._asks(request)
@@ -262,13 +275,14 @@ class _Pages:
         asks, _, subject = self._asks(request)
         known = (await asks.fragment_editing(subject)).known
         text, _ = await editor.asked(request)
-        return editor.checked(text, known, partial=True)
+        return await asks.aside(len(text), lambda: editor.checked(text, known, partial=True))
 
     async def complete(self, request: Request) -> Response:
         """What may stand at the cursor."""
         asks, _, subject = self._asks(request)
         known = (await asks.fragment_editing(subject)).known
-        return editor.completed(*await editor.asked(request), known)
+        text, cursor = await editor.asked(request)
+        return await asks.aside(len(text), lambda: editor.completed(text, cursor, known))
 
     # ---- history
 
@@ -282,31 +296,34 @@ class _Pages:
         editing = await asks.fragment_editing(subject)
         before = editor.number_in(query, "before") if query.get("before") else None
         found = await asks.fragment_revisions(subject, before, PAGE)
-        compared = None
+        numbers: list[int] = []
         if query.get("from") and query.get("to"):
             numbers = [editor.number_in(query, name) for name in ("from", "to")]
-            old, new = [(await self._revision(request, one)).revision.document for one in numbers]
-            compared = (*numbers, review(old, new))
-        return render(
-            request,
-            "history.html",
-            409 if error else 200,
-            room=ROOM,
-            name=editing.fragment.name,
-            up=f"/fragments/{subject}",
-            part="",
-            path=f"/fragments/{subject}/history",
-            saves=editor.with_changes(found),
-            current=editing.fragment.revision,
-            may_save=editing.may_save,
-            older=editor.older(found, PAGE),
-            compared=compared,
-            error=error,
-        )
+        compared = [(await self._revision(request, one)).revision for one in numbers]
+
+        def made() -> Response:
+            return render(
+                request,
+                "history.html",
+                409 if error else 200,
+                room=ROOM,
+                name=editing.fragment.name,
+                up=f"/fragments/{subject}",
+                part="",
+                path=f"/fragments/{subject}/history",
+                saves=editor.with_changes(found),
+                current=editing.fragment.revision,
+                may_save=editing.may_save,
+                older=editor.older(found),
+                compared=editor.compared(compared),
+                error=error,
+            )
+
+        return await self._cloud.room.run(editing.fragment.organization_id, made)
 
     async def revert(self, request: Request) -> Response:
         """Save an old revision as a new one, unless somebody saved since the page was opened."""
-        form = await fields(request)
+        form = await fields(request, DOCUMENT_FORM)
         _, app, subject = self._asks(request)
         base = await self._revision(request, editor.number_in(form, "base"))
         old = await self._revision(request, editor.number_in(form, "number"))

@@ -23,7 +23,7 @@ from cloud.store.sql import Sql
 from cloud.web.site import author_of, fields, render, see, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
-ROLES: Final = (("operator", "operator: looks, and controls machines"), ("owner", "owner: changes everything"))
+ROLES: Final = (("operator", "Operator: view and control machines"), ("owner", "Owner: change everything"))
 MAILS: Final = {"none": "", "waiting": "being mailed", "sent": "mailed", "failed": "not mailed"}
 KINDS: Final = {"organization": "everything", "location": "location", "robot": "machine"}
 

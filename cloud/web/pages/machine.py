@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
 from urllib.parse import urlencode
 
 import trio
@@ -10,10 +12,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud import watching
+from cloud import logs, watching
 from cloud.access import Of, Role, require
 from cloud.author import Author
 from cloud.fleet import FleetMachine, fleet
+from cloud.logs import LogQuery, LogRecord
 from cloud.machines import parts
 from cloud.services.app import AppService
 from cloud.services.base import Cloud
@@ -21,11 +24,16 @@ from cloud.store.sql import Sql
 from cloud.tenants import missing
 from cloud.web.fleet_view import next_change
 from cloud.web.live import FRAME, LivePage, live, news_of
+from cloud.web.log_view import Line, line
 from cloud.web.machine_view import View, pieces, readings, view
 from cloud.web.setup import setup_page
 from cloud.web.site import author_of, fields, part, render, see, status_of, text_of
 from rpc.pages.patches import Patcher
 from schema.errors import ErrorKind, MachineError
+
+LAST_LINES: Final = 10  # log lines on the page of a machine that is offline
+
+_PAGE_OF_MACHINE: Final = re.compile(r"/machines/(?P<machine>[^/]+)/(?P<page>[a-z]+)")
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -42,6 +50,30 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     ]
 
 
+async def pages_of_main_part(cloud: Cloud, request: Request, error: Exception) -> str | None:
+    """Return where `/machines/<machine>/<page>` is found: at the machine's main part; None for any other request.
+
+    Pages are addressed by part. `error` is why the page was refused; only NOT_FOUND is looked into.
+    """
+    match = _PAGE_OF_MACHINE.fullmatch(request.url.path)
+    if not isinstance(error, MachineError) or error.kind is not ErrorKind.NOT_FOUND or not match:
+        return None
+    if request.method != "GET":
+        return None
+    author, subject = author_of(request), match["machine"]
+
+    def work(sql: Sql) -> str:
+        require(sql, author, Role.OPERATOR, Of.ROBOT, subject)
+        return parts(sql, subject)[0].id
+
+    try:
+        main = await cloud.store.read(work)
+    except MachineError:
+        return None
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"/machines/{main}/{match['page']}{query}"
+
+
 class MachinePages:
     """The endpoints."""
 
@@ -55,6 +87,7 @@ class MachinePages:
     async def _show(self, request: Request, error: MachineError | None = None, at: str = "") -> Response:
         author = author_of(request)
         machine, shown = await self._view(author, request.path_params["id"])
+        lines = await self._last_lines(author, shown.facts.id) if shown.facts.css == "offline" else []
         return render(
             request,
             "machine.html",
@@ -65,6 +98,7 @@ class MachinePages:
             restarted="restarted" in request.query_params,
             error=error,
             at=at,
+            lines=lines,
             live=f"/live/machines/{shown.facts.id}",
         )
 
@@ -85,6 +119,15 @@ class MachinePages:
             return found[0], view(found[0], chosen, watching.told(sql, chosen), self._cloud.clock())
 
         return await self._cloud.store.read(work)
+
+    async def _last_lines(self, author: Author, subject: str) -> list[Line]:
+        """Read the last log lines of a part, the oldest of them first."""
+
+        def work(sql: Sql) -> list[LogRecord]:
+            require(sql, author, Role.OPERATOR, Of.PART, subject)
+            return logs.query(sql, subject, LogQuery(limit=LAST_LINES))
+
+        return [line(one) for one in reversed(await self._cloud.store.read(work))]
 
     # ---- buttons
 
@@ -161,7 +204,7 @@ class MachinePages:
                 if patch := patcher.patch(pieces(shown)):
                     await page.send(patch=patch)
                 values = readings(shown.snapshot)
-                if values != sent and shown.facts.css == "online":
+                if values != sent:
                     sent = values
                     await page.send(sensors=values)
                 await trio.sleep(FRAME)

@@ -17,14 +17,12 @@ from cloud.services.app import AppService
 from cloud.services.base import Cloud
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql
-from cloud.web.fleet_view import WORDS, Row, Wanted, chosen, counts, next_change, paged, row
+from cloud.web.fleet_view import STATES, Row, Wanted, chosen, counts, next_change, paged, row
 from cloud.web.live import FRAME, LivePage, live, news_of
 from cloud.web.setup import setup_page
 from cloud.web.site import author_of, fields, part, render, status_of, text_of
 from rpc.pages.patches import Patcher, Piece
 from schema.errors import MachineError
-
-STATES = tuple(WORDS.values())
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

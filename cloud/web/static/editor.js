@@ -63,7 +63,7 @@
 
   function mark() {
     const text = area.value, parts = [];
-    let at = 0;
+    let at = 0; // only the text up to the last mark is laid out a second time
     for (const one of [...found].sort((a, b) => a.from - b.from)) {
       if (one.from < at || one.to > text.length || one.to <= one.from) continue;
       const under = document.createElement("mark");
@@ -72,7 +72,7 @@
       parts.push(text.slice(at, one.from), under);
       at = one.to;
     }
-    layer.replaceChildren(...parts, text.slice(at));
+    layer.replaceChildren(...parts);
     const seen = new Map();
     for (const one of found) {
       const line = text.slice(0, one.from).split("\n").length;
@@ -118,6 +118,13 @@
   /* ---- changing the text so that it can be undone */
 
   function replace(from, to, text, cursor = from + text.length) {
+    const old = area.value.slice(from, to); // inserting many lines takes seconds: leave what stays the same
+    let same = 0, tail = 0;
+    while (same < Math.min(old.length, text.length) && old[same] === text[same]) same++;
+    while (tail < Math.min(old.length, text.length) - same && old[old.length - 1 - tail] === text[text.length - 1 - tail]) tail++;
+    if (/[\uD800-\uDBFF]/.test(old[same - 1])) same--; // never between the two units of a character
+    if (/[\uDC00-\uDFFF]/.test(old[old.length - tail])) tail--;
+    [from, to, text] = [from + same, to - tail, text.slice(same, text.length - tail)];
     area.focus();
     area.setSelectionRange(from, to);
     const done = text ? document.execCommand("insertText", false, text) : from === to || document.execCommand("delete");

@@ -10,12 +10,12 @@ from typing import Final
 
 import trio
 
+from catalogue.board.attributes import Analog
 from hal.chips import ads1115, mcp3008
 from hal.errors import HalError
 from hal.ports.hardware import Hardware
 from hal.ports.spi import SpiDevice
 from hal.registers import Registers
-from runtime.builtin.board.attributes import Analog
 from runtime.components.board import AnalogReading
 
 RATE: Final = {"ads1115": 860, "ads1015": 3300}  # conversions per second: the fastest, one takes 1.2 and 0.3 ms

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 import trio
 
+from catalogue.board.attributes import LinuxBoardConfig
 from hal.boards.definition import BoardDefinition, BoardPin
 from hal.errors import HalError
 from hal.ports.digital import InputSettings, Line
 from runtime.builtin.board.analogs import AnalogInput, open_analogs
-from runtime.builtin.board.attributes import LinuxBoardConfig
 from runtime.builtin.board.pin import Bench, Pin
 from runtime.builtin.board.ticks import TickQueue
 from runtime.builtin.together import plain

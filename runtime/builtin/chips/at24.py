@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
+from catalogue.chips.at24 import At24Config
 from hal.chips import at24
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.generic import Generic
 from runtime.resource import Attributes
 from schema.errors import ErrorKind, MachineError
 
-Size = Literal[
-    "24c01", "24c02", "24c04", "24c08", "24c16", "24c32", "24c64", "24c128", "24c256", "24c512"
-]  # fmt: skip
 LONGEST: Final = 4096  # bytes of one command, so that an answer stays small and a write ends within seconds
 COMMANDS: Final = '{"size": {}}, {"read": {"offset", "count"}}, {"write": {"offset", "hex" or "text"}}, {"erase": ...}'
-
-
-class At24Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of an EEPROM."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x50"  # 0x50 to 0x57, by the pins A0 to A2; the first one of a 24C04 to 24C16
-    chip: Size  # which one it is; a wrong size is not noticed before it matters
 
 
 class At24(I2cDevice[at24.At24], Generic):

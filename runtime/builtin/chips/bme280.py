@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from catalogue.chips.bme280 import Bme280Config
 from hal.chips import bme280
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
-
-
-class Bme280Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of a BME280 or BMP280; which one it is, the chip says."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x76"  # 0x76 or 0x77, by the pin SDO
-    oversampling: Literal[1, 2, 4, 8, 16] = 1  # samples of each measurement; 16 take 0.11 s and have the least noise
 
 
 class Bme280(I2cDevice[bme280.Bme280], Sensor):

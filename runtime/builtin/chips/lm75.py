@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from catalogue.chips.lm75 import Lm75Config
 from hal.chips import lm75
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
-
-
-class Lm75Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of an LM75."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x48"  # 0x48 to 0x4f, by the pins A0 to A2
-    chip: Literal["lm75", "lm75b", "tmp75", "tmp175", "tmp105", "tmp275", "ds75", "tcn75a"] = "lm75"  # which one it is
 
 
 class Lm75(I2cDevice[lm75.Lm75], Sensor):

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from catalogue.chips.mpu6050 import Mpu6050Config
 from hal.chips import mpu6050
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.movement_sensor import MovementProperties, MovementSensor
 from runtime.resource import Attributes, Extra
 from schema.geometry import Vector3
-
-
-class Mpu6050Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of an MPU-6050, MPU-6500 or MPU-9250; which one it is, the chip says."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x68"  # 0x68 or 0x69, by the pin AD0
-    gyro_range_dps: Literal[250, 500, 1000, 2000] = 250  # fastest rotation that is measured, degrees/s
-    accel_range_g: Literal[2, 4, 8, 16] = 2  # strongest acceleration that is measured, g (9.80665 m/s²)
 
 
 class Mpu6050(I2cDevice[mpu6050.Mpu6050], MovementSensor):

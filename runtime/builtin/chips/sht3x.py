@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from catalogue.chips.sht3x import Sht3xConfig
 from hal.chips import sht3x
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
-
-
-class Sht3xConfig(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of an SHT3x."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x44"  # 0x44 or 0x45, by the pin ADDR
 
 
 class Sht3x(I2cDevice[sht3x.Sht3x], Sensor):

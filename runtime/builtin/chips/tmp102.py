@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from catalogue.chips.tmp102 import Tmp102Config
 from hal.chips import tmp102
 from hal.registers import Registers
-from runtime.builtin.chips.device import I2cAttributes, I2cDevice
+from runtime.builtin.chips.device import I2cDevice
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
-
-
-class Tmp102Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of a TMP102."""
-
-    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x48"  # 0x48 to 0x4b, by the pin ADD0
 
 
 class Tmp102(I2cDevice[tmp102.Tmp102], Sensor):

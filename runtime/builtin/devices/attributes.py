@@ -5,85 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Literal
 
-import msgspec
 import structlog
 import trio
 
-from hal.ports.serial import Parity, SerialIdentity, SerialSettings
-from runtime.resource import Attributes, Resource
+from catalogue.devices.attributes import SerialAttributes
+from runtime.resource import Resource
 
 
-def usb_number(text: str, what: str) -> int | None:
-    """A vendor or product as `lsusb` prints it: hexadecimal, with or without 0x; None if empty."""
-    if not text:
-        return None
-    try:
-        number = int(text, 16)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 0xFFFF:
-        raise ValueError(f"{what} {text!r} is not four hexadecimal digits such as 0403, as lsusb prints them")
-    return number
+@asynccontextmanager
+async def opened(config: SerialAttributes, resource: Resource) -> AsyncIterator[trio.abc.Stream]:
+    """The port, for `resource` alone; HalError (busy) names which other resource has it."""
+    # Whatever link a path goes by; a device named by its identity is known by that.
+    thing = os.path.realpath(config.path) if config.path else str(config.port())  # noqa: ASYNC240 - answers at once
+    with resource.reserve(f"serial port {thing}"):
+        async with resource.hardware.serial(config.port(), config.settings()) as port:
+            _warn(config.path, resource.log)
+            yield port
 
 
-class SerialAttributes(Attributes, kw_only=True, frozen=True):
-    """Which serial port, and how bits are put on the wire. Give `path`, or what the USB device says of itself."""
+def _warn(path: str, log: structlog.stdlib.BoundLogger) -> None:
+    """Say so if the path will mean another device one day."""
+    from hal.linux.serial_ports import is_stable, serial_ports
 
-    path: str = ""  # of the port; one under /dev/serial/by-id stays the same after unplugging
-    vendor_id: str = ""  # USB vendor in hexadecimal, as lsusb prints it
-    product_id: str = ""  # USB product in hexadecimal
-    serial_number: str = ""  # of the USB device
-    interface: Annotated[int, msgspec.Meta(ge=0)] | None = None  # USB interface, for a device with several ports
-    baud: Annotated[int, msgspec.Meta(gt=0)] = 115200  # bits per second; any rate that the port can make
-    bits: Literal[5, 6, 7, 8] = 8  # data bits
-    parity: Parity = "none"  # none, even or odd
-    stop_bits: Literal[1, 2] = 1  # stop bits
-    hardware_flow: bool = False  # RTS/CTS
-    software_flow: bool = False  # XON/XOFF
-
-    def __post_init__(self) -> None:
-        by_identity = bool(self.vendor_id or self.product_id or self.serial_number)
-        if bool(self.path) == by_identity:
-            raise ValueError(
-                "name the port by path (such as /dev/serial/by-id/...), or by vendor_id, product_id and serial_number"
-            )
-        if self.path and self.interface is not None:
-            raise ValueError("interface has a meaning only with vendor_id, product_id or serial_number")
-        self.port()
-
-    def port(self) -> str | SerialIdentity:
-        """What to open."""
-        return self.path or SerialIdentity(
-            usb_number(self.vendor_id, "vendor_id"),
-            usb_number(self.product_id, "product_id"),
-            self.serial_number,
-            self.interface,
+    if path and not is_stable(path):
+        best = next((port.best for port in serial_ports() if port.path == path), path)
+        log.warning(
+            "the port's number changes when devices are plugged in another order",
+            path=path,
+            remedy=f"use {best}" if best != path else "use a path under /dev/serial/by-id",
         )
-
-    def settings(self) -> SerialSettings:
-        """How to open it."""
-        return SerialSettings(self.baud, self.bits, self.parity, self.stop_bits, self.hardware_flow, self.software_flow)
-
-    @asynccontextmanager
-    async def opened(self, resource: Resource) -> AsyncIterator[trio.abc.Stream]:
-        """The port, for `resource` alone; HalError (busy) names which other resource has it."""
-        # Whatever link a path goes by; a device named by its identity is known by that.
-        thing = os.path.realpath(self.path) if self.path else str(self.port())  # noqa: ASYNC240 - answers at once
-        with resource.reserve(f"serial port {thing}"):
-            async with resource.hardware.serial(self.port(), self.settings()) as port:
-                self._warn(resource.log)
-                yield port
-
-    def _warn(self, log: structlog.stdlib.BoundLogger) -> None:
-        """Say so if the path will mean another device one day."""
-        from hal.linux.serial_ports import is_stable, serial_ports
-
-        if self.path and not is_stable(self.path):
-            best = next((port.best for port in serial_ports() if port.path == self.path), self.path)
-            log.warning(
-                "the port's number changes when devices are plugged in another order",
-                path=self.path,
-                remedy=f"use {best}" if best != self.path else "use a path under /dev/serial/by-id",
-            )

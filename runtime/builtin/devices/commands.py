@@ -7,11 +7,10 @@ import binascii
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, NoReturn, cast
 
+from catalogue.devices.commands import Encoding
 from schema.errors import ErrorKind, MachineError
-
-Encoding = Literal["utf-8", "latin-1", "base64"]
 
 
 class Keys:

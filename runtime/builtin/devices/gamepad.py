@@ -4,52 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.controls import CONTROLS
+from catalogue.devices.gamepad import GamepadConfig
 from hal.errors import Fault, HalError
 from hal.ports.controls import Controls, ControlsIdentity
 from hal.ports.hotplug import HotplugEvents
-from runtime.builtin.devices.attributes import usb_number
 from runtime.builtin.devices.gamepad_map import GamepadMap, neutral
 from runtime.builtin.devices.health import Health
 from runtime.builtin.devices.listeners import Listeners
-from runtime.components.input_controller import CONTROLS, Event, InputController, Subscription
+from runtime.components.input_controller import Event, InputController, Subscription
 from runtime.resource import Attributes, Context, Extra, Started
 from schema.errors import ErrorKind, MachineError
 
 APPEARED: Final = frozenset({"add", "bind", "change", "move", "lost"})  # actions after which it may be there again
-
-
-class GamepadConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the gamepad. Without path, name and numbers it is the first one that the computer knows."""
-
-    path: str = ""  # of its event device; one under /dev/input/by-id stays the same after unplugging
-    dev_file: str = ""  # the same by its other name
-    name: str = ""  # what it calls itself, such as Xbox Wireless Controller
-    vendor_id: str = ""  # USB or Bluetooth vendor in hexadecimal, as lsusb prints it
-    product_id: str = ""  # product in hexadecimal
-    serial_number: str = ""  # what makes it unique, such as its Bluetooth address
-    auto_reconnect: bool = True  # stay ready without it; otherwise it must be there, and losing it is a failure
-    grab: bool = False  # nobody else on this computer hears it
-    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = None  # share of the way; else as it says itself
-
-    def __post_init__(self) -> None:
-        if self.path and self.dev_file:
-            raise ValueError("path and dev_file mean the same; give one of them")
-        self.identity()
-
-    def identity(self) -> ControlsIdentity:
-        """Which one."""
-        return ControlsIdentity(
-            self.path or self.dev_file,
-            self.name,
-            usb_number(self.vendor_id, "vendor_id"),
-            usb_number(self.product_id, "product_id"),
-            self.serial_number,
-        )
 
 
 class Gamepad(InputController):

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
+from catalogue.devices.nmea import NmeaConfig
 from hal.lines import LineBuffer
 from hal.nmea import LONGEST, QUALITY, Receiver
-from runtime.builtin.devices.attributes import SerialAttributes
+from runtime.builtin.devices.attributes import opened
 from runtime.components.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.resource import Attributes, Context, Extra, Started, Unsupported
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import GeoPoint, Vector3
 
 AT_REST = 0.3  # m/s; below it receivers leave the course out
-
-
-class NmeaConfig(SerialAttributes, kw_only=True, frozen=True):
-    """Attributes of the NMEA receiver."""
-
-    baud: Annotated[int, msgspec.Meta(gt=0)] = 9600  # bits per second; 9600 is usual, some send at 4800 or 38400
-    max_age_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # what was said longer ago is an error
 
 
 class Nmea(MovementSensor):
@@ -41,7 +34,7 @@ class Nmea(MovementSensor):
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
         lines = LineBuffer(longest=LONGEST)
-        async with config.opened(self) as port:
+        async with opened(config, self) as port:
             task_status.started()
             while True:
                 for line in lines.feed(await port.receive_some()):

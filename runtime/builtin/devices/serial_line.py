@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
+from catalogue.devices.serial_line import SerialLineConfig
 from hal.lines import LineBuffer
-from runtime.builtin.devices.attributes import SerialAttributes
-from runtime.builtin.parsing import Format, Parser
+from runtime.builtin.devices.attributes import opened
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Context, Extra, Started
 from schema.errors import ErrorKind, MachineError
-
-
-class SerialLineConfig(SerialAttributes, kw_only=True, frozen=True):
-    """Attributes of the serial line sensor."""
-
-    parser: Format = "json"  # json, csv, key_value, number, regex or text
-    pattern: str = ""  # for regex: a regular expression with named groups
-    columns: tuple[str, ...] = ()  # for csv: names of the columns
-    separator: str = ","  # for csv
-    max_age_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # an older line is an error; 0 accepts any
-    skip_first: bool = True  # drop the first line after opening: its beginning may have been missed
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.line_parser()
-
-    def line_parser(self) -> Parser:
-        """Of a line."""
-        return Parser(format=self.parser, pattern=self.pattern, columns=self.columns, separator=self.separator)
 
 
 class SerialLine(Sensor):
@@ -55,7 +35,7 @@ class SerialLine(Sensor):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        async with config.opened(self) as port:
+        async with opened(config, self) as port:
             task_status.started()
             while True:
                 if lines := self._lines.feed(await port.receive_some()):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.devices.serial_port import SerialPortConfig
 from hal.errors import Fault, HalError
-from runtime.builtin.devices.attributes import SerialAttributes
-from runtime.builtin.devices.commands import Encoding, Keys, decoded, encoded, seconds, whole
+from runtime.builtin.devices.attributes import opened
+from runtime.builtin.devices.commands import Keys, decoded, encoded, seconds, whole
 from runtime.components.generic import Generic
 from runtime.resource import Attributes, Context, Started
 from schema.errors import ErrorKind, MachineError
@@ -18,13 +18,6 @@ from schema.errors import ErrorKind, MachineError
 PATIENCE: Final = 5.0  # seconds that a command waits for an answer and for the port to take what is written
 _KEYS: Final = ("write", "read", "read_line", "until", "available", "clear", "timeout_s", "encoding")
 _READS: Final = ("read", "read_line", "until", "available")
-
-
-class SerialPortConfig(SerialAttributes, kw_only=True, frozen=True):
-    """Attributes of the raw serial port."""
-
-    encoding: Encoding = "utf-8"  # of data in commands: utf-8, latin-1 or base64
-    buffer_bytes: Annotated[int, msgspec.Meta(ge=256, le=16 * 1024 * 1024)] = 65536  # received and kept until read
 
 
 class _Received:
@@ -72,7 +65,7 @@ class SerialPort(Generic):
     async def run(self, *, task_status: Started) -> None:
         """Ready when the port is open; fails with HalError (gone) when the device vanishes."""
         config = self.attributes
-        async with config.opened(self) as self._port:
+        async with opened(config, self) as self._port:
             task_status.started()
             while True:
                 self._received.put(await self._port.receive_some())

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final
 
 import trio
 
-from hal.ports.usb import UsbDevice, UsbIdentity
-from runtime.builtin.devices.attributes import usb_number
-from runtime.builtin.devices.commands import Encoding, Keys, decoded, encoded, seconds, whole
+from catalogue.devices.commands import Encoding
+from catalogue.devices.usb import UsbConfig
+from hal.ports.usb import UsbDevice
+from runtime.builtin.devices.commands import Keys, decoded, encoded, seconds, whole
 from runtime.components.generic import Generic
 from runtime.resource import Attributes, Started
 from schema.errors import ErrorKind, MachineError
@@ -19,26 +20,6 @@ LARGEST: Final = 1024 * 1024  # bytes of one transfer
 IN: Final = 0x80  # of an endpoint and of a request type: from the device (USB 2.0, tables 9-2 and 9-13)
 _COMMANDS: Final = ("control_in", "control_out", "bulk_read", "bulk_write", "info")
 _SETUP: Final = ("request_type", "request", "value", "index")
-
-
-class UsbConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the raw USB device."""
-
-    vendor_id: str  # in hexadecimal, as lsusb prints it
-    product_id: str  # in hexadecimal
-    serial_number: str = ""  # where several are alike
-    port: str = ""  # the socket, as the kernel calls it: 1-1.4
-    encoding: Encoding = "base64"  # of data in commands: base64, utf-8 or latin-1
-
-    def __post_init__(self) -> None:
-        self.identity()
-
-    def identity(self) -> UsbIdentity:
-        """Which one."""
-        vendor, product = usb_number(self.vendor_id, "vendor_id"), usb_number(self.product_id, "product_id")
-        if vendor is None or product is None:
-            raise ValueError("vendor_id and product_id are four hexadecimal digits each, as lsusb prints them")
-        return UsbIdentity(vendor, product, self.serial_number, self.port)
 
 
 class Usb(Generic):

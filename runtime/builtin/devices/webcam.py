@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.devices.webcam import WebcamConfig
 from hal.errors import Fault, HalError
-from hal.ports.video import Video, VideoSettings
-from runtime.builtin.image_file import Distortion, Intrinsics
+from hal.ports.video import Video
 from runtime.components.camera import (
     Camera,
     CameraProperties,
@@ -28,36 +27,6 @@ SOURCE: Final = "color"
 JPEG: Final = "image/jpeg"
 FIRST: Final = 10.0  # seconds until the first frame, at most: some cameras adjust themselves before
 STALL: Final = 5.0  # seconds, and ten frames, without a frame: then it hangs
-FORMATS: Final = {"mjpg": "mjpeg", "jpeg": "mjpeg", "yuy2": "yuyv", "rgb3": "rgb24", "bgr3": "bgr24"}  # other names
-
-Pixels = Annotated[int, msgspec.Meta(ge=0, le=16384)]
-
-
-class WebcamConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the webcam. What is not given is left to the camera; what it does not have is an error."""
-
-    video_path: str = ""  # path (stable below /dev/v4l/by-id) or name of the camera; empty for the first one
-    format: str = ""  # mjpeg, yuyv, nv12, rgb24, bgr24 or grey; mjpeg needs least of bus and processor
-    width_px: Pixels = 0  # width of the image; 640 or the nearest if not given
-    height_px: Pixels = 0  # height of the image; 480 or the nearest if not given
-    frame_rate: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 0.0  # frames per second
-    intrinsic_parameters: Intrinsics | None = None  # told by get_properties
-    distortion_parameters: Distortion | None = None  # told by get_properties
-
-    def __post_init__(self) -> None:
-        self.settings()
-
-    def settings(self) -> VideoSettings:
-        """What is asked of the camera."""
-        name = self.format.lower()
-        name = FORMATS.get(name, name)
-        try:
-            return msgspec.convert(
-                {"format": name, "width": self.width_px, "height": self.height_px, "rate": self.frame_rate},
-                VideoSettings,
-            )
-        except msgspec.ValidationError:
-            raise ValueError(f"format {self.format!r} is not mjpeg, yuyv, nv12, rgb24, bgr24 or grey") from None
 
 
 class Webcam(Camera):

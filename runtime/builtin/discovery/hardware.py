@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from catalogue.discovery.hardware import HardwareConfig
 from hal.inventory.checks import problems
 from hal.inventory.inventory import inventory
 from runtime.builtin.discovery.entries import entries
@@ -15,12 +16,6 @@ from runtime.services.discovery import Discovery, DiscoveryService
 from schema.errors import ErrorKind, MachineError
 
 COMMANDS: Final = ("inventory", "problems")
-
-
-class HardwareConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the discovery of hardware."""
-
-    scan: bool = True  # ask the addresses of I2C buses who answers; `extra` of a call may say otherwise
 
 
 class HardwareDiscovery(DiscoveryService):

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import trio
 
+from catalogue.fake.arm import FakeArmConfig
 from hal.sim.axes import SimAxes
 from runtime.builtin.fake.bench import OnBench, one_each
 from runtime.builtin.fake.chain import SIX_AXIS, attempts, forward
@@ -22,15 +23,6 @@ from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
 
 SPEED: Final = 90.0  # degrees (or mm) per second of every joint, unless the caller asks for less
 HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: bent, so that it can move in every direction
-
-
-class FakeArmConfig(
-    Attributes, kw_only=True, frozen=True, rename={"arm_model": "arm-model", "model_path": "model-path"}
-):
-    """Attributes of a simulated arm."""
-
-    arm_model: str = ""  # accepted; the kinematics are those of the built-in six-axis arm whatever is named here
-    model_path: str = ""  # a kinematics file in SVA JSON to use instead
 
 
 class FakeArm(OnBench, Arm):

@@ -7,10 +7,9 @@ import math
 import sys
 import time
 from collections.abc import AsyncGenerator
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
-
+from catalogue.fake.audio_in import FakeAudioInConfig
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.audio import AudioInfo, AudioProperties
 from runtime.components.audio_in import AudioChunk, AudioIn, AudioResponse
@@ -20,13 +19,6 @@ from schema.errors import ErrorKind, MachineError
 CODEC: Final = "pcm16"
 CHUNK: Final = 0.1  # seconds of sound in each response
 LOUDNESS: Final = 0.25  # of full scale
-
-
-class FakeAudioInConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated microphone."""
-
-    sample_rate_hz: Annotated[int, msgspec.Meta(ge=8000, le=192000)] = 16000  # samples per second
-    tone_hz: Annotated[float, msgspec.Meta(gt=0)] = 440.0  # what it hears
 
 
 class FakeAudioIn(OnBench, AudioIn):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.fake.base import FakeBaseConfig
+from catalogue.fake.motor import FakeMotorConfig
 from hal.sim.base import SimBase
 from hal.sim.motor import SimMotor
 from runtime.builtin.fake.bench import OnBench
-from runtime.builtin.fake.motor import FakeMotor, FakeMotorConfig
+from runtime.builtin.fake.motor import FakeMotor
 from runtime.builtin.gpio.wheeled import WheeledBase
 from runtime.builtin.motion import at_rest
 from runtime.components.motor import Motor
@@ -20,24 +21,6 @@ from runtime.resource import Attributes, Context, Started
 from schema.names import ResourceName
 
 OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
-
-
-class FakeBaseConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated base. Without motors it has wheels of its own."""
-
-    left: tuple[str, ...] = ()  # names of the motors on the left
-    right: tuple[str, ...] = ()  # names of the motors on the right
-    width_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # between the middles of left and right wheels
-    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # way of one revolution
-    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when turning on the spot
-
-    def __post_init__(self) -> None:
-        if bool(self.left) != bool(self.right):
-            raise ValueError("left and right must be given together")
-
-    def requires(self) -> list[str]:
-        """Its motors."""
-        return [*self.left, *self.right]
 
 
 class FakeBase(OnBench, WheeledBase):

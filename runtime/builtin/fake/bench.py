@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from runtime.builtin.motion import finite
 from runtime.resource import Resource
@@ -16,6 +17,11 @@ class OnBench(Resource):
         """A checkpoint before each access to the device, where injected faults strike; returns the time."""
         await self.world.faults.strike(self.name.short)
         return self.world.now()
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The command itself."""
+        await self.access()
+        return dict(command)
 
 
 def one_each(what: str, values: Iterable[float], count: int) -> list[float]:

@@ -6,10 +6,9 @@ import io
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
-
+from catalogue.fake.camera import FakeCameraConfig
 from hal.sim.picture import render
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.camera import (
@@ -30,19 +29,6 @@ PCD: Final = "pointcloud/pcd"
 HEIGHT_M: Final = 1.0  # of the camera above the bench
 GRID: Final = 64  # points along the longer side of a point cloud
 JPEG_QUALITY: Final = 85
-
-Pixels = Annotated[int, msgspec.Meta(ge=16, le=4096)]
-
-
-class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated camera."""
-
-    width_px: Pixels = 1280  # width of the image
-    height_px: Pixels = 720  # height of the image
-    animated: bool = True  # see the bench as it is now; otherwise always as it was in the first picture
-    model: bool = True  # tell the intrinsic parameters
-    rtp_passthrough: bool = False  # accepted, without meaning here
-    format: Annotated[str, msgspec.Meta(pattern="^(jpeg|png)$")] = "jpeg"  # jpeg or png
 
 
 class FakeCamera(OnBench, Camera):
@@ -66,7 +52,7 @@ class FakeCamera(OnBench, Camera):
         data = self._first
         if data is None or config.animated:
             buffer = io.BytesIO()
-            render(self.world, config.width_px, config.height_px).save(buffer, config.format, quality=JPEG_QUALITY)
+            render(self.world, *config.size).save(buffer, config.format, quality=JPEG_QUALITY)
             data = self._first = buffer.getvalue()
         return Images([Image(data, f"image/{config.format}", SOURCE)], stamp)
 
@@ -74,9 +60,8 @@ class FakeCamera(OnBench, Camera):
         """A lens that sees as many millimetres in width as the image has pixels, from a metre."""
         config: FakeCameraConfig = self.attributes
         focal = HEIGHT_M * 1000.0
-        return IntrinsicParameters(
-            config.width_px, config.height_px, focal, focal, config.width_px / 2, config.height_px / 2
-        )
+        width, height = config.size
+        return IntrinsicParameters(width, height, focal, focal, width / 2, height / 2)
 
     async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:
         """The plane of the bench with the colours of the picture; metres in the camera's frame, z away from it."""

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
 import trio
 
+from catalogue.fake.encoder import FakeEncoderConfig
 from hal.sim.encoder import SimEncoder
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.board import Board
 from runtime.components.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.resource import Attributes, Extra, Started, Unsupported
-
-
-class Pins(msgspec.Struct, kw_only=True, frozen=True):
-    """Pins of the board that carry the encoder's signals: `a` and `b`, or `i` alone."""
-
-    a: str = ""  # track A
-    b: str = ""  # track B, a quarter period later when turning forward
-    i: str = ""  # the only track of an encoder without direction
-
-
-class FakeEncoderConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated encoder. A motor that names it carries its disc."""
-
-    board: str = ""  # name of the board with the pins
-    pins: Pins | None = None  # pins of that board
-    update_rate_msec: Annotated[int, msgspec.Meta(ge=0)] = 0  # accepted, without meaning here: it is always up to date
-
-    def __post_init__(self) -> None:
-        if self.pins is not None and not self.board:
-            raise ValueError("board must be given with pins")
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board] if self.board else []
 
 
 class FakeEncoder(OnBench, Encoder):
@@ -47,7 +23,7 @@ class FakeEncoder(OnBench, Encoder):
         """On the bench while it runs."""
         config: FakeEncoderConfig = self.attributes
         names: list[str] = []
-        if config.pins is not None:
+        if config.pins is not None and config.board:
             self.dependency(Board, config.board)
             names = [name for name in (config.pins.a or config.pins.i, config.pins.b) if name]
         pins = [self.world.pin(config.board, name) for name in names]

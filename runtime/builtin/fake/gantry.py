@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.fake.gantry import FakeGantryConfig
 from hal.sim.axes import SimAxes
 from runtime.builtin.fake.bench import OnBench, one_each
 from runtime.builtin.fake.sva import sliding
@@ -18,26 +18,6 @@ from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
 
 SPEED: Final = 100.0  # mm per second unless told otherwise
-
-Length = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class FakeGantryConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated gantry."""
-
-    lengths_mm: tuple[Length, ...] = (1000.0, 1000.0, 1000.0)  # of each axis; their number is the number of axes
-    axes: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None  # only the first so many of them
-
-    @property
-    def lengths(self) -> list[float]:
-        """Of the axes that there are."""
-        return list(self.lengths_mm[: self.axes])
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.lengths_mm) <= 3:
-            raise ValueError("lengths_mm must have 1 to 3 entries")
-        if self.axes is not None and self.axes > len(self.lengths_mm):
-            raise ValueError(f"axes is {self.axes} but lengths_mm has {len(self.lengths_mm)} entries")
 
 
 class FakeGantry(OnBench, Gantry):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.fake.gripper import FakeGripperConfig
 from hal.sim.axes import SimAxes
 from runtime.builtin.fake.bench import OnBench, one_each
 from runtime.builtin.fake.sva import sliding
@@ -20,17 +20,6 @@ from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
 
 SPEED: Final = 100.0  # mm per second
 JAW: Final = ("jaw",)
-
-
-class FakeGripperConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated gripper."""
-
-    opening_mm: Annotated[float, msgspec.Meta(gt=0)] = 80.0  # between the jaws when open
-    object_mm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # width of the thing between the jaws; 0 means nothing
-
-    def __post_init__(self) -> None:
-        if self.object_mm >= self.opening_mm:
-            raise ValueError("object_mm is not below opening_mm")
 
 
 class FakeGripper(OnBench, Gripper):

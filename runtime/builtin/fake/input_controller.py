@@ -5,32 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.fake.input_controller import FakeInputControllerConfig
 from runtime.builtin.fake.bench import OnBench
-from runtime.components.input_controller import CONTROLS, Event, InputController, Subscription
+from runtime.components.input_controller import Event, InputController, Subscription
 from runtime.resource import Attributes, Context, Extra
 from schema.errors import ErrorKind, MachineError
 
 EVENT_BUFFER: Final = 64  # events between the controller and a slow listener; older ones are dropped
 CHANGES: Final = ("ButtonPress", "ButtonRelease")
-
-
-class FakeInputControllerConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated gamepad."""
-
-    controls: tuple[str, ...] = ("AbsoluteX", "ButtonStart")  # names of its controls
-    event_value: float | None = None  # value of the repeated event; a seeded random one from 0 to 1 if not given
-    update_rate_ms: Annotated[int, msgspec.Meta(gt=0)] = 1000  # between repeated events, while somebody listens
-    callback_delay_sec: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the same in seconds, if not 0
-
-    def __post_init__(self) -> None:
-        for control in self.controls:
-            if control not in CONTROLS:
-                raise ValueError(f"control {control!r} is not one of {', '.join(CONTROLS)}")
 
 
 def wanted(event: Event, subscriptions: Sequence[Subscription]) -> bool:

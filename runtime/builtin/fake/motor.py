@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.fake.motor import FakeMotorConfig, Pins
 from hal.sim.board import SimBoard
 from hal.sim.encoder import SimEncoder
 from hal.sim.motor import MotorPins, SimMotor
@@ -21,45 +21,6 @@ from schema.errors import ErrorKind, MachineError
 
 DEFAULT_MAX_RPM: Final = 100.0
 MIN_RPM: Final = 0.1  # slower than this is refused as a mistake
-PWM_FREQUENCY: Final = 800  # Hz
-
-
-class Pins(msgspec.Struct, kw_only=True, frozen=True):
-    """Pins of the board that feed the motor's bridge: `a` and `b`, or `dir`; `pwm` with either."""
-
-    a: str = ""  # forward
-    b: str = ""  # reverse
-    dir: str = ""  # high is forward
-    pwm: str = ""  # magnitude
-    en_high: str = ""  # high while powered
-    en_low: str = ""  # low while powered
-
-
-class FakeMotorConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated motor. With a board and pins it really drives them, and the pins drive it."""
-
-    board: str = ""  # name of the board with the pins
-    pins: Pins | None = None  # pins of that board
-    pwm_freq: Annotated[int, msgspec.Meta(ge=0)] = PWM_FREQUENCY  # Hz of the wave on the pins
-    min_power_pct: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0  # the least power that is applied, 0 to 1
-    max_power_pct: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0  # the most power that is applied, 0 to 1
-    encoder: str = ""  # name of the encoder on its shaft
-    max_rpm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # speed at full power, per minute; 0 means 100
-    ticks_per_rotation: Annotated[int, msgspec.Meta(ge=0)] = 0  # of the encoder; needed with one
-    dir_flip: bool = False  # it is built in mirrored
-    direction_flip: bool = False  # the same by its other name
-
-    def __post_init__(self) -> None:
-        if self.encoder and not self.ticks_per_rotation:
-            raise ValueError("ticks_per_rotation must be given with an encoder")
-        if self.pins is not None and not self.board:
-            raise ValueError("board must be given with pins")
-        if self.min_power_pct > self.max_power_pct:
-            raise ValueError("min_power_pct is above max_power_pct")
-
-    def requires(self) -> list[str]:
-        """Its board and its encoder."""
-        return [name for name in (self.board, self.encoder) if name]
 
 
 class FakeMotor(OnBench, Motor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
+from catalogue.fake.movement_sensor import FakeMovementSensorConfig
 from hal.sim.base import SimBase
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
@@ -18,16 +19,6 @@ ANGULAR_VELOCITY: Final = Vector3(0.0, 0.0, 1.0)  # degrees/s
 LINEAR_ACCELERATION: Final = Vector3(2.2, 4.5, 2.0)  # m/s²
 COMPASS: Final = 25.0  # degrees
 METRES_PER_DEGREE: Final = 111_320.0  # of latitude
-
-
-class FakeMovementSensorConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated movement sensor."""
-
-    base: str = ""  # name of a simulated base it rides on; without one the measurements are fixed
-
-    def requires(self) -> list[str]:
-        """The base it rides on."""
-        return [self.base] if self.base else []
 
 
 class FakeMovementSensor(OnBench, MovementSensor):

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from catalogue.fake.sensor import FakeSensorConfig
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Value
 
 READINGS: Final[Mapping[str, Value]] = {"a": 1, "b": 2, "c": 3}
-QUANTITIES: Final = ("temperature_c", "light_lux", "supply_v", "supply_a", "supply_w")
-
-
-class FakeSensorConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated sensor."""
-
-    readings: dict[str, Any] | None = None  # fixed readings; {"a": 1, "b": 2, "c": 3} if nothing is configured
-    quantities: tuple[str, ...] = ()  # of the bench: temperature_c, light_lux, supply_v, supply_a, supply_w
-
-    def __post_init__(self) -> None:
-        for name in self.quantities:
-            if name not in QUANTITIES:
-                raise ValueError(f"quantity {name!r} is not one of {', '.join(QUANTITIES)}")
 
 
 class FakeSensor(OnBench, Sensor):

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
 import trio
 
+from catalogue.fake.switch import FakeSwitchConfig
 from hal.sim.axes import SimControl
 from runtime.builtin.fake.bench import OnBench
 from runtime.components.switch import Switch, SwitchPositions
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
-
-
-class FakeSwitchConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated switch."""
-
-    position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # number of positions; 2, or as many as labels
-    labels: tuple[str, ...] = ()  # names of the positions: none or one each
-    initial_position: Annotated[int, msgspec.Meta(ge=0)] = 0  # the position at start
-
-    def __post_init__(self) -> None:
-        if self.labels and self.position_count is not None and len(self.labels) != self.position_count:
-            raise ValueError(f"{len(self.labels)} labels for {self.position_count} positions")
-        if self.initial_position >= self.count:
-            raise ValueError(f"initial_position {self.initial_position} is not below {self.count}")
-
-    @property
-    def count(self) -> int:
-        """Number of positions."""
-        return self.position_count or len(self.labels) or 2
 
 
 class FakeSwitch(OnBench, Switch):

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
+from catalogue.gpio.button import GpioButtonConfig
 from runtime.builtin.motion import at_rest
 from runtime.components.board import Board
 from runtime.components.button import Button
 from runtime.resource import Attributes, Extra, Started
-
-
-class GpioButtonConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a button that a pin pushes."""
-
-    board: str  # name of the board with the pin
-    pin: str  # pin of that board
-    press_ms: Annotated[int, msgspec.Meta(gt=0)] = 100  # how long a push lasts (ms)
-    active_low: bool = False  # pushed is low
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board]
 
 
 class GpioButton(Button):

@@ -5,56 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import trio
 
+from catalogue.gpio.encoder import IncrementalConfig, SingleConfig
 from hal.control.quadrature import Quadrature
 from runtime.builtin.gpio.ticks import following
 from runtime.components.board import Board, Tick
 from runtime.components.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.resource import Attributes, Extra, Started, Unsupported
-
-
-class IncrementalPins(msgspec.Struct, kw_only=True, frozen=True):
-    """Digital interrupts of the board that carry the tracks."""
-
-    a: str  # track A, a quarter of a period ahead of B while turning forward
-    b: str  # track B
-
-    def __post_init__(self) -> None:
-        if self.a == self.b:
-            raise ValueError(f"a and b are both {self.a}")
-
-
-class SinglePins(msgspec.Struct, kw_only=True, frozen=True):
-    """The digital interrupt of the board that carries the track."""
-
-    i: str  # the only track
-
-
-class EncoderConfig(Attributes, kw_only=True, frozen=True):
-    """What both have in common."""
-
-    board: str  # name of the board
-    ticks_per_rotation: Annotated[int, msgspec.Meta(ge=0)] = 0  # ticks of one revolution; 0: positions in ticks only
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board]
-
-
-class IncrementalConfig(EncoderConfig, kw_only=True, frozen=True):
-    """Attributes of an incremental encoder. It counts every edge of both tracks: 4 ticks for each line of the disc."""
-
-    pins: IncrementalPins  # digital interrupts of that board
-
-
-class SingleConfig(EncoderConfig, kw_only=True, frozen=True):
-    """Attributes of an encoder with one track. It counts every rise, in the direction of the motor that names it."""
-
-    pins: SinglePins  # digital interrupt of that board
 
 
 class TickEncoder(Encoder):

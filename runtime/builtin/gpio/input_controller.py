@@ -4,49 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
 import trio
 
+from catalogue.gpio.input_controller import Contact, GpioInputControllerConfig
 from runtime.builtin.devices.listeners import Listeners
 from runtime.builtin.gpio.ticks import following
 from runtime.components.board import Board, Tick
 from runtime.components.input_controller import Event, InputController, Subscription
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
-
-
-class Contact(msgspec.Struct, kw_only=True, frozen=True):
-    """A button or a toggle."""
-
-    control: str  # its name: ButtonStart, AbsoluteX, or one of your own
-    invert: bool = False  # pressed, or on, is low
-    debounce_msec: Annotated[float, msgspec.Meta(ge=0)] = 5.0  # a level that lasts shorter is not believed (ms)
-
-
-class GpioInputControllerConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of an input controller on digital interrupts of a board."""
-
-    board: str  # name of the board with the pins
-    buttons: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> button: ButtonPress, ButtonRelease
-    toggles: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> toggle: PositionChangeAbs, 0 or 1
-
-    def __post_init__(self) -> None:
-        contacts = [*self.buttons.values(), *self.toggles.values()]
-        if not contacts:
-            raise ValueError("give buttons or toggles")
-        names = [contact.control for contact in contacts]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two contacts are called {name}")
-        for pin in self.buttons:
-            if pin in self.toggles:
-                raise ValueError(f"{pin} is both a button and a toggle")
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board]
 
 
 class _State:
@@ -90,7 +58,7 @@ class GpioInputController(InputController):
     def _hear(self, tick: Tick) -> None:
         state = self._states[tick.pin_name]
         state.raw = tick.high
-        if state.contact.debounce_msec:
+        if state.contact.debounce_msec > 0:
             state.edge.set()
         else:
             self._believe(state)

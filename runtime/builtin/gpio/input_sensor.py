@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
-
+from catalogue.gpio.input_sensor import GpioInputConfig
 from runtime.components.board import Board
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Extra, Started, Value
-
-
-class GpioInputConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a sensor on input pins."""
-
-    board: str  # name of the board with the pins
-    pins: Annotated[dict[str, str], msgspec.Meta(min_length=1)]  # name of a reading -> pin of that board
-    invert: tuple[str, ...] = ()  # names of readings that are true when their pin is low
-
-    def __post_init__(self) -> None:
-        for name in self.invert:
-            if name not in self.pins:
-                raise ValueError(f"invert names {name!r}, which is none of {', '.join(self.pins)}")
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board]
 
 
 class GpioInput(Sensor):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
+from catalogue.gpio.odometry import WheeledOdometryConfig
 from hal.control.differential import Chassis, Sides
 from hal.control.odometry import Place, driven, on_globe
 from runtime.builtin.gpio.wheeled import WheeledBase
@@ -18,22 +18,6 @@ from runtime.components.movement_sensor import Accuracy, GeoPosition, MovementPr
 from runtime.resource import Attributes, Extra, Started, Unsupported
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import GeoPoint, Orientation, Vector3
-
-
-class WheeledOdometryConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of an odometer."""
-
-    base: str  # name of the base; it tells width and circumference
-    left_motors: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # motors with encoders on its left
-    right_motors: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # motors with encoders on its right
-    time_interval_msec: Annotated[float, msgspec.Meta(ge=5)] = 500.0  # between two looks at the motors (ms)
-    origin_latitude: Annotated[float, msgspec.Meta(ge=-89, le=89)] = 0.0  # where it begins (degrees)
-    origin_longitude: Annotated[float, msgspec.Meta(ge=-180, le=180)] = 0.0  # where it begins (degrees)
-    origin_heading_deg: float = 0.0  # which way it faces there: degrees from north, clockwise
-
-    def requires(self) -> list[str]:
-        """Base and motors."""
-        return [self.base, *self.left_motors, *self.right_motors]
 
 
 class WheeledOdometry(MovementSensor):

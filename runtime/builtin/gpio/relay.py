@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.gpio.relay import RelayConfig
 from runtime.builtin.gpio.switch import check_position
 from runtime.builtin.motion import at_rest, or_else
 from runtime.components.board import Board
@@ -15,24 +15,8 @@ from runtime.components.switch import Switch, SwitchPositions
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
 
-OFF: Final = 0
 ON: Final = 1
 WORDS: Final = ("off", "on")
-
-
-class RelayConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a relay."""
-
-    board: str  # name of the board with the pin
-    pin: str  # pin of that board
-    active_low: bool = False  # the relay is on when the pin is low
-    safe_position: Literal[0, 1] = OFF  # 0 off, 1 on: the position at start, when it stops, and when switching fails
-    min_on_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # seconds that it stays on at least
-    min_off_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # seconds that it stays off at least, also after the start
-
-    def requires(self) -> list[str]:
-        """Its board."""
-        return [self.board]
 
 
 class Relay(Switch):

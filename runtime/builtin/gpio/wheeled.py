@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.gpio.wheeled import WheeledConfig
 from hal.control.differential import Chassis, Sides, mix
 from runtime.builtin.gpio.drive import MIN_RPM
 from runtime.builtin.motion import OneMotion, at_rest, every, finite
@@ -21,25 +21,6 @@ from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 
 NO_POWER: Final = 1e-9  # rounding, not a wish
-
-
-class WheeledConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a wheeled base."""
-
-    left: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the left
-    right: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the right
-    width_mm: Annotated[float, msgspec.Meta(gt=0)]  # between the middles of left and right wheels
-    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)]  # way of one revolution
-    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when the base turns
-
-    def __post_init__(self) -> None:
-        names = [*self.left, *self.right]
-        if len(set(names)) != len(names):
-            raise ValueError("a motor is named twice in left and right")
-
-    def requires(self) -> list[str]:
-        """Its motors."""
-        return [*self.left, *self.right]
 
 
 class WheeledBase(Base):

@@ -8,25 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
-
+from catalogue.shell.service import ShellAttributes
 from runtime.builtin.shell import receive, send, terminal
 from runtime.builtin.shell.request import read_request
 from runtime.resource import Attributes, Extra
 from runtime.services.shell import CopyMessage, CopySource, FileData, ShellOutput, ShellService
-
-
-class ShellAttributes(Attributes, kw_only=True, frozen=True):
-    """Attributes of the shell service."""
-
-    program: str = ""  # the shell; empty: that of the environment variable SHELL, else /bin/sh
-    directory: str = ""  # where shells start and relative paths of files begin; empty: the user's home directory
-    env: dict[str, str] = msgspec.field(default_factory=dict)  # variables added to the environment of shells
-
-    def __post_init__(self) -> None:
-        for key, path in (("program", self.program), ("directory", self.directory)):
-            if path and not path.startswith(("/", "~")):
-                raise ValueError(f"{key} is {path!r}: write a path from the root, such as /home/robot, or ~/work")
 
 
 class BuiltinShell(ShellService):

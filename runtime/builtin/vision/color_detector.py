@@ -4,39 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
-from runtime.builtin.vision.colors import HueRange, found_in, hue_of
+from catalogue.vision.color_detector import ColorDetectorConfig
+from runtime.builtin.vision.colors import found_in
 from runtime.builtin.vision.found import Box, detection
 from runtime.builtin.vision.pictures import decode
-from runtime.builtin.vision.service import Abilities, Seeing, SeeingConfig
+from runtime.builtin.vision.service import Abilities, Seeing
 from runtime.resource import Attributes
 from runtime.services.vision import Detection
-
-Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
-
-
-class ColorDetectorConfig(SeeingConfig, kw_only=True, frozen=True):
-    """Attributes of the color detector. Only the hue of the color counts; greys, black and white have none."""
-
-    detect_color: str  # the color to look for, #RRGGBB
-    hue_tolerance_pct: Share  # how far a hue may be away, as a share of half the circle; 0.05 is a good start, 1 is any
-    segment_size_px: Annotated[int, msgspec.Meta(ge=1)]  # smallest region of touching pixels that counts, pixels
-    saturation_cutoff_pct: Share = 0.2  # least saturation of a pixel that counts, 0 to 1
-    value_cutoff_pct: Share = 0.3  # least brightness of a pixel that counts, 0 to 1
-    label: str = ""  # class name of what is found; the color itself if empty
-
-    def __post_init__(self) -> None:
-        self.hues()
-
-    def hues(self) -> HueRange:
-        """What to look for; ValueError for a color without a hue."""
-        return HueRange(
-            hue_of(self.detect_color), self.hue_tolerance_pct / 2, self.saturation_cutoff_pct, self.value_cutoff_pct
-        )
 
 
 class ColorDetector(Seeing):

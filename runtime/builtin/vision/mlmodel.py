@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.vision.mlmodel import ModelVisionConfig
+from catalogue.vision.model_output import BOXES
 from runtime.builtin.vision.found import Sieve, detection, without_doubles
 from runtime.builtin.vision.labels import label, read
 from runtime.builtin.vision.model_input import InputShape, Placement, Scale, fill, place, shape_of
-from runtime.builtin.vision.model_output import BOXES, LAYOUTS, Reading, Roles, boxes, probabilities, roles_of
+from runtime.builtin.vision.model_output import Reading, Roles, boxes, probabilities, roles_of
 from runtime.builtin.vision.pictures import decode
-from runtime.builtin.vision.service import Abilities, Seeing, SeeingConfig
+from runtime.builtin.vision.service import Abilities, Seeing
 from runtime.resource import Attributes
 from runtime.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel, TensorInfo
 from runtime.services.vision import Classification, Detection
@@ -24,44 +25,6 @@ from schema.errors import ErrorKind, MachineError
 IMAGE: Final = "image"  # the role of the input
 YOLO_LEAST: Final = 0.25  # confidence from which boxes of single-tensor detectors count, unless configured
 YOLO_SCALE: Final = Scale(deviation=(255.0, 255.0, 255.0))  # they are trained with 0 to 1
-
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
-    """Attributes of a vision service over an ML model."""
-
-    mlmodel_name: str  # the mlmodel service that runs the model
-    remap_input_names: dict[str, str] = msgspec.field(default_factory=dict)  # the picture: {"name": "image"}
-    remap_output_names: dict[str, str] = msgspec.field(default_factory=dict)  # name -> location, category ...
-    output_layout: str = ""  # boxes, yolov5, yolov8 or yolov10; found from names and shapes if empty
-    xmin_ymin_xmax_ymax_order: tuple[int, ...] = (0, 1, 2, 3)  # where these stand in a box of `location`
-    input_image_bgr: bool | None = None  # the model wants blue first; as the model tells, else red first
-    input_image_mean_value: tuple[float, ...] = ()  # subtracted from each channel of a pixel (0 to 255)
-    input_image_std_dev: tuple[float, ...] = ()  # then each channel is divided by this
-    letterbox: bool = False  # keep the picture's proportions between grey bars, instead of stretching it
-    input_size_px: tuple[int, ...] = ()  # width and height, for a model whose input is free; the picture's own if empty
-    label_path: str = ""  # file with one label a line; as the model tells if empty
-    default_minimum_confidence: Share | None = None  # from here on a result counts; 0, but 0.25 for the yolo layouts
-    label_confidences: dict[str, Share] = msgspec.field(default_factory=dict)  # only these count: label -> least
-    overlap_threshold: Share = 0.45  # a box that covers more than this of a better one of its class is left out (yolo)
-
-    def __post_init__(self) -> None:
-        if self.output_layout and self.output_layout not in LAYOUTS:
-            raise ValueError(f"output_layout {self.output_layout!r} is not one of {', '.join(LAYOUTS)}")
-        if sorted(self.xmin_ymin_xmax_ymax_order) != [0, 1, 2, 3]:
-            raise ValueError("xmin_ymin_xmax_ymax_order is not 0, 1, 2 and 3 in some order")
-        for name in ("input_image_mean_value", "input_image_std_dev"):
-            if len(getattr(self, name)) not in (0, 3):
-                raise ValueError(f"{name} has {len(getattr(self, name))} numbers; give 3, one for each channel")
-        if 0 in self.input_image_std_dev:
-            raise ValueError("input_image_std_dev has a zero, by which nothing can be divided")
-        if self.input_size_px and (len(self.input_size_px) != 2 or min(self.input_size_px) < 1):
-            raise ValueError("input_size_px is not a width and a height of at least 1")
-
-    def requires(self) -> Iterable[str]:
-        """The model."""
-        return (self.mlmodel_name,)
 
 
 class ModelVision(Seeing):

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any, Final
 
+from catalogue.vision.model_output import BOXES
 from runtime.builtin.vision.found import Box
 from runtime.builtin.vision.tensors import values
 from runtime.services.mlmodel import FlatTensor, TensorInfo
 from schema.errors import ErrorKind, MachineError
 
-BOXES: Final = "boxes"
 CROWD: Final = 300  # boxes of one image that are looked at, the most confident ones
 _PIXELS: Final = 2.0  # a coordinate above this is one of pixels, not a fraction
 
@@ -229,5 +229,3 @@ _LAYOUTS: Final[Mapping[str, Callable[[_Named, Reading], Iterator[Box]]]] = {
     "yolov8": _yolov8,
     "yolov10": _yolov10,
 }
-LAYOUTS: Final = tuple(_LAYOUTS)
-"""Every layout by name."""

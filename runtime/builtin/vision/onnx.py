@@ -4,34 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar
 
-import msgspec
 import trio
 
+from catalogue.vision.onnx import OnnxConfig
 from hal.worker import BusWorker
 from runtime.builtin.vision.labels import read
 from runtime.builtin.vision.onnx_session import OnnxSession
 from runtime.resource import Attributes, Context, Extra, Started
 from runtime.services.mlmodel import FlatTensors, Metadata, MLModel
-
-CPU: Final = "CPUExecutionProvider"
-
-
-class OnnxConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of an ONNX model. Paths may begin with ~ and contain ${packages...}."""
-
-    model_path: str  # the .onnx file
-    label_path: str = ""  # file with one label a line, told in the metadata; the model's own labels if empty
-    num_threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0  # threads of one inference; 0 for one a core
-    providers: tuple[str, ...] = (CPU,)  # execution providers of ONNX Runtime, the preferred one first
-    package_reference: str = ""  # accepted, without meaning here
-
-    def __post_init__(self) -> None:
-        if not self.model_path:
-            raise ValueError("model_path is empty; name an .onnx file")
-        if not self.providers:
-            raise ValueError(f"providers is empty; {CPU} is always there")
 
 
 class OnnxModel(MLModel):

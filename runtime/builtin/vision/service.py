@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import trio
 
+from catalogue.vision.service import SeeingConfig
 from hal.worker import BusWorker
 from runtime.builtin.vision.found import likeliest
 from runtime.builtin.vision.pictures import DEPTH
 from runtime.components.camera import Camera, Image
-from runtime.resource import Attributes, Context, Extra, Started, Unsupported
+from runtime.resource import Attributes, Context, Door, Extra, Started, Unsupported
 from runtime.services.vision import (
     CaptureAll,
     Classification,
@@ -26,16 +27,6 @@ from schema.errors import ErrorKind, MachineError
 from schema.report import did_you_mean
 
 T = TypeVar("T")
-
-
-class SeeingConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of every vision service here."""
-
-    camera_name: str = ""  # the camera it looks through when a call names none
-
-    def uses(self) -> Iterable[str]:
-        """Any camera: a call may name each of them."""
-        return (f"{Camera.API}/*",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +69,28 @@ class Seeing(Vision):
         """Carry out what takes long where it keeps nobody waiting."""
         return await self._worker.run(function)
 
-    def _camera(self, name: str) -> Camera:
+    def _camera(self, name: str) -> Door:
         wanted: str = name or self.attributes.camera_name
-        cameras = {full.short: one for full, one in self.dependencies.items() if isinstance(one, Camera)}
+        cameras = {full.short: door for full, door in self.others(Camera.API).items()}
         if not wanted:
             raise MachineError(
                 f"{self.name}: no camera is named", kind=ErrorKind.INVALID, remedy="name one, or configure camera_name"
             )
-        found = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
-        if found is None:
+        camera = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
+        if camera is None:
             raise MachineError(
-                f"{self.name} sees through no camera {wanted!r}",
+                f"{self.name} finds no camera {wanted!r} that is ready",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=did_you_mean(wanted, cameras) or "it is not ready, or needs this service for its own images",
+                remedy=did_you_mean(wanted, cameras) or "look at its state with machine status",
             )
-        return found
+        return camera
 
     async def _image(self, camera_name: str) -> Image:
         """The first colour image that the camera gives."""
-        camera = self._camera(camera_name)
-        for image in (await camera.get_images()).images:
+        async with self._camera(camera_name).use() as camera:
+            assert isinstance(camera, Camera)
+            images = (await camera.get_images()).images
+        for image in images:
             if image.mime_type != DEPTH:
                 return image
         raise MachineError(f"{camera.name} gave no colour image", kind=ErrorKind.UNAVAILABLE)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-import msgspec
 import trio
 
+from catalogue.vision.steps import Classifications, Detections, Rotate, Step
 from hal.worker import BusWorker
-from runtime.builtin.image_file import Distortion, Intrinsics
 from runtime.builtin.vision.overlay import draw_classifications, draw_detections
 from runtime.builtin.vision.pictures import DEPTH, JPEG, PNG, decode, encode
-from runtime.builtin.vision.steps import (
-    Classifications,
-    Detections,
-    Rotate,
-    Step,
-    moved_annotations,
-    moved_lens,
-    step,
-)
+from runtime.builtin.vision.steps import moved_annotations, moved_lens
 from runtime.components.camera import (
     Annotations,
     BoundingBox,
@@ -41,47 +32,9 @@ from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
+from catalogue.vision.transform import TransformConfig
 
 NOTHING: Final = Annotations()
-
-
-class Entry(msgspec.Struct, kw_only=True, frozen=True):
-    """One step of the pipeline."""
-
-    type: str  # identity, resize, crop, rotate, detections or classifications
-    attributes: dict[str, Any] = {}  # of the step; they are listed in How to detect objects
-
-
-class TransformConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the transform camera."""
-
-    source: str  # the camera whose images are transformed
-    pipeline: tuple[Entry, ...]  # the steps, in this order
-    intrinsic_parameters: Intrinsics | None = None  # told by get_properties; as the source's, moved, if not given
-    camera_parameters: Intrinsics | None = None  # the same by its other name
-    distortion_parameters: Distortion | None = None  # told by get_properties; the source's if not given
-
-    def __post_init__(self) -> None:
-        self.steps()
-
-    def steps(self) -> tuple[Step, ...]:
-        """The pipeline; ValueError names the entry that is wrong."""
-        found = []
-        for index, entry in enumerate(self.pipeline):
-            try:
-                found.append(step(entry.type, entry.attributes))
-            except ValueError as error:
-                raise ValueError(f"pipeline.{index}: {error}") from None
-        return tuple(found)
-
-    def requires(self) -> Iterable[str]:
-        """The source and every vision service of the pipeline."""
-        yield self.source
-        for one in self.steps():
-            if isinstance(one, Detections):
-                yield one.detector_name
-            elif isinstance(one, Classifications):
-                yield one.classifier_name
 
 
 class TransformCamera(Camera):

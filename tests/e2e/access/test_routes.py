@@ -24,6 +24,7 @@ from cloud.web.app import application
 from rpc.api.methods import methods_of
 from rpc.api.table import SERVICES
 from rpc.client import Channel
+from rpc.guard import METRICS
 from rpc.tokens import Signer
 from runtime.memory import open_machine
 from runtime.web.pages import app
@@ -71,12 +72,12 @@ def wrong_token() -> str:
     )
 
 
-def shown() -> dict[str, tuple[tuple[str, str], ...]]:
+def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """What somebody who may not enter shows."""
     return {
         "nothing": (),
         "a token of somebody else's": (("authorization", f"Bearer {wrong_token()}"),),
-        "a token in a cookie": (("cookie", f"machine_token={wrong_token()}"),),
+        "a token in a cookie": (("cookie", f"{cookie}={wrong_token()}"),),
         "no token at all": (("authorization", "Bearer x.y.z"),),
         "a key instead of a token": (("authorization", "Bearer the key itself"),),
         "a password": (("authorization", "Basic aWQtb2Yta2V5OnRoZSBrZXkgaXRzZWxm"),),
@@ -147,12 +148,13 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
     walked = 0
     with trio.fail_after(LIMIT):
         async with running(kind, tmp_path) as address, client(address) as http:
+            gone = dict((await http.ask("POST", "/logout", (), b"")).headers)[b"set-cookie"].decode()
             for pattern, path, websocket in [
                 *doors(routes),
                 ("/nowhere", "/nowhere", False),
                 ("/login", "/login", False),
             ]:
-                for what, headers in shown().items():
+                for what, headers in shown(gone.partition("=")[0]).items():
                     if websocket:
                         answers = {"GET": await http.ask("GET", path, [*headers, *UPGRADE])}
                     else:
@@ -168,6 +170,9 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
                         places = dict(answer.headers)
                         login = answer.status == 303 and places[b"location"].startswith(b"/login?next=")
                         locked = answer.status == 401 or (answer.status == 405 and path.startswith(LINKED))
+                        if (pattern, what) == (METRICS, "a password") and kind == "machine":
+                            assert answer.status == 200 or method not in ("GET", "HEAD", "GET as a browser")
+                            continue  # scrapers show a key so; `shown` has the machine's
                         if pattern not in open_to_all and not login and not locked:
                             found.append(f"{method} {path} with {what}: {answer.status}")
                         if pattern in open_to_all and not websocket:

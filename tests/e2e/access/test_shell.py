@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         "name": "sh",
         "attributes": {"program": "/bin/bash", "directory": str(home), "env": {"HISTFILE": "", "PS1": "> "}},
     }
-    with Server({"services": [entry]}, tmp_path) as found:
+    with Server({"services": [entry]}, tmp_path, "-allow-open-shell") as found:
         yield found.wait_running()
 
 
@@ -176,12 +176,14 @@ def test_files_there_and_back(server: Server, tmp_path: Path) -> None:
 
 
 def test_off_unless_configured_and_refused_without_trust(tmp_path: Path) -> None:
-    with Server({}, tmp_path) as server:
+    with Server({}, tmp_path, "-allow-open-shell") as server:
         server.wait_running()
         done = machine(server, "shell", "true")
         assert done.returncode == 1
         assert "off unless configured" in done.stderr
-    with Server({"services": [{"api": "rdk:service:shell"}]}, tmp_path, "-untrusted-env") as server:
+    with Server(
+        {"services": [{"api": "rdk:service:shell"}]}, tmp_path, "-untrusted-env", "-allow-open-shell"
+    ) as server:
         server.wait_running()
         assert "off unless configured" in machine(server, "shell", "true").stderr
         assert "-untrusted-env refuses" in server.command("resources").stdout

@@ -113,7 +113,7 @@ def settled_descriptors(server: Server, wanted: int) -> int:
 
 def test_a_hundred_megabytes_each_way_and_nothing_stays_open(tmp_path: Path) -> None:
     with Listening(digest_at_end) as sink, Listening(hundred_megabytes) as source:
-        with Server(document(sink.port, source.port), tmp_path) as server:
+        with Server(document(sink.port, source.port), tmp_path, "-allow-open-shell") as server:
             server.wait_running()
             with command(server, f"0:{sink.port}") as port:
                 with closing(socket.create_connection(("127.0.0.1", port))) as warm:
@@ -144,7 +144,7 @@ def test_a_reader_that_does_not_read_costs_no_memory(tmp_path: Path) -> None:
         while True:
             sent[0] += connection.send(BLOCK)
 
-    with Listening(endless) as source, Server(document(source.port), tmp_path) as server:
+    with Listening(endless) as source, Server(document(source.port), tmp_path, "-allow-open-shell") as server:
         server.wait_running()
         assert server.process is not None
         process = psutil.Process(server.process.pid)
@@ -186,12 +186,12 @@ def test_the_published_stub(tmp_path: Path) -> None:
         finally:
             channel.close()
 
-    with Listening(digest_at_end) as sink, Server(document(sink.port), tmp_path) as server:
+    with Listening(digest_at_end) as sink, Server(document(sink.port), tmp_path, "-allow-open-shell") as server:
         asyncio.run(script(server.wait_running(), sink.port))
 
 
 def test_a_port_that_is_not_open_is_refused_before_anything_listens(tmp_path: Path) -> None:
-    with Server({}, tmp_path) as server:
+    with Server({}, tmp_path, "-allow-open-shell") as server:
         done = server.command("tunnel", "0:22")
         assert done.returncode == 1
         assert "does not open port 22 for tunnels" in done.stderr
@@ -203,7 +203,7 @@ def test_an_endpoint_taken_off_the_list_ends_its_tunnel(tmp_path: Path) -> None:
         connection.sendall(b"hello")
         connection.recv(1)
 
-    with Listening(hello) as source, Server(document(source.port), tmp_path) as server:
+    with Listening(hello) as source, Server(document(source.port), tmp_path, "-allow-open-shell") as server:
         server.wait_running()
         with command(server, f"0:{source.port}") as port:
             with closing(socket.create_connection(("127.0.0.1", port))) as connection:

@@ -137,8 +137,14 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         await page.press("Enter")
         await page.until_text("choose another name", "[data-add-error]")
         await page.fill("[name=resource]", "left")
+        await page.evaluate(
+            "window.inserted = 0; document.querySelector('#document')"
+            ".addEventListener('input', (event) => { window.inserted += (event.data || '').length; })"
+        )
         await page.click("[value=add]")
         await page.until_text("left", "#outline")
+        whole = len(await page.value("#document"))
+        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # lines that stay are not written again
         made = json.loads(await page.value("#document"))["components"]
         assert [one["name"] for one in made] == ["heat", "left"]
         assert made[1]["attributes"] == {"board": "", "pins": {}}

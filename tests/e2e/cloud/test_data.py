@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -224,7 +226,14 @@ async def test_pictures_and_files_from_upload_to_deletion(running: Running, tmp_
 
     await running.sdk(work)
     kept = [path for path in (tmp_path / "data" / "files").glob("??/*") if path.is_file()]
-    assert [path.read_bytes() for path in kept] == [b"notes"]
+    assert len(kept) == 4, "the content of deleted files stays for seven days"
+    with closing(sqlite3.connect(tmp_path / "data" / "cloud.db")) as database:
+        named = {blob for (blob,) in database.execute("SELECT blob FROM files")}
+        trash = {blob for (blob,) in database.execute("SELECT blob FROM trash WHERE deleted = 1")}
+    content = {path.name: path.read_bytes() for path in kept}
+    assert [content[blob] for blob in named] == [b"notes"]
+    assert len(trash) == 3
+    assert trash.isdisjoint(named)
 
 
 async def test_a_large_file_in_one_message_and_one_that_is_too_large(running: Running) -> None:

@@ -81,7 +81,7 @@ async def test_the_fleet_is_live_and_found_as_one_types(site: Site) -> None:
         await page.until_text("1 online", "#counts", limit=LIMIT)
         assert await page.count("#machines tr[data-state=online]") == 0
         await page.fill("[name=q]", "no such machine")
-        assert "No machine fits" in await page.until_text("No machine fits", "#pager")
+        assert "No machines match" in await page.until_text("No machines match", "#pager")
         await page.fill("[name=q]", "")
         await page.select("[name=state]", "online")
         rows = "document.querySelectorAll('#machines tbody tr')"
@@ -118,7 +118,7 @@ async def test_a_machine_is_looked_at_while_it_changes(site: Site) -> None:
         await site.save({"name": "air", "api": "rdk:component:sensor", "model": "fake"})
         await page.until("document.querySelectorAll('#graph rect.box').length === 1")
         await page.click("form[action$='/restart'] button")
-        await page.until_text("A restart was asked for")
+        await page.until_text("Restart requested")
         with trio.fail_after(LIMIT):
             assert await running.process.wait() == 0
 

@@ -52,6 +52,7 @@ async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, 
     archive = tmp_path / "arm.tar.gz"
     pack(folder, archive)
     assert await terminal("modules", "upload", str(archive), "--version", "1.1.0", "--quiet") == ""
+    await several_platforms(terminal, folder)
     (listed,) = json.loads(await terminal("modules", "ls", "--json"))
     assert listed["module_id"] == "acme:rover-arm"
     assert listed["entrypoint"] == "run.sh"
@@ -73,6 +74,21 @@ async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, 
     assert "1.1.0" not in await terminal("modules", "versions", "acme:rover-arm")
     await terminal("modules", "delete", "acme:rover-arm", "--yes")
     assert json.loads(await terminal("modules", "ls", "--json")) == []
+
+
+async def several_platforms(terminal: Terminal, folder: Path) -> None:
+    meta = folder / "meta.json"
+    before = meta.read_text()
+    meta.write_text(json.dumps({**json.loads(before), "build": {"arch": ["linux/amd64", "linux/arm64"]}}))
+    (folder / "native.so").write_bytes(b"\x7fELF\x02\x01")
+    said = await terminal("modules", "upload", str(folder), "--version", "0.9.0", status=2)
+    assert "name the platform of native.so" in said
+    (folder / "native.so").unlink()
+    said = await terminal("modules", "upload", str(folder), "--version", "0.9.0")
+    assert "0.9.0 for linux/amd64 is there" in said
+    assert "0.9.0 for linux/arm64 is there" in said
+    await terminal("modules", "delete", "acme:rover-arm", "--version", "0.9.0", "--yes")
+    meta.write_text(before)
 
 
 async def test_what_is_no_module_is_refused_before_it_is_sent(terminal: Terminal, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,12 @@ from viam.app.data_client import DataClient
 from viam.app.viam_client import ViamClient
 from viam.rpc.dial import DialOptions
 
+from cloud.blobs import STAMP
 from cloud.blobs.s3 import PART, S3Blobs
 from cloud.blobs.s3_place import Place
+from cloud.store.beside import opened_beside
+from cloud.sweep import sweep
+from cloud.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
@@ -50,9 +55,15 @@ class Bucket:
         return self.server.place(self.files)
 
     def there(self) -> tuple[int, int]:
-        """How many objects, and how many uploads that have not ended."""
+        """How many files, and how many uploads that have not ended."""
         objects, uploads = self.server.there(self.place)
+        assert objects.pop(f"{self.place.prefix}{STAMP}") > 0
         return len(objects), len(uploads)
+
+    async def a_week_later(self, folder: Path, postgres: str = "") -> None:
+        """What was deleted goes."""
+        async with S3Blobs(self.place).opened() as blobs, opened_beside(folder / "data/cloud.db", postgres) as store:
+            await sweep(store, blobs, now() + timedelta(days=7.1))
 
 
 @pytest.fixture
@@ -132,6 +143,8 @@ async def test_the_official_sdk_uploads_and_reads_back(tmp_path: Path, bucket: B
         assert await get(links[2], Range=f"bytes={PART - 5}-{PART + 4}") == (206, large[PART - 5 : PART + 5])
         assert await get(links[2], Range="bytes=-7") == (206, large[-7:])
         assert await process.stop() == 0
+    assert bucket.there() == (3, 0)
+    await bucket.a_week_later(tmp_path)
     assert bucket.there() == (2, 0)
     assert not (tmp_path / "data" / "files").exists()
     said = (tmp_path / "cloud.log").read_text()
@@ -189,7 +202,8 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Buc
 async def test_two_replicas_share_nothing_but_database_and_bucket(
     tmp_path: Path, bucket: Bucket, postgresql: Cluster
 ) -> None:
-    options = ("--database", postgresql.fresh(), *bucket.options)
+    url = postgresql.fresh()
+    options = ("--database", url, *bucket.options)
     async with cloud(tmp_path / "a", *options) as one, cloud(tmp_path / "b", *options) as two:
         async with one.client() as here, two.client(one.key) as there:
             part = await new_part(here, one.facts["location"])
@@ -198,6 +212,8 @@ async def test_two_replicas_share_nothing_but_database_and_bucket(
             one.process.kill()
             assert await content(there, await upload(there, part, b"later")) == b"later"
             assert await there.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=[subject])
+    assert bucket.there() == (2, 0)
+    await bucket.a_week_later(tmp_path, url)
     assert bucket.there() == (1, 0)
 
 

@@ -141,6 +141,18 @@ HTTP2: tuple[Row, ...] = (
     Row("RST_STREAM of a stream not begun", frames.rst_stream(1, 8), PROTOCOL, "stream id"),
     Row("WINDOW_UPDATE of a stream not begun", frames.window_update(1, 8), PROTOCOL, "stream id"),
     Row("stream id of the server", head(2), PROTOCOL, "stream id"),
+    Row(
+        "HEADERS of a stream that was passed over",
+        head(3, call("Hang")) + head(1, end=True),
+        reset(errors.STREAM_CLOSED),
+        "stream id",
+    ),
+    Row(
+        "DATA of a stream that was passed over",
+        head(3, call("Hang")) + data(1, b"x"),
+        reset(errors.STREAM_CLOSED),
+        "stream id",
+    ),
     Row("PING on a stream", frames.frame(frames.PING, 0, 1, b"x" * 8), PROTOCOL, "stream id"),
     Row("PING of 7 bytes", frames.frame(frames.PING, 0, 0, b"x" * 7), SIZE, "frame size"),
     Row("more padding than frame", data(1, b"\xffab", frames.PADDED), PROTOCOL, "padding"),
@@ -168,10 +180,31 @@ HTTP2: tuple[Row, ...] = (
         "max_continuations",
     ),
     Row(
-        "header block of 80 KiB",
-        frames.headers(1, b"x" * 81920, end=True, max_frame=16384),
+        "metadata of 80 KiB",
+        head(1, [*REQUEST, *((f"x-{number}", "x" * 8192) for number in range(10))], end=True),
+        Answer("grpc-status", 8),
+        "header list size",
+        "max_header_list",
+    ),
+    Row(
+        "metadata of 80 KiB before the path",
+        head(1, [*((f"x-{number}", "x" * 8192) for number in range(10)), *REQUEST], end=True),
+        reset(errors.ENHANCE_YOUR_CALM),
+        "header list size",
+        "max_header_list",
+    ),
+    Row(
+        "header block of 140 KiB",
+        frames.headers(1, b"x" * 143360, end=True, max_frame=16384),
         CALM,
         "continuation",
+        "max_header_block",
+    ),
+    Row(
+        "header block of 40,000 empty fields",
+        frames.headers(1, b"\x00\x00\x00" * 40_000, end=True, max_frame=16384),
+        CALM,
+        "header list size",
         "max_header_list",
     ),
     Row("another frame inside a header block", frames.frame(1, 0, 1) + data(1, b"x"), PROTOCOL, "continuation"),
@@ -315,6 +348,16 @@ def document() -> str:
         for row in table:
             bound = f"`{row.bound}`" if row.bound else rule if row.reason else ""
             lines.append(f"| {row.name} | {row.answer} | {bound} | {row.reason} |")
+    lines += [
+        "",
+        "## Connections without a key",
+        "",
+        "Where keys are configured, a connection has `authentication_timeout` to show one; then it ends with GOAWAY",
+        "NO_ERROR and is counted as `authentication timeout`. Before that such connections have at most half of the",
+        "places of the port, and each address a quarter. A new one that finds none of these free takes",
+        "the place of the one that has waited longest, which is closed without a word.",
+        "`tests/unit/rpc_edges/test_admission.py` tests it.",
+    ]
     return "\n".join(lines) + "\n"
 
 

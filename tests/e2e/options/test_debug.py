@@ -137,7 +137,11 @@ def test_without_the_option_there_is_nothing_until_the_document_asks(tmp_path: P
 
 
 def test_only_callers_on_this_computer(tmp_path: Path) -> None:
-    assert inside("debug", tmp_path) == {"localhost": 200, "192.0.2.1": 403, "a name that leads here": 403}
+    assert inside("debug", tmp_path) == {
+        "localhost": 200,
+        "192.0.2.1": 403,
+        "a name that leads here": 421,
+    }  # not its own name
 
 
 def test_keys_over_plaintext_from_elsewhere_need_allow_insecure_creds(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_help_has_one_line_for_each_option(word: str) -> None:
     assert done.returncode == EXIT_OK
     listed = done.stdout.partition("Options:")[2].partition("\n\n")[0].strip("\n").splitlines()
     assert all(line.startswith("  -") for line in listed), "an option has a second line"
-    assert {line.split()[0].lstrip("-") for line in listed} == {*OPTIONS, "hardware", "h"}
+    assert {line.split()[0].lstrip("-") for line in listed} == {*OPTIONS, "allow-open-shell", "hardware", "h"}
     assert all(len(line.split(None, 1)[1]) > 10 for line in listed)
 
 
@@ -64,11 +64,13 @@ def test_what_follows_a_value_option_is_no_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("-webrtc",), ("-webrtc=true",), ("--webrtc", "true")])
-def test_webrtc_is_refused_until_there_is_such_a_transport(words: tuple[str, ...], tmp_path: Path) -> None:
-    done = run("-config", str(tmp_path / "machine.json"), *words)
-    assert done.returncode == EXIT_USAGE
-    assert "-webrtc is not built yet" in done.stderr
-    assert "-webrtc=false" in done.stderr
+def test_webrtc_is_accepted_and_the_log_says_that_connections_are_direct(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    with Server({}, tmp_path, *words) as server:
+        server.wait_running()
+        assert server.log().count("WebRTC is not built yet: clients connect directly") == 1
+        assert server.stop() == EXIT_OK
 
 
 def test_webrtc_false_and_every_switch_that_is_off_start_as_usual(tmp_path: Path) -> None:

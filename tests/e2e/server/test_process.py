@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -46,10 +47,9 @@ def test_help_names_every_option_and_exit_code(option: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ([], EXIT_USAGE, "-config is missing"),
+        ([], EXIT_USAGE, "machine-server -config machine.json"),
         (["-de"], EXIT_USAGE, "No such option"),
         (["-ftdc=maybe"], EXIT_USAGE, "boolean"),
-        (["-webrtc"], EXIT_USAGE, "not built yet"),
         (["-config", "/nowhere/machine.json"], EXIT_FAILED, "does not exist"),
     ],
 )
@@ -80,10 +80,16 @@ def test_a_port_that_is_taken_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        path.write_text(json.dumps({"network": {"bind_address": address}}))
-        done = run("-config", str(path))
-    assert done.returncode == EXIT_FAILED
+        path.write_text(json.dumps({"network": {"bind_address": address}, "components": [motor("m")]}))
+        done = run("-config", str(path), "-disable-mdns")
+        quiet = run("-config", str(path), "-disable-mdns", "-log-file", str(tmp_path / "log"))
+    assert done.returncode == quiet.returncode == EXIT_FAILED
     assert f"cannot listen on {address}: it is in use" in done.stdout
+    assert f"(process {os.getpid()}): stop it, or set another port in network.bind_address" in done.stdout
+    assert done.stdout.count("cannot listen") == 1, "said once"
+    assert done.stdout.count("\tERROR\t") == 1
+    assert "motor/m" not in done.stdout, "no driver starts before the port is open"
+    assert quiet.stderr.count("cannot listen") == 1, "the log is elsewhere"
 
 
 def test_dump_resources(tmp_path: Path) -> None:
@@ -142,7 +148,14 @@ async def test_a_new_address_moves_the_port_and_nothing_else(tmp_path: Path) -> 
         assert await running.stop() == EXIT_OK
 
 
-async def test_a_killed_client_loses_control(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "said", "level"),
+    [
+        (signal.SIGKILL, "client closed its connection", "INFO"),  # the kernel closes it, as at a client's own end
+        (signal.SIGSTOP, "client vanished", "WARN"),  # the connection stays open, in silence
+    ],
+)
+async def test_a_client_that_is_gone_loses_control(number: int, said: str, level: str, tmp_path: Path) -> None:
     program = """
 import sys, trio
 from rpc.api.client import ApiClient
@@ -170,17 +183,20 @@ trio.run(main)
                 )
             )
             assert process.stdout is not None
-            said = b""
+            printed = b""
             with trio.fail_after(30):
-                while said != b"moving\n":
-                    said += await process.stdout.receive_some()
-                    assert b"moving\n".startswith(said)
+                while printed != b"moving\n":
+                    printed += await process.stdout.receive_some()
+                    assert b"moving\n".startswith(printed)
             assert await client.call(MOTOR, "m", "is_moving")
-            process.kill()
+            process.send_signal(number)
             with trio.fail_after(30):
                 while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
-            assert "client vanished" in running.log()
+            process.kill()
+            (line,) = [one for one in running.log().splitlines() if "stopping what it commanded" in one]
+            assert f"\t{said}: " in line
+            assert f"\t{level}\t" in line
 
 
 STUCK = """
@@ -205,9 +221,9 @@ main()
 
 async def test_a_second_signal_ends_what_is_stuck_and_names_it(tmp_path: Path) -> None:
     stuck = {"name": "m", "api": MOTOR, "model": "stuck"}
-    async with server(tmp_path, {"components": [stuck]}, program=STUCK) as running:
+    async with server(tmp_path, {"components": [stuck], "revision": "1"}, program=STUCK) as running:
         async with running.client() as client:
-            await until(client, revision="")
+            await until(client, revision="1")
         running.process.send_signal(signal.SIGTERM)
         await until_logged(running, "stopping")
         running.process.send_signal(signal.SIGTERM)

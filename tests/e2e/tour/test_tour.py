@@ -139,7 +139,7 @@ async def hear(page: Page, checkout: Checkout) -> None:
     """5: what nobody heard is sent again, and verified by the example and by another one."""
     first, second = blocks(step(5))
     await page.click(".tabs a:nth-of-type(6)")
-    await page.until_text("waiting until", "#delivery-log")
+    await page.until_text("next attempt", "#delivery-log")
     await page.click("#delivery-log tbody tr:last-child a")
     await page.until_text("no answer", "#tries")
     async with checkout.running(first) as listening:

@@ -25,6 +25,9 @@ from triggers.ssrf import Allow
 from triggers.webhook import Request, webhook
 
 LOOPBACK = Allow.parse(["127.0.0.0/8"])
+NOWHERE = (
+    "the name {} has no address that this cloud calls: correct it, or ask the administrator of the cloud to allow it"
+)
 LIMIT = 60.0  # generous: the machine that runs the tests may be busy
 
 
@@ -112,7 +115,8 @@ async def test_a_name_of_a_private_address_is_not_called_unless_allowed(names: N
         with trio.fail_after(LIMIT):
             for allow in (Allow(), Allow.parse(["other.test"]), Allow.parse(["10.0.0.0/8"])):
                 outcome = await deliver(request(other.url("hooks.test")), allow)
-                assert "127.0.0.1 of hooks.test is not called: loopback" in outcome.error
+                assert "127.0.0.1 of hooks.test is not called: loopback" in outcome.internal
+                assert outcome.error == NOWHERE.format("hooks.test")
             assert not other.requests
             for allow in (Allow.parse(["hooks.test"]), LOOPBACK):
                 assert (await deliver(request(other.url("hooks.test")), allow)).delivered
@@ -124,8 +128,9 @@ async def test_one_bad_address_among_good_ones_refuses_them_all(names: Names) ->
     async with receiver() as other:
         with trio.fail_after(LIMIT):
             outcome = await deliver(request(other.url("mixed.test")), Allow.parse(["mixed.test"]))
-        assert "169.254.169.254" in outcome.error
-        assert outcome.final
+        assert "169.254.169.254" in outcome.internal
+        assert outcome.error == NOWHERE.format("mixed.test")
+        assert not outcome.final  # as a name that does not exist
         assert not other.requests
 
 
@@ -137,7 +142,7 @@ async def test_a_name_is_resolved_once_so_that_it_cannot_change_in_between(names
             assert (await deliver(request(other.url("rebind.test")), Allow.parse(["127.0.0.1"]))).delivered
             assert names.asked == ["rebind.test"]
             outcome = await deliver(request(other.url("rebind.test")), Allow.parse(["127.0.0.1"]))
-        assert "127.0.0.2" in outcome.error
+        assert "127.0.0.2" in outcome.internal
         assert len(other.requests) == 1
 
 
@@ -170,6 +175,17 @@ async def test_what_a_receiver_says_about_its_failure_is_told() -> None:
     assert outcome.error.startswith("answered 500, the receiver failed: no disk  left")
     assert len(outcome.error) < 300
     assert next_try(outcome, 1, "x") is not None
+
+
+async def test_an_answer_that_repeats_the_url_tells_no_secret_of_it() -> None:
+    path = "/services/T0SECRET1/B0SECRET2?token=S3CRETTT&x=%C3%A4%20SECRET4"
+    said = f"Cannot POST {path}: T0SECRET1, B0SECRET2, S3CRETTT, ä SECRET4"
+    async with receiver(answering(404, body=said.encode())) as other:
+        with trio.fail_after(LIMIT):
+            outcome = await deliver(request(f"http://127.0.0.1:{other.port}{path}"), LOOPBACK)
+    assert outcome.error.startswith("answered 404, nothing is at that URL: Cannot POST ***")
+    assert "SECRET" not in outcome.error
+    assert "S3CRETTT" not in outcome.error
 
 
 async def test_retry_after_in_seconds_and_as_a_date() -> None:
@@ -265,7 +281,8 @@ async def test_nobody_listens_and_nobody_is_known(names: Names) -> None:
         closed = await deliver(request(url), LOOPBACK)
         unknown = await deliver(request("http://nobody.test/"), LOOPBACK)
     assert closed.error.startswith("no answer from 127.0.0.1")
-    assert unknown.error == "the name nobody.test cannot be resolved: Name or service not known"
+    assert unknown.error == NOWHERE.format("nobody.test")
+    assert unknown.internal == "the name nobody.test cannot be resolved: Name or service not known"
     assert not closed.final
     assert not unknown.final
 

@@ -1,4 +1,4 @@
-"""The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port.
+"""The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port or a terminal.
 
 One JSON object in a line each way. A session begins with `hello`, which ends everything that an earlier session
 started, except what was started to be kept. Programs in Python are forked by the interpreter beside this file where the
@@ -20,25 +20,37 @@ import socket
 import subprocess
 import sys
 import time
+import tty
 from typing import Any
 
 import trio
 
 PORT = "/dev/virtio-ports/rig.agent"
+PORT_OPTION = "rig.port="  # on the kernel's command line: the terminal that takes the place of PORT
 CHUNK = 65536
 INTERPRETER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interpreter.py")
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 class Port:
-    """The virtio-serial port. Reading it gives nothing at all while no host is there: SIGIO tells when one comes."""
+    """A virtio-serial port, or a terminal made raw.
 
-    def __init__(self) -> None:
-        self._fd = os.open(PORT, os.O_RDWR | os.O_NONBLOCK)
+    Reading a virtio-serial port gives nothing at all while no host is there: SIGIO tells when one comes. A terminal has
+    a host at all times, and SIGIO for everything that is received would only cost time.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
+        self._terminal = os.isatty(self._fd)
+        if self._terminal:
+            tty.setraw(self._fd)
         self._writing = trio.Lock()
         self.host = trio.Event()  # set anew whenever a host may have come
 
     async def notice_host(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        if self._terminal:
+            task_status.started()
+            return
         with trio.open_signal_receiver(signal.SIGIO) as signals:
             fcntl.fcntl(self._fd, fcntl.F_SETOWN, os.getpid())
             # Not before there is a receiver: SIGIO would end this process, and what the host had sent would be lost.
@@ -286,8 +298,15 @@ def _kill(process: trio.Process | Forked, number: int) -> None:
         pass
 
 
+def port_path() -> str:
+    """The path of the port: PORT, unless the kernel's command line has another."""
+    with open("/proc/cmdline") as file:
+        words = file.read().split()
+    return next((word.removeprefix(PORT_OPTION) for word in words if word.startswith(PORT_OPTION)), PORT)
+
+
 async def main() -> None:
-    port = Port()
+    port = Port(port_path())
     async with trio.open_nursery() as nursery:
         await nursery.start(port.notice_host)
         await Agent(port, nursery).serve()

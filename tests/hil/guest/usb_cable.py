@@ -245,9 +245,14 @@ class UsbCable:
 
 
 def _free_port() -> int:
+    """A port without a device.
+
+    The hub removes a detached device later than the controller's table does. If a port gets an identical device before
+    that, the hub keeps the old one and never configures the new one.
+    """
     for line in (VHCI / "status").read_text().splitlines():
         words = line.split()
-        if words[0] == "hs" and words[2] == FREE:
+        if words[0] == "hs" and words[2] == FREE and not any(VHCI.glob(f"usb*/*-{int(words[1]) + 1}")):
             return int(words[1])
     raise OSError(errno.EBUSY, "all ports of vhci_hcd are taken")
 

@@ -46,22 +46,11 @@ PACKAGES: Final = (
 BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 """What the initial file system loads before the disk can be mounted."""
 
-WARM_MODULES: Final = (
-    "virtio_console",
-    "virtio_net",
-    "virtio_rng",
-    "9p",
-    "9pnet_virtio",
-    "xhci_pci",
-    "i2c-dev",
-    "i2c-tiny-usb",
-    "vhci-hcd",
-    "gpio-sim",
-    "ftdi_sio",
-    "cdc_acm",
-    "uinput",
-)
-"""Loaded before the state of the guest is saved, so that every test begins with them."""
+DRIVERS: Final = ("i2c-dev", "i2c-tiny-usb", "vhci-hcd", "gpio-sim", "ftdi_sio", "cdc_acm", "uinput")
+"""Loaded when a test begins, in every guest."""
+
+WARM_MODULES: Final = ("virtio_console", "virtio_net", "virtio_rng", "9p", "9pnet_virtio", "xhci_pci", *DRIVERS)
+"""Loaded before the state of the guest in QEMU is saved, so that every test begins with them."""
 
 MODULES: Final = (
     # buses
@@ -111,6 +100,9 @@ USER: Final = ("hil", 1000)
 
 SITE: Final = "/opt/site"
 """Where the Python packages of requirements/test.lock are in the guest."""
+
+INIT: Final = "/usr/local/sbin/rig-init"
+"""The first process of a guest of User-Mode Linux without systemd."""
 
 SOURCE: Final = "/opt/machine"
 """Where the project's source is mounted in the guest after it was resumed."""

@@ -16,7 +16,7 @@ WORK: Final = BUILD / "work"
 
 INPUTS: Final = (
     *("tests/hil/image/*.py", "tests/hil/guest/agent.py", "tests/hil/guest/interpreter.py"),
-    *("tests/hil/rig/qemu.py", "requirements/test.lock"),
+    *("tests/hil/rig/qemu.py", "tests/hil/uml/*", "tests/hil/uml/patches/*.patch", "requirements/test.lock"),
 )
 """What the image is made of, apart from Debian's packages. The project's own source is not in it."""
 
@@ -24,7 +24,7 @@ INPUTS: Final = (
 def inputs_digest() -> str:
     """A digest of all files that the image is built from and by."""
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern)):
+    for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern) if path.is_file()):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.hil.image.contents import MASKED_UNITS, PACKAGES, SITE, SOURCE, USER
+from tests.hil.image.contents import INIT, MASKED_UNITS, PACKAGES, SITE, SOURCE, USER
 from tests.hil.image.places import ROOT, WORK
 from tests.hil.image.steps import BuildError, command, step
 
@@ -42,6 +42,27 @@ FILES = {
     "usr/local/bin/machine-server": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.cli "$@"\n',
     "usr/local/bin/machine": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.operator.cli "$@"\n',
 }
+
+INIT_SCRIPT = f"""#!/bin/sh
+# The first process of a guest without systemd. It reaps orphans while it waits for the agent.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PYTHONPATH={SITE}
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/pts /dev/shm
+mount -t devpts -o gid=5,mode=620 devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/lock
+mount -t tmpfs tmpfs /tmp
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t configfs configfs /sys/kernel/config
+hostname guest
+cd /
+/usr/lib/systemd/systemd-udevd --daemon
+while :; do /usr/bin/python3 /opt/agent.py; done
+"""
 
 FORGOTTEN = ("etc/apt", "etc/resolv.conf", "var/lib/apt", "var/cache/*", "var/log/*", "usr/lib/udev/hwdb.*")
 """What tells where the packages came from, and what nobody reads in the guest."""
@@ -120,12 +141,12 @@ def complete_tree() -> None:
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(WHEELS, site, symlinks=True)
     (TREE / SOURCE.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    for name, text in FILES.items():
+    for name, text in {**FILES, INIT.lstrip("/"): INIT_SCRIPT}.items():
         path = TREE / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_text(text)
-        if "/bin/" in name:
+        if "bin/" in name:
             path.chmod(0o755)
     for name in ("agent.py", "interpreter.py"):
         shutil.copy(ROOT / "tests" / "hil" / "guest" / name, TREE / "opt" / name)

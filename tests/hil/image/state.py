@@ -14,8 +14,8 @@ from tests.hil.rig.channel import Channel, connect_channel
 from tests.hil.rig.guest import open_guest
 from tests.hil.rig.lines import Gone
 from tests.hil.rig.qemu import GUEST_ADDRESS
+from tests.hil.rig.qemu_machine import QemuMachine
 from tests.hil.rig.qmp import connect_qmp
-from tests.hil.rig.vm import VirtualMachine
 
 BOOT_LIMIT: Final = 240.0  # seconds; 20 to 45 on a quiet computer
 PROOF_LIMIT: Final = 60.0  # seconds for a guest that resumes and does what PROOF says; about 10
@@ -59,7 +59,7 @@ async def save_state(image: Path) -> None:
 
 
 async def _save(image: Path, share: Path) -> None:
-    with VirtualMachine(share, image=image, resume=False, threads="single") as vm:
+    with QemuMachine(share, image=image, resume=False, threads="single") as vm:
         try:
             with trio.fail_after(BOOT_LIMIT):
                 async with trio.open_nursery() as nursery:
@@ -89,7 +89,7 @@ async def _warm_up(channel: Channel) -> None:
 async def _why_not(image: Path, share: Path) -> str:
     """What went wrong in a guest that resumed from the saved state; empty if nothing did."""
     why = ""
-    with VirtualMachine(share, image=image) as vm:
+    with QemuMachine(share, image=image) as vm:
         try:
             async with open_guest(vm) as guest:
                 await guest.run(PROOF, limit=PROOF_LIMIT)

@@ -28,6 +28,7 @@ from tests.hil.conftest import why_not
 from tests.hil.image.contents import SOURCE
 from tests.hil.image.places import BUILD, ROOT
 from tests.hil.rig.guest import Guest, open_guest
+from tests.hil.rig.kinds import new_machine
 from tests.hil.rig.plant import Adapter, Thing, open_plant
 from tests.hil.rig.server import Server, open_server
 from tests.hil.rig.source import share_source
@@ -49,7 +50,7 @@ def _machine() -> VirtualMachine:
         folder = BUILD / f"share-{os.getpid()}-machine-rig"
         share_source(folder)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        _kept["vm"] = stack.enter_context(VirtualMachine(folder))
+        _kept["vm"] = stack.enter_context(new_machine(folder))
     return _kept["vm"]
 
 
@@ -111,6 +112,7 @@ class GuestMachine:
         self._nursery = nursery
         self._client: ApiClient | None = None
         self._server: Server | None = None
+        self._power_lost = False
         self._stop, self._stopped = trio.Event(), trio.Event()
         self.bench = GuestFaults(bench, adapter)
         self.plant = GuestPlant(bench)
@@ -137,12 +139,16 @@ class GuestMachine:
         document = _placed(self._setup.document, self._adapter.bus)
         try:
             async with open_server(self._guest, document, env=env) as self._server:
-                async with Channel(self._server.address) as channel, open_session(channel) as client:
-                    await wait_ready(client, document)
-                    self._client = client
-                    task_status.started()
-                    await self._stop.wait()
-                    self._client = None
+                async with Channel(self._server.address) as channel:
+                    async with open_session(channel) as client:
+                        await wait_ready(client, document)
+                        self._client = client
+                        task_status.started()
+                        await self._stop.wait()
+                        self._client = None
+                    if self._power_lost:  # a heartbeat of the session would fail
+                        await self._server.signal(SIGKILL)
+                        await self._server.process.wait()
         finally:
             self._client = None
             if self._server is not None:
@@ -152,10 +158,9 @@ class GuestMachine:
     @asynccontextmanager
     async def power_loss(self) -> AsyncIterator[None]:
         """The process is killed; the kernel lets go of its lines. It starts again at the end."""
-        assert self._server is not None
-        await self._server.signal(SIGKILL)
-        await self._server.process.wait()
+        self._power_lost = True
         await self.stop()
+        self._power_lost = False
         yield
         await self.start()
 

@@ -146,7 +146,7 @@ async def main() -> None:
         print(f"The emulated Raspberry Pi in {BUILD} is up to date.")
         return
     check_platform()
-    prepare_host()
+    prepare_host(None)
     print("Building the emulated Raspberry Pi 3; about a minute.", flush=True)
     start = time.monotonic()
     try:

@@ -20,11 +20,9 @@ from tests.hil.image.contents import SOURCE
 from tests.hil.pi.contents import DTB, PLACE, QEMU, private
 from tests.hil.rig.channel import Channel
 from tests.hil.rig.guest import Guest
-from tests.hil.rig.lines import connect
 from tests.hil.rig.qemu import GUEST_ADDRESS
-from tests.hil.rig.qmp import connect_qmp
+from tests.hil.rig.qemu_machine import QemuHost, QemuMachine
 from tests.hil.rig.source import share_source
-from tests.hil.rig.vm import VirtualMachine
 
 BOOT_LIMIT: Final = 240.0  # seconds; about 20 on a quiet computer
 HELLO_PERIOD: Final = 3.0
@@ -42,7 +40,7 @@ NETWORK: Final = f"""for name in $(ls /sys/class/net); do
 done"""
 
 
-class RaspberryPi(VirtualMachine):
+class RaspberryPi(QemuMachine):
     """`with RaspberryPi() as pi:` boots one with the project's source as it is now."""
 
     def __init__(self) -> None:
@@ -52,19 +50,11 @@ class RaspberryPi(VirtualMachine):
         """Start QEMU."""
         initrd = self.folder / "initrd.cpio"
         self._pack_source(initrd)
-        self.started = time.monotonic()
         self.resumed = False
-        with (self.folder / "qemu.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*("setpriv", "--pdeathsig", "KILL"), *self._command_line(initrd)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, "QEMU_MODULE_DIR": str(QEMU / "usr/lib/x86_64-linux-gnu/qemu")},
-            )
+        modules = QEMU / "usr/lib/x86_64-linux-gnu/qemu"
+        self.launch(self._command_line(initrd), env={**os.environ, "QEMU_MODULE_DIR": str(modules)})
 
-    def _prepare_disk(self) -> None:
+    def prepare_disk(self) -> None:
         """There is none."""
 
     def _pack_source(self, initrd: Path) -> None:
@@ -104,8 +94,8 @@ class PiGuest(Guest):
 
     async def connect(self) -> None:
         """Wait for the agent; then the network."""
-        self.qmp = await connect_qmp(self.vm, self.nursery)
-        self.channel = Channel(await connect(self.vm, "agent.sock"))
+        self.host = await QemuHost.open(self)
+        self.channel = Channel(await self.vm.open_agent())
         self.nursery.start_soon(self.channel.receive)
         greeted = False
         while not greeted:  # what is sent before the agent listens is lost, as on any serial line

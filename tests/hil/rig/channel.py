@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from tests.hil.rig.lines import Gone, connect, receive_lines
+from tests.hil.rig.lines import Gone, receive_lines
 from tests.hil.rig.vm import VirtualMachine
 
 
@@ -103,7 +103,7 @@ class GuestProcess:
 class Channel:
     """One session with the agent."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._numbers = itertools.count(int.from_bytes(os.urandom(5)) << 12)
         self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
@@ -174,7 +174,7 @@ class Channel:
 
 async def connect_channel(vm: VirtualMachine, nursery: trio.Nursery, **hello: Any) -> Channel:
     """Connect to the agent and begin a session; what the session before it started ends now."""
-    channel = Channel(await connect(vm, "agent.sock"))
+    channel = Channel(await vm.open_agent())
     nursery.start_soon(channel.receive)
     await channel.ask("hello", **hello)
     return channel

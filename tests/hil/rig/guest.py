@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,21 +15,18 @@ import trio
 
 if TYPE_CHECKING:
     from tests.hil.rig.server import Server
-from tests.hil.image.contents import SOURCE, USER
+from tests.hil.image.contents import USER
 from tests.hil.rig.channel import Channel, GuestProcess, connect_channel
 from tests.hil.rig.programs import program_of
-from tests.hil.rig.qemu import GUEST_ADDRESS
-from tests.hil.rig.qmp import Qmp, connect_qmp
+from tests.hil.rig.qemu_machine import QemuHost
+from tests.hil.rig.qmp import Qmp
+from tests.hil.rig.uml_machine import UmlHost, UmlMachine
 from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
 
 RUN_LIMIT: Final = 180.0  # seconds for a program that a test runs to its end, unless the test says otherwise
 RESUME_LIMIT: Final = 90.0  # about 2 on a quiet computer
 BOOT_LIMIT: Final = 180.0
-
-MOUNT_OPTIONS: Final = "trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro"
-MOUNT: Final = f"mountpoint -q {SOURCE} || mount -t 9p -o {MOUNT_OPTIONS} source {SOURCE}"
-NETWORK: Final = f"ip link set lo up; ip address replace {GUEST_ADDRESS}/24 dev eth0; ip link set eth0 up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +43,29 @@ class Completed:
 
 
 class Guest:
-    """A running guest. `qmp` is QEMU's monitor; `usb` plugs devices in from outside."""
+    """A running guest. `host` is what surrounds it; `usb` plugs devices in from outside."""
 
     def __init__(self, vm: VirtualMachine, nursery: trio.Nursery) -> None:
         self.vm = vm
         self.nursery = nursery  # of the test: what belongs to the guest ends with it
-        self.qmp: Qmp
+        self.host: QemuHost | UmlHost
         self.channel: Channel
 
-    @cached_property
-    def usb(self) -> Usb:
-        return Usb(self)
+    @property
+    def usb(self) -> Usb[Any]:
+        return self.host.usb
+
+    @property
+    def qmp(self) -> Qmp:
+        """QEMU's monitor, in tests that are marked `qemu`."""
+        assert isinstance(self.host, QemuHost), "this guest is not in QEMU: mark the test with pytest.mark.qemu(reason)"
+        return self.host.qmp
 
     async def connect(self) -> None:
-        """Take the guest over as it is, running or just resuming."""
-        self.qmp = await connect_qmp(self.vm, self.nursery)
-        if not (await self.qmp("query-status"))["running"]:
-            await self.qmp.wait_event("RESUME")
+        """Take the guest over as it is, running or just starting."""
+        self.host = UmlHost(self, self.vm) if isinstance(self.vm, UmlMachine) else await QemuHost.open(self)
         self.channel = await connect_channel(self.vm, self.nursery, time=time.time())
-        await self.run(MOUNT if self.vm.resumed else f"{NETWORK}; {MOUNT}")
+        await self.run(self.vm.setup())
 
     async def run(
         self,
@@ -132,19 +133,11 @@ class Guest:
 
     async def forward(self, port: int) -> int:
         """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
-        before = await self._forwarded()
-        said = await self.qmp.monitor(f"hostfwd_add net0 tcp:127.0.0.1:0-{GUEST_ADDRESS}:{port}")
-        new = await self._forwarded() - before
-        assert len(new) == 1, said
-        return new.pop()[0]
+        return await self.host.forward(port)
 
     async def unforward(self, port: int) -> None:
         """Close what `forward` opened."""
-        await self.qmp.monitor(f"hostfwd_remove net0 tcp:127.0.0.1:{port}")
-
-    async def _forwarded(self) -> set[tuple[int, int]]:
-        rows = [line.split() for line in (await self.qmp.monitor("info usernet")).splitlines()]
-        return {(int(row[3]), int(row[5])) for row in rows if row and row[0].startswith("TCP[HOST_FORWARD]")}
+        await self.host.unforward(port)
 
     @asynccontextmanager
     async def server(self, document: Mapping[str, Any] | None, *options: str, **how: Any) -> AsyncIterator[Server]:
@@ -155,7 +148,7 @@ class Guest:
             yield server
 
     async def power_cut(self) -> None:
-        """End QEMU without a word to the guest: what had not reached the disk is lost. `boot` comes after it."""
+        """End the machine without a word to the guest: what had not reached the disk is lost. `boot` comes after it."""
         await trio.to_thread.run_sync(self.vm.kill)
         while not self.channel.closed:
             await trio.lowlevel.checkpoint()
@@ -193,7 +186,7 @@ async def open_guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
     One that did not answer the last time is replaced first: a test is not to fail for what befell the one before.
     """
     if vm.hung:
-        await trio.to_thread.run_sync(vm.renew)
+        await vm.renew()
     async with trio.open_nursery() as nursery:
         guest = Guest(vm, nursery)
         try:

@@ -1,4 +1,4 @@
-"""JSON objects in lines over a Unix socket of QEMU."""
+"""JSON objects in lines, and the Unix sockets of QEMU that carry them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.hil.rig.vm import VirtualMachine
 
 
 class Gone(Exception):
-    """QEMU ended, or closed a socket."""
+    """The machine ended, or closed a socket."""
 
 
 async def connect(vm: VirtualMachine, name: str) -> trio.SocketStream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from dataclasses import dataclass
@@ -18,12 +19,14 @@ class Recorder:
     def __call__(self, what: str, seconds: float, *, seen: str = "") -> None:
         """Keep the last figure for `what`; `seen` is what the user reads meanwhile. Also printed."""
         path = BUILD / "recovery.json"
-        try:
-            table = json.loads(path.read_text())
-        except (OSError, ValueError):
-            table = {}
-        table[what] = {"seconds": round(seconds, 3), "seen": seen, "test": self.test}
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(table, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-        os.replace(part, path)
+        with (BUILD / "recovery.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in two processes
+            try:
+                table = json.loads(path.read_text())
+            except (OSError, ValueError):
+                table = {}
+            table[what] = {"seconds": round(seconds, 3), "seen": seen, "test": self.test}
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps(table, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+            os.replace(part, path)
         print(f"{what}: recovered in {seconds:.2f} s{f'; {seen}' if seen else ''}")

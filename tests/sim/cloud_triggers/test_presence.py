@@ -23,22 +23,25 @@ class Cloud:
         self.world = World(0)
         self.part = self.world.part("rover")
         self.processes: list[tuple[DiskStore, Events]] = []
+        self.ahead: list[timedelta] = []
         self.jump = timedelta(0)
 
     def now(self) -> datetime:
         return clock() + self.jump
 
-    async def start(self, nursery: trio.Nursery) -> trio.CancelScope:
+    async def start(self, nursery: trio.Nursery, ahead: timedelta = timedelta(0)) -> trio.CancelScope:
+        """One more process, whose clock is `ahead` of the others."""
         events = Events()
         store = DiskStore(self.world.disk, events, 10**9)
         scope = trio.CancelScope()
 
         async def run() -> None:
             with scope:
-                await Watch(store, events, self.now).run()
+                await Watch(store, events, lambda: self.now() + ahead).run()
 
         nursery.start_soon(run)
         self.processes.append((store, events))
+        self.ahead.append(ahead)
         await wait_all_tasks_blocked()
         return scope
 
@@ -47,7 +50,7 @@ class Cloud:
         store, _ = self.processes[process]
 
         def work(sql: Sql) -> None:
-            machines.note_seen(sql, self.part, self.now())
+            machines.note_seen(sql, self.part, self.now() + self.ahead[process])
 
         await store.write(work if told else _silently(work))
         for number, (_, events) in enumerate(self.processes):
@@ -151,6 +154,40 @@ async def test_a_clock_that_is_set_takes_nobody_offline(
     assert len(cloud.events()) == 1
     await trio.sleep(20)
     assert [online for _, online in cloud.events()] == [True, False]
+
+
+@pytest.mark.parametrize("seconds", [-3600, -50, 50, 3600])
+async def test_replicas_whose_clocks_differ_take_nobody_offline(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, seconds: int
+) -> None:
+    """What one of them writes is a wrong moment to the other."""
+    await cloud.start(nursery)
+    await cloud.start(nursery, timedelta(seconds=seconds))
+    for number in (0, 1, 1, 1, 1, 0, 0, 0, 0, 1):
+        await cloud.call(number)
+        await trio.sleep(50)
+    assert [online for _, online in cloud.events()] == [True]
+    await trio.sleep(120)
+    assert [online for _, online in cloud.events()] == [True, False]
+
+
+async def test_a_cloud_that_was_suspended_first_listens_for_a_minute(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    await trio.sleep(30)
+    autojump_clock.jump(3600)
+    await wait_all_tasks_blocked()
+    await trio.sleep(50)
+    await cloud.call()
+    assert whole(cloud) == [(0, True)]
+    await trio.sleep(30)
+    autojump_clock.jump(3600)
+    await wait_all_tasks_blocked()
+    assert whole(cloud) == [(0, True)]
+    await trio.sleep(100)
+    assert whole(cloud) == [(0, True), (2 * 3600 + 110 + 60, False)]
 
 
 async def test_a_lost_message_of_a_replica_takes_nobody_offline(

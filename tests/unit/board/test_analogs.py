@@ -9,13 +9,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from catalogue.board.attributes import Analog, Interrupt, LinuxBoardConfig
 from hal.errors import Fault
 from hal.sim.chips.ads1115 import Ads1115Target
 from hal.sim.chips.mcp3008 import Mcp3008Target
 from hal.sim.faults import FaultPlan
 from hal.sim.hardware import SimHardware
 from hal.sim.world import World
-from runtime.builtin.board.attributes import Analog, Interrupt, LinuxBoardConfig
 from schema.errors import ErrorKind, MachineError
 from tests.unit.board.support import Rig, entry, rig
 

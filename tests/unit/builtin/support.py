@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -11,11 +12,22 @@ import trio
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from runtime.registry import Registry
-from runtime.resource import Context, Resource
+from runtime.resource import Context, Door, Resource
 from schema.attributes import decode
 from schema.names import API, Model, ResourceName
 
 FAKE = "rdk:builtin:fake"
+
+
+class OpenDoor:
+    """The way to a resource that stays."""
+
+    def __init__(self, resource: Resource) -> None:
+        self._resource = resource
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[Resource]:
+        yield self._resource
 
 
 class Bench:
@@ -45,7 +57,8 @@ class Bench:
         assert not warnings
         wanted = {*config.requires(), *config.uses(), *depends_on}
         found = {n: r for n, r in self.resources.items() if n.name in wanted or str(n) in wanted}
-        resource = cls(Context(full, config, found, self.world, self.hardware, structlog.get_logger("test")))
+        log = structlog.get_logger("test")
+        resource = cls(Context(full, config, found, self.world, self.hardware, log, self._others))
         scope, gone = trio.CancelScope(), trio.Event()
 
         async def live(*, task_status: trio.TaskStatus[None]) -> None:
@@ -59,6 +72,9 @@ class Bench:
         self.resources[full] = resource
         self._scopes[resource] = scope, gone
         return resource
+
+    def _others(self, api: API) -> dict[ResourceName, Door]:
+        return {name: OpenDoor(one) for name, one in self.resources.items() if name.api == api}
 
     async def remove(self, resource: Resource) -> None:
         """Stop one; returns when it has stopped."""

@@ -278,6 +278,6 @@ async def test_discovered_entries_name_models_that_exist(bench: Bench, autojump_
 
 
 async def test_echoes_echo(bench: Bench, autojump_clock: MockClock) -> None:
-    for api in ("rdk:component:generic", "rdk:service:generic"):
+    for api in ("rdk:component:generic", "rdk:service:generic", "sensor", "motor", "board"):
         echo = await bench.add(api)
         assert await echo.do_command({"say": ["it"]}) == {"say": ["it"]}

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from catalogue.chips.ads1115 import Ads1115Config
+from catalogue.chips.mcp3008 import Mcp3008Config
 from hal.chips import ads1115, mcp3008
 from hal.errors import Fault, HalError
 from hal.sim import World
@@ -15,8 +17,6 @@ from hal.sim.chips.ads1115 import Ads1115Target
 from hal.sim.chips.mcp3008 import Mcp3008Target
 from hal.sim.hardware import SimHardware
 from nursery_graph.lifecycle import State
-from runtime.builtin.chips.ads1115 import Ads1115Config
-from runtime.builtin.chips.mcp3008 import Mcp3008Config
 from runtime.memory import open_machine
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError

@@ -7,6 +7,7 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
+from catalogue.chips.device import I2cAttributes, parse_address
 from hal.sim.chips.bme280 import Bme280Target
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.chips.pca9685 import Pca9685Target
@@ -15,7 +16,6 @@ from hal.sim.chips.tmp102 import Tmp102Target
 from nursery_graph.lifecycle import State
 from runtime.builtin import BUILTIN
 from runtime.builtin.chips import MODELS
-from runtime.builtin.chips.device import I2cAttributes, parse_address
 from runtime.registry import Registry
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model

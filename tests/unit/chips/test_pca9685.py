@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from catalogue.chips.pca9685 import Pca9685Config
 from hal.chips import pca9685
 from hal.errors import HalError
 from hal.sim.chips.pca9685 import Pca9685Target
 from hal.sim.target import Nak
 from nursery_graph.lifecycle import State
-from runtime.builtin.chips.pca9685 import Pca9685Config
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.chips.bench import driving, registers_of, virtually

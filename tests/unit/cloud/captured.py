@@ -7,6 +7,8 @@ from typing import Any
 
 from cloud.blobs import sizes
 from cloud.memory import MemoryCloud
+from cloud.sweep import Swept, sweep
+from cloud.times import now
 
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
@@ -89,6 +91,11 @@ class Uploads:
         """The readings of a filter."""
         answer = await self.ask("tabular_data_by_filter", data_request={"filter": given, "limit": 1000})
         return [one["data"] for one in answer["data"]]
+
+
+async def days_later(cloud: MemoryCloud, days: float = 7.1) -> Swept:
+    """What a sweep does after so many days."""
+    return await sweep(cloud.cloud.store, cloud.cloud.blobs, now() + timedelta(days=days))
 
 
 async def blobs(cloud: MemoryCloud) -> set[str]:

@@ -17,8 +17,10 @@ from cloud.author import KEY, PART, Author
 from cloud.first import create_owner
 from cloud.keys import Grant, create_key
 from cloud.memory import APP, ROBOT, MemoryCloud
-from cloud.services.app import RULES, AppService
-from cloud.services.base import Rule, Service, guarded
+from cloud.permissions import APP as RULES
+from cloud.permissions import Rule
+from cloud.services.app import AppService
+from cloud.services.base import Service, guarded
 from cloud.services.robot import RobotService
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError

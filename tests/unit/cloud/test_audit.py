@@ -17,8 +17,9 @@ from cloud.audit import AuditQuery, AuditRecord
 from cloud.author import KEY, Author
 from cloud.first import create_owner
 from cloud.memory import MemoryCloud
+from cloud.permissions import SELF
 from cloud.services import messages as m
-from cloud.services.base import SELF, Service, guarded
+from cloud.services.base import Service, guarded
 from cloud.store.sql import Sql
 from cloud.target import SERVICES
 from schema.errors import ErrorKind, MachineError

@@ -14,7 +14,8 @@ from cloud.author import KEY, Author
 from cloud.first import create_owner
 from cloud.machines import note_seen
 from cloud.memory import MemoryCloud
-from cloud.services.editing import RULES, Editor
+from cloud.permissions import EDITOR as RULES
+from cloud.services.editing import Editor
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.web.client import HTML, Browser, Reply

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from cloud.limits import HISTORY
+from cloud.machines import note_seen
 from cloud.memory import ROBOT, MemoryCloud
 from schema.errors import ErrorKind, MachineError
 
@@ -86,6 +89,21 @@ async def test_history_comes_in_pages(cloud: MemoryCloud, part: str, limit: int)
         seen += [one["old"]["robot_config"] for one in page["history"]]
         token = page["next_page_token"]
     assert seen == [*(document(speed) for speed in range(5, -1, -1)), {}]
+
+
+async def test_a_page_of_the_history_ends_at_the_limit_of_bytes(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.revisions.HISTORY", replace(HISTORY, value=1))
+    for speed in range(4):
+        await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
+    seen, token = [], None
+    while token != "":
+        page = await cloud.app("get_robot_part_history", id=part, page_token=token)
+        assert len(page["history"]) == 1
+        seen += [one["old"]["robot_config"] for one in page["history"]]
+        token = page["next_page_token"]
+    assert seen == [*(document(speed) for speed in range(2, -1, -1)), {}]
 
 
 async def test_history_of_a_span_of_time(cloud: MemoryCloud, part: str) -> None:
@@ -181,3 +199,25 @@ async def test_a_restart_is_asked_for_once(cloud: MemoryCloud, part: str) -> Non
     await cloud.app("mark_part_for_restart", part_id=part)
     asked = [(await machine.call(ROBOT, "", "needs_restart", id=part))["must_restart"] for _ in range(2)]
     assert asked == [True, False]
+
+
+async def test_mistakes_of_what_is_saved_are_in_the_log_of_the_part(cloud: MemoryCloud, part: str) -> None:
+    wrong = {**document(1), "triggers": [{"name": "on", "event": {"type": "part_on"}, "notifications": []}]}
+    wrong["components"][0]["attributes"] = {"max_rpm": "fast", "password": "correct horse"}
+    for _ in range(2):  # the second one is equal, and so no save
+        saved = await cloud.app("update_robot_part", id=part, name="", robot_config=wrong)
+        assert saved["robot_config"] == wrong
+    logged = (await cloud.app("get_robot_part_logs", id=part))["logs"]
+    texts = sorted(one["message"] for one in logged)
+    assert len(texts) == 2
+    assert "components.0.attributes.max_rpm" in texts[0]
+    assert "triggers.0.event.type" in texts[1]
+    assert {one["level"] for one in logged} == {"warn"}
+    assert "correct horse" not in str(logged)
+
+
+async def test_a_part_tells_what_its_machine_said_of_itself(cloud: MemoryCloud, part: str) -> None:
+    said = {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"], "rejected": "secret"}
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), said))
+    found = (await cloud.app("get_robot_part", id=part))["part"]["user_supplied_info"]
+    assert found == {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"]}

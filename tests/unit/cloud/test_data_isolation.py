@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from cloud import permissions
 from cloud.first import create_owner
 from cloud.keys import Grant, create_key
 from cloud.memory import APP, MemoryCloud
-from cloud.services import data, datasets
 from rpc.api.client import ApiClient, methods_for
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS, START, SYNC, Uploads, piece
@@ -20,7 +20,7 @@ SECRET = "of-the-other"
 BOX = {"x_min_normalized": 0.0, "y_min_normalized": 0.0, "x_max_normalized": 1.0, "y_max_normalized": 1.0}
 PUBLISHED = [
     (service, name)
-    for service, rules in ((DATA, data.RULES), (SETS, datasets.RULES))
+    for service, rules in ((DATA, permissions.DATA), (SETS, permissions.DATASETS))
     for name in sorted(rules)
     if name in methods_for(service)
 ]
@@ -89,7 +89,7 @@ def arguments(name: str, ids: dict[str, str], filter: dict[str, Any]) -> dict[st
     }
     if name == "delete_tabular_data":
         values["filter"] = {"part_id": ids["part"]}
-    known = methods_for(DATA if name in data.RULES else SETS)[name].arguments
+    known = methods_for(DATA if name in permissions.DATA else SETS)[name].arguments
     return {key: value for key, value in values.items() if key in known}
 
 

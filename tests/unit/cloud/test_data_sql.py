@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import bson
@@ -12,9 +16,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.data import query
+from cloud.data import query_process
 from cloud.data.bson import encode
-from cloud.data.query import COLUMNS, Question
+from cloud.data.query import COLUMNS, Cells
+from cloud.data.query_process import EACH, Bounds, QueryProcesses
+from cloud.limits import SQL_QUEUE
 from cloud.memory import MemoryCloud
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import Uploads, at, piece
@@ -97,28 +103,113 @@ async def test_nothing_but_a_select_from_the_readings(up: Uploads, text: str) ->
     assert len(await up.values()) == 5
 
 
-async def test_what_takes_too_long_or_is_too_much_is_ended() -> None:
-    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
-    many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
-    large = "SELECT hex(zeroblob(10000000))"
-    for text, steps, rows_ in ((endless, 100, 10), (many, 1000, 10), (large, 1000, 10)):
-        async with Question(steps, rows_).opened() as question:
-            with pytest.raises(MachineError) as caught:
-                await question.ask(text)
-            assert caught.value.kind in (ErrorKind.EXHAUSTED, ErrorKind.INVALID)
-            assert await question.ask("SELECT 1 AS one") == [{"one": 1}]
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+NATIVE = "SELECT instr(printf('%.*c',16000000,'a'), printf('%.*c',8000000,'a')||'b')"
 
 
-async def test_a_caller_who_goes_away_ends_his_question() -> None:
-    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
-    with trio.fail_after(30), trio.move_on_after(0.2) as scope:
-        async with Question(10**9).opened() as question:
-            await question.ask(endless)
-    assert scope.cancelled_caught
+async def none() -> AsyncGenerator[Sequence[Cells], None]:
+    """No readings."""
+    for some in ():
+        yield some
 
 
-async def test_more_readings_than_fit_are_refused_not_cut(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "MAX_READINGS", 4)
+async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> list[dict[str, Any]]:
+    return [bson.decode(row) for row in await engine.ask(organization, text, none())]
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        (ENDLESS, Bounds(cpu=1)),
+        (NATIVE, Bounds(cpu=1)),
+        (NATIVE, Bounds(wall=1.0)),
+        (ENDLESS.replace("COUNT(*)", "i"), Bounds(rows=1000)),
+        (ENDLESS.replace("COUNT(*)", "i"), Bounds(size=10_000)),
+        ("SELECT hex(zeroblob(10000000))", Bounds()),
+        ("SELECT 'a' LIKE printf('%.*c', 20000, '%')", Bounds()),
+        (ENDLESS.replace("COUNT(*)", "group_concat(printf('%.*c', 100000, 'a'))"), Bounds(cpu=1)),
+        (f"SELECT {'+'.join(['1'] * 500)}", Bounds()),
+        (f"SELECT 1 -- {'x' * 70_000}", Bounds()),
+    ],
+)
+async def test_what_takes_too_long_or_is_too_much_is_ended(text: str, bounds: Bounds) -> None:
+    engine, before = QueryProcesses(bounds), children()  # a database server of other tests may run
+    with trio.fail_after(30), pytest.raises(MachineError) as caught:
+        await asked(engine, text)
+    assert caught.value.kind in (ErrorKind.EXHAUSTED, ErrorKind.INVALID)
+    assert caught.value.remedy
+    assert await asked(engine, "SELECT 1 AS one") == [{"one": 1}]
+    assert children() <= before
+
+
+def children() -> set[int]:
+    """Processes that this one has started and that run."""
+    return {int(one) for one in Path("/proc/self/task").glob("*/children") for one in one.read_text().split()}
+
+
+def seconds(process: int) -> float:
+    """CPU time that a process has used."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def test_a_caller_who_goes_away_ends_his_question_and_its_process() -> None:
+    before = children()
+    with trio.fail_after(5), trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(asked, QueryProcesses(), NATIVE)
+            while not children() - before:  # noqa: ASYNC110 - nothing tells that a process has begun
+                await trio.sleep(0.01)
+            (started,) = children() - before
+            while seconds(started) < 0.2:  # noqa: ASYNC110 - nor that it works on the question
+                await trio.sleep(0.01)
+            scope.cancel()
+    assert children() <= before
+
+
+async def test_slow_questions_of_one_organization_do_not_block_another() -> None:
+    engine, before = QueryProcesses(), children()
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for _ in range(SQL_QUEUE.value + EACH):
+                nursery.start_soon(asked, engine, NATIVE, "slow")
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(MachineError, match="`sql_queue`") as caught:
+                await asked(engine, "SELECT 1", "slow")
+            assert caught.value.kind is ErrorKind.EXHAUSTED
+            assert await asked(engine, "SELECT 2 AS two", "quick") == [{"two": 2}]
+            assert len(children() - before) == EACH
+            nursery.cancel_scope.cancel()
+    assert children() <= before
+
+
+async def test_the_process_can_open_no_file_and_inherits_nothing() -> None:
+    program = query_process._PROGRAM.replace("main()", "")
+    check = """
+from cloud.data import query_child
+import os
+query_child._confine(5, 640 << 20)
+assert not set(os.environ) - {"LC_CTYPE"}, os.environ
+for path in ("/etc/passwd", query_child.__file__):
+    try:
+        open(path)
+    except OSError as error:
+        assert error.errno == 24, error
+    else:
+        raise SystemExit("it opened a file")
+for number in range(3, 100):
+    try:
+        os.fstat(number)
+    except OSError:
+        continue
+    raise SystemExit(f"it inherited the descriptor {number}")
+"""
+    done = await trio.run_process([sys.executable, "-I", "-S", "-c", program + check], env={}, capture_stderr=True)
+    assert done.returncode == 0, done.stderr
+
+
+async def test_more_readings_than_fit_are_refused_not_cut(up: Uploads) -> None:
+    object.__setattr__(up.cloud.cloud, "questions", QueryProcesses(Bounds(readings=4)))
     with pytest.raises(MachineError) as caught:
         await rows(up, "SELECT 1 AS x")
     assert caught.value.kind is ErrorKind.EXHAUSTED

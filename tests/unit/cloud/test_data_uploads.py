@@ -14,6 +14,7 @@ from cloud.services.base import Sizes
 from cloud.triggering import ingestion
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import PNG, SETS, START, SYNC, Uploads, at, blobs, piece
+from tests.unit.cloud.triggering_help import evaluated
 
 
 @pytest.fixture
@@ -302,3 +303,20 @@ async def test_a_file_whose_row_may_have_been_committed_stays(up: Uploads, monke
     with pytest.raises(MachineError):
         await up.file()
     assert len(await blobs(up.cloud)) == 1
+
+
+@pytest.mark.parametrize(("kind", "fires"), [("UNSPECIFIED", "unspecified"), ("TABULAR_SENSOR", "tabular")])
+async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, kind: str, fires: str) -> None:
+    triggers = [
+        {
+            "name": name,
+            "event": {"type": "part_data_ingested", "data_ingested": {"data_types": [name]}},
+            "notifications": [{"type": "webhook", "value": "https://a.test/"}],
+        }
+        for name in ("tabular", "unspecified")
+    ]
+    await up.cloud.app("update_robot_part", id=up.part, name="", robot_config={"triggers": triggers})
+    metadata = {"part_id": up.part, "type": kind, "component_type": "sensor", "component_name": "s"}
+    contents = [{"struct": {"celsius": 1.0}}]
+    await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
+    assert [one.trigger for one in await evaluated(up.cloud, up.part)] == [fires]

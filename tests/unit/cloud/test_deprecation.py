@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from cloud.author import KEY, Author
-from cloud.editing.catalogue import catalogue
 from cloud.editing.findings import findings
 from cloud.first import create_owner
 from cloud.memory import APP, MemoryCloud
@@ -132,7 +131,7 @@ async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud
         ],
         "packages": [{"name": "net", "package": f"{organization}/net"}],
     }
-    assert [(one.severity, one.path, one.text) for one in findings(json.dumps(document), known, catalogue())] == [
+    assert [(one.severity, one.path, one.text) for one in findings(json.dumps(document), known)] == [
         ("warning", "modules.0.version", f"{module} 1.1.0 is deprecated"),
         ("warning", "packages.0.package", f"{organization}/net is deprecated: use a net that sees"),
     ]

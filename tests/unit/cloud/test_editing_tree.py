@@ -13,7 +13,7 @@ from cloud.editing.catalogue import Known, catalogue
 from cloud.editing.completion import Choice, completions
 from cloud.editing.documents import outline, written
 from cloud.editing.findings import findings
-from cloud.editing.tree import Node, at, place, position, read, spot
+from cloud.editing.tree import Lines, Node, at, place, read, spot
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -72,7 +72,7 @@ def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -
         assert at(root, found.path if found.key else found.path[:-1]) is not None
     answer = completions(text, cursor, Known(), catalogue())
     assert not answer.choices or answer.start <= cursor <= answer.end
-    for one in findings(text, Known(), catalogue()):
+    for one in findings(text, Known()):
         assert 0 <= one.start <= one.end <= max(len(text), 1)
         assert one.line >= 1
         assert one.text
@@ -81,10 +81,10 @@ def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -
 def test_nesting_without_end_is_no_trouble() -> None:
     deep = "[" * 100_000
     assert read(deep) is not None
-    assert findings(deep, Known(), catalogue())
+    assert findings(deep, Known())
     assert completions(deep, 50_000, Known(), catalogue()).choices == ()
     objects = '{"components":' * 50_000
-    assert findings(objects, Known(), catalogue())
+    assert findings(objects, Known())
     completions(objects, 100, Known(), catalogue())
     assert json.dumps(outline(objects), default=str)
 
@@ -94,7 +94,7 @@ def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
     for section in ("services", "log", "network", "x"):
         text = f'{{"{section}": {{"{key}": {{"name": }}}}}}'
         completions(text, len(text) - 4, Known(), catalogue())
-        findings(text, Known(), catalogue(), partial=True)
+        findings(text, Known(), partial=True)
     root = read('{"a": [1]}')
     assert root is not None
     assert at(root, ("a", key)) is None
@@ -102,9 +102,9 @@ def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
 
 
 def test_lines_and_columns_count_from_one() -> None:
-    assert position("ab\ncd", 0) == (1, 1)
-    assert position("ab\ncd", 2) == (1, 3)
-    assert position("ab\ncd", 4) == (2, 2)
+    assert Lines("ab\ncd").position(0) == (1, 1)
+    assert Lines("ab\ncd").position(2) == (1, 3)
+    assert Lines("ab\ncd").position(4) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ MOTOR = '{"components": [{"name": "m", "api": "rdk:component:motor", "model": "g
         ('{"components": [{"api": "|"}]}', ["rdk:component:arm", "rdk:component:audio_in"]),
         ('{"services": [{"api": "vis|"}]}', ["rdk:service:vision"]),
         (MOTOR % '"|"', ["board", "pins"]),
-        (MOTOR % '"board": "b", "max|"', ["max_power_pct", "max_rpm"]),
+        (MOTOR % '"board": "b", "max|"', ["max_rpm", "max_power_pct"]),
         ('{"components": [{"name": "x", "depends_on": ["|"]}, {"name": "y"}, {"name": "z"}]}', ["y", "z"]),
         ('{"components": [{"name": "x", "frame": {"parent": "|"}}, {"name": "y"}]}', ["world", "y"]),
         ('{"debug": |}', ["true", "false"]),
@@ -187,6 +187,18 @@ def test_what_may_stand_there(marked: str, labels: list[str]) -> None:
         ('{"debug": | , "log": []}', '{"debug": true , "log": []}'),
         ('{"debug": t|}', '{"debug": true}'),
         ('{"log": [{"level": "e|"}]}', '{"log": [{"level": "error"}]}'),
+        ('{"de|"log": []}', '{"debug": false, "log": []}'),
+        ('{"|"log": []}', '{"components": [], "log": []}'),
+        ('{"de|\n"log": []}', '{"debug": false, \n"log": []}'),
+        ('{de|\n"log": []}', '{"debug": false, \n"log": []}'),
+        ('{\n  "de|" "log": []}', '{\n  "debug": false,  "log": []}'),
+        ('{"log": []\n"de|"}', '{"log": []\n, "debug": false}'),
+        ('{"log": [{"level": "e|\n"pattern": "x"}]}', '{"log": [{"level": "error", \n"pattern": "x"}]}'),
+        (
+            '{"components": [{"name": "", "depends_on": ["c" "c|"]}, {"name": "c"}]}',
+            '{"components": [{"name": "", "depends_on": ["c" , "c"]}, {"name": "c"}]}',
+        ),
+        ('{"de|": {"log": ":8080"}}', '{"debug": {"log": ":8080"}}'),
     ],
 )
 def test_what_is_taken_leaves_json(marked: str, expected: str) -> None:
@@ -207,3 +219,8 @@ def test_required_attributes_come_first_and_say_what_they_are() -> None:
     assert "required" not in [one.detail for one in choices[2:]]
     assert all(one.meaning for one in choices[:1])
     assert choices[0].insert[: choices[0].cursor] == '"board": "'
+
+
+def test_keys_that_are_used_most_come_first() -> None:
+    _, choices = complete(MOTOR % '"board": "b", "pins": {}, "|"')
+    assert [one.label for one in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]

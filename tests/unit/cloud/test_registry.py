@@ -19,6 +19,7 @@ from cloud.registry.resolution import with_sources
 from cloud.services.base import Sizes
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import days_later
 
 PACKAGES = "viam.app.packages.v1.PackageService"
 AGENT = "viam.app.agent.v1.AgentDeviceService"
@@ -185,12 +186,15 @@ async def test_deleting_removes_the_files(cloud: MemoryCloud, module: str) -> No
     await upload(cloud.client(), module, "1.0.0")
     await upload(cloud.client(), module, "1.1.0")
     await cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.0.0", type="PACKAGE_TYPE_MODULE")
+    await days_later(cloud)
     assert await blobs(cloud) == 1
     assert [one["version"] for one in (await cloud.app("get_module", module_id=module))["versions"]] == ["1.1.0"]
     await refused(
         ErrorKind.NOT_FOUND, cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.0.0", type=3)
     )
     await cloud.app("delete_registry_item", item_id=module)
+    assert await blobs(cloud) == 1
+    await days_later(cloud)
     assert await blobs(cloud) == 0
 
 

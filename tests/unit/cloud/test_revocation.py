@@ -22,7 +22,7 @@ from cloud.memory import APP, MemoryCloud
 from cloud.web.app import application
 from rpc.api.client import ApiClient
 from rpc.auth import PART_SECRET
-from rpc.login import COOKIE
+from rpc.login import cookie_name
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.cloud.replicas import LIMIT, Replica, authorization_at, operator_key, replica
@@ -245,7 +245,7 @@ async def _pages(made: Browser) -> str:
 async def test_who_signs_out_is_out_at_every_replica_and_after_a_restart(cloud: MemoryCloud, hears: bool) -> None:
     person, other = await signed_in(cloud), await signed_in(cloud)
     cookies = dict(person.cookies)
-    token = cookies[COOKIE]
+    ((_, token),) = cookies.items()
     async with replica(cloud, hears=hears) as (far, _):
         there = _at_replica(far, cookies)
         assert await _pages(there) == "200"
@@ -300,7 +300,8 @@ async def test_what_was_signed_out_is_forgotten_when_it_would_have_ended(cloud: 
 async def test_tokens_of_programs_are_not_signed_out(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=True) as (near, _):
         token = await near.sign_in(cloud.first.id, cloud.first.key)
-        reply = await post(_at_replica(near, {COOKIE: token}), "/logout")
+        cookie = cookie_name(cloud.cloud.authenticator.instance, secure=False)
+        reply = await post(_at_replica(near, {cookie: token}), "/logout")
         assert (reply.status, "rotate or delete the key" in reply.text) == (400, True)
         assert await near.call(token, "list_organizations") == "ok"
 

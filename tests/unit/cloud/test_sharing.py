@@ -20,7 +20,8 @@ from cloud.first import create_owner
 from cloud.fleet import fleet, locations
 from cloud.keys import Grant, create_key
 from cloud.memory import APP, ROBOT
-from cloud.services.app import RULES, AppService
+from cloud.permissions import APP as RULES
+from cloud.services.app import AppService
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, START, Uploads, piece

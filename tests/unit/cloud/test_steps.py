@@ -19,6 +19,7 @@ HAD = {
     "certificates": "1603ae5097a837d9",
     "people": "31f7c8faa5dba791",
     "sessions": "85873bbedf7e0e1e",
+    "trash": "44a6c179d886f25a",
 }
 """The first 16 digits of the SHA-256 of their statements. A change of tables is a new step, with a line of its own."""
 

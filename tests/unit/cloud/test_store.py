@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
@@ -267,6 +269,30 @@ async def test_decisions_are_made_as_if_alone(store: Store) -> None:
 async def test_reading_changes_nothing(store: Store) -> None:
     with pytest.raises(Exception, match=r"read-?only"):
         await store.read(put("a", "1"))
+
+
+async def test_a_long_read_keeps_no_other_waiting(store: Store) -> None:
+    end = threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.read, lambda sql: end.wait(10))
+        await trio.testing.wait_all_tasks_blocked()
+        try:
+            with trio.fail_after(2):
+                assert await store.read(settings) == {}
+        finally:
+            end.set()
+
+
+async def test_readers_whose_callers_have_left_are_used_again(store: Store) -> None:
+    end = threading.Event()
+    with trio.move_on_after(0.05):
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(store.read, lambda sql: end.wait(10))
+    end.set()
+    with trio.fail_after(5):
+        for _ in range(10):
+            assert await store.read(settings) == {}
 
 
 async def test_events_are_told_once_what_they_tell_is_there(store: Store, events: Events) -> None:

@@ -180,3 +180,20 @@ async def test_a_delivery_of_another_part_is_not_found(cloud: MemoryCloud, machi
     with pytest.raises(MachineError) as caught:
         await service(cloud).get_delivery(other, one.id)
     assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_operators_read_only_the_host_of_a_webhook(cloud: MemoryCloud, part: str) -> None:
+    secret = "https://receiver.test:8443/services/T000/SECRET?token=SECRET"
+    await configure(cloud, part, tabular("all", webhook(secret), email("ann@example.com")))
+    await upload(cloud, part, 1)
+    await evaluated(cloud, part)
+    owner, operator = service(cloud), service(cloud, await operator_key(cloud))
+    for asks, expected in ((owner, secret), (operator, "https://receiver.test:8443")):
+        both = [expected, "ann@example.com"]
+        assert [each.value for each in (await asks.list_triggers(part)).triggers[0].targets] == both
+        assert [each.value for each in (await asks.explain_trigger(part, "all")).targets] == both
+        for one in await asks.list_deliveries(part):
+            single = (await asks.get_delivery(part, one.id))[0]
+            assert single == one
+            assert one.target in both
+            assert asks is owner or "SECRET" not in repr(one)

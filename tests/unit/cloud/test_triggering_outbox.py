@@ -86,7 +86,7 @@ async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: Memo
     assert "not tried again after 8 attempts" in last.message
     fields = {each["Key"]: each["Value"] for each in first.fields}
     assert fields == {
-        "target": URL,
+        "target": "https://receiver.test",  # the path of a webhook may be a secret
         "part_id": part,
         "component": "oven",
         "method": "Readings",
@@ -97,6 +97,20 @@ async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: Memo
         "delivery": one,
         "attempt": 1,
     }
+
+
+async def test_a_target_that_stays_down_is_an_error_once(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    names = await made(cloud, part, 3)
+    down = Receiver(*[of_status(500)] * 3)
+    for _ in names:
+        await sent(cloud, down)
+    assert len(down.got) == 3
+    assert [line.level for line in await said(cloud, part)] == ["error"]
+    clock.now += timedelta(seconds=SCHEDULE[0] * 1.2)
+    for _ in names:
+        await sent(cloud, Receiver(of_status(404)))  # another failure, and a final one
+    levels = [(line.level, "answered 404" in line.message) for line in await said(cloud, part)]
+    assert levels == [("error", False), ("error", True), ("info", True), ("info", True)]
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 410])
@@ -393,3 +407,20 @@ def test_settings_of_the_command_line() -> None:
 def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         given(**wrong)
+
+
+async def test_a_pause_lies_between_messages_as_they_are_sent(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    receiver, began = Receiver(), clock.now
+    await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=10)))
+    for happens, sends in ((0.0, 1.5), (10.0, 10.4)):  # the first one is sent late, the second one at once
+        clock.now = began + timedelta(seconds=happens)
+        await upload(cloud, part, 1)
+        await evaluated(cloud, part)
+        clock.now = began + timedelta(seconds=sends)
+        await sent(cloud, receiver)
+    assert len(receiver.got) == 1
+    clock.now = began + timedelta(seconds=11.6)
+    await sent(cloud, receiver)
+    (_, first), (_, second) = receiver.got
+    assert second - first >= timedelta(seconds=10)
+    assert [(one.state, one.attempts) for one in await log(cloud, part)] == [(State.DELIVERED, 1)] * 2

@@ -37,6 +37,10 @@ async def key_at(cloud: MemoryCloud, kind: str, subject: str, role: str = "opera
     return made["id"], made["key"]
 
 
+def machine_rows(page: str) -> list[str]:
+    return re.findall(r'<tr id="(\w+)"', page)
+
+
 async def test_without_a_key_one_is_sent_to_sign_in(cloud: MemoryCloud) -> None:
     reply = await browser(cloud).get("/")
     assert (reply.status, reply.headers["location"]) == (303, "/login?next=/")
@@ -206,6 +210,24 @@ async def test_rows_follow_what_machines_tell(cloud: MemoryCloud, machine: str) 
             assert "online" in row
             await report(cloud, part, version="9.10")
             assert "9.10" in "".join((await page.patch()).values())
+
+
+async def test_an_online_machine_with_problems_is_degraded(cloud: MemoryCloud, machine: str) -> None:
+    person = await signed_in(cloud)
+    subject = await part_of(cloud, machine)
+    await report(cloud, subject, unhealthy=1, waiting=2)
+    fleet = (await person.get("/")).text
+    assert '<span class="state is-degraded">degraded</span>' in fleet
+    assert f'<a class="is-unhealthy" href="/machines/{subject}#resources">3</a>' in fleet
+    overview = (await person.get(f"/machines/{subject}")).text
+    assert "3 problems</a>" in overview
+    assert "is-online" not in overview
+    assert machine_rows(fleet) == machine_rows((await person.get("/?state=degraded")).text)
+    assert machine_rows((await person.get("/?state=online")).text) == []
+    await report(cloud, subject, unhealthy=0, waiting=0)
+    assert '<span class="state is-online">online</span>' in (await person.get("/")).text
+    await report(cloud, subject, rejected="not JSON")
+    assert "is-degraded" in (await person.get(f"/machines/{subject}")).text
 
 
 async def test_machines_that_come_are_renamed_and_go(cloud: MemoryCloud, machine: str) -> None:

@@ -16,7 +16,8 @@ from cloud import watching
 from cloud.facts import facts
 from cloud.first import create_owner
 from cloud.keys import Grant, Kind, create_key
-from cloud.machines import part
+from cloud.logs import LogRecord, append
+from cloud.machines import note_seen, part
 from cloud.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.watching import Told
@@ -326,6 +327,43 @@ async def test_a_machine_is_renamed(cloud: MemoryCloud, machine: str, person: Br
     assert (await cloud.app("get_robot", id=machine))["name"] == "plane"
 
 
+async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser
+) -> None:
+    seen = clock()
+    entry = LogRecord(seen, "error", "rdk", "the last words")
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, seen, {"version": "1"}))
+    await cloud.cloud.store.write(lambda sql: append(sql, part, [entry], seen))
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, seen))
+    readings = {SENSOR: {"values": [["celsius", "20.5", 20.5]]}}
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, told(readings=readings), seen))
+    online = (await person.get(f"/machines/{part}")).text
+    assert "<button>Restart</button>" in online
+    assert "the last words" not in online
+    clock.now += timedelta(minutes=2)
+    offline = (await person.get(f"/machines/{part}")).text
+    assert "<button disabled" in offline
+    assert "<dd>2026-01-01 00:00:00 UTC</dd>" in offline
+    assert "As of 2026-01-01 00:00:00 UTC" in offline
+    assert "the last words" in offline
+    with trio.fail_after(LIMIT):
+        async with person.live(f"/live/machines/{part}", ORIGIN) as page:
+            while "sensors" not in (message := await page.next()):
+                pass
+    assert message["sensors"][0]["values"] == [["celsius", "20.5", 20.5]]
+
+
+async def test_pages_are_reached_by_the_id_of_the_machine(
+    cloud: MemoryCloud, machine: str, part: str, person: Browser
+) -> None:
+    for page in ("config", "history", "logs?level=warn", "data", "triggers"):
+        reply = await person.get(f"/machines/{machine}/{page}")
+        assert (reply.status, reply.headers.get("location")) == (303, f"/machines/{part}/{page}")
+        assert (await person.get(f"/machines/nobody/{page}")).status == 404
+    assert (await person.get(f"/machines/{machine}/nonsense")).status == 404
+    assert (await person.get(f"/machines/{machine}")).status == 200
+
+
 async def test_a_restart_is_asked_for_and_the_machine_hears_of_it(
     cloud: MemoryCloud, part: str, person: Browser
 ) -> None:
@@ -334,7 +372,7 @@ async def test_a_restart_is_asked_for_and_the_machine_hears_of_it(
             reply = await post(person, f"/machines/{part}/restart")
             assert reply.status == 303
             assert await machine.hears("restart") is True
-    assert "A restart was asked for" in (await person.get(reply.headers["location"])).text
+    assert "Restart requested" in (await person.get(reply.headers["location"])).text
 
 
 async def test_a_machine_is_only_deleted_with_its_name(cloud: MemoryCloud, machine: str, person: Browser) -> None:

@@ -59,6 +59,7 @@ async def test_what_is_in_force_and_what_is_wrong(cloud: MemoryCloud, part: str)
     assert "ann@example.com" in text
     assert "Ask Ann." in text
     assert "gone when it goes offline" in text
+    assert 'placeholder="{&#34;celsius&#34;: 30.0}"' in reply.text  # an example that fits the trigger
     assert "triggers.2.notifications.0.value: the scheme of the URL is ftp" in text
     overview = shown((await made.get("/triggers", HTML)).text)
     assert "rover" in overview
@@ -67,7 +68,7 @@ async def test_what_is_in_force_and_what_is_wrong(cloud: MemoryCloud, part: str)
 
 async def test_a_page_without_triggers(cloud: MemoryCloud, part: str) -> None:
     made = await signed_in(cloud)
-    assert "No trigger is in force" in (await made.get(f"/machines/{part}/triggers", HTML)).text
+    assert "No triggers yet" in (await made.get(f"/machines/{part}/triggers", HTML)).text
     assert "No machine has triggers" in (await made.get("/triggers", HTML)).text
 
 
@@ -82,7 +83,7 @@ async def test_a_page_without_triggers(cloud: MemoryCloud, part: str) -> None:
         ('{"fahrenheit": 90}', "the reading has no such field"),
         ("", "no reading has been captured yet: give one to try it with"),
         ("{", "Line 1, column 2: the document ends too early"),
-        ("[1]", "The reading is no JSON object"),
+        ("[1]", "The reading is not a JSON object"),
     ],
 )
 async def test_a_dry_run(cloud: MemoryCloud, part: str, reading: str, words: str) -> None:
@@ -232,7 +233,7 @@ async def test_deliveries_and_pauses_come_as_they_happen(cloud: MemoryCloud, par
             assert "pausing until" in told["targets-1"]
             assert "waiting" in shown(told["delivery-log"])
             await sent(cloud, Receiver(of_status(503)))
-            assert "waiting until" in shown((await page.patch())["delivery-log"])
+            assert "failing next attempt" in shown((await page.patch())["delivery-log"])
             await configure(cloud, part, trigger("gone", "part_offline"))
             told = await page.patch()
             assert "hidden" not in told["changed"]

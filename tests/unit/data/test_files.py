@@ -428,3 +428,19 @@ def test_all_may_go() -> None:
 def test_the_disk_is_measured_as_df_does(tmp_path: Path) -> None:
     deleted = make_room(tmp_path, Limits(1.0, 0.5, 5))
     assert 0 < deleted.usage.used < deleted.usage.total
+
+
+def test_what_is_captured_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Also in folders that earlier versions have made; the capture folder itself may hold what others need."""
+    before = os.umask(0)
+    try:
+        made = CaptureFile(tmp_path / "new" / "rdk_component_sensor" / "s", b"")
+        made.abandon()
+        old, other = tmp_path / "old" / "rdk_component_camera", tmp_path / "old" / "photos"
+        for folder in (old, other):
+            folder.mkdir(parents=True)
+        probe(tmp_path / "old")
+    finally:
+        os.umask(before)
+    paths = (made.path, *list(made.path.parents)[:3], old, other, old.parent)
+    assert [path.stat().st_mode & 0o777 for path in paths] == [0o600, 0o700, 0o700, 0o700, 0o700, 0o777, 0o777]

@@ -132,6 +132,16 @@ def test_every_image_is_a_reading_with_its_source_as_a_label() -> None:
     assert len(list(encoder(api, find(api, "ReadImage", ""))(images, TIMES))) == 1
 
 
+@pytest.mark.parametrize(("wanted", "taken"), [("image/png", b"two"), ("image/jpeg", b"one"), ("image/webp", b"one")])
+def test_read_image_prefers_the_type_that_is_asked_for(wanted: str, taken: bytes) -> None:
+    api, parameters = API.parse("rdk:component:camera"), {"mime_type": wanted}
+    images = Images([CameraImage(b"one", "image/jpeg"), CameraImage(b"two", "image/png")])
+    method = find(api, "ReadImage", "")
+    assert method.arguments(parameters, "additional_params") == {}
+    (record,) = encoder(api, method, parameters)(images, TIMES)
+    assert (sensor_data(record).binary, record.mime_type == wanted) == (taken, wanted != "image/webp")
+
+
 def test_a_point_cloud_is_a_reading() -> None:
     api = API.parse("rdk:component:camera")
     (record,) = encoder(api, find(api, "NextPointCloud", ""))(PointCloud(b"pcd"), TIMES)

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.builtin.data.manager import DataManagerConfig
+from catalogue.data.manager import DataManagerConfig
 from runtime.components.sensor import Sensor
 from runtime.data.control import Override, overridden, parse_overrides
 from runtime.data.settings import Wish, wishes

@@ -9,12 +9,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from catalogue.controls import CONTROLS
+from catalogue.devices.gamepad import GamepadConfig
 from hal.errors import Fault, HalError
 from hal.ports.controls import ControlChange, ControlsIdentity
 from hal.sim.controls import SimGamepad
-from runtime.builtin.devices.gamepad import GamepadConfig
 from runtime.builtin.devices.listeners import BUFFER
-from runtime.components.input_controller import CONTROLS, Event, InputController, Subscription
+from runtime.components.input_controller import Event, InputController, Subscription
 from schema.errors import ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
 

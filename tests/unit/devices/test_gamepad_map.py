@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalogue.controls import CONTROLS
 from hal.ports.controls import AxisRange, ControlChange
 from hal.sim.controls import AXES, KEYS
 from runtime.builtin.devices.gamepad_map import AXES as MAPPED
 from runtime.builtin.devices.gamepad_map import BUTTONS, GamepadMap, neutral, one_sided, scaled
-from runtime.components.input_controller import CONTROLS
 
 STICK, BYTE, HAT = AxisRange(-32768, 32767, 128), AxisRange(0, 255, 15), AxisRange(-1, 1)
 

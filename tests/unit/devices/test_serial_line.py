@@ -6,10 +6,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from catalogue.devices.serial_line import SerialLineConfig
 from hal.errors import Fault, HalError
 from hal.linux.hardware import LinuxHardware
 from hal.sim.serial import serial_line
-from runtime.builtin.devices.serial_line import SerialLineConfig
 from schema.errors import ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
 

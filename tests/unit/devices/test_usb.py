@@ -7,10 +7,10 @@ import base64
 import pytest
 import trio
 
+from catalogue.devices.usb import UsbConfig
 from hal.errors import Fault, HalError
 from hal.ports.usb import UsbIdentity
 from hal.sim.target import UsbTarget
-from runtime.builtin.devices.usb import UsbConfig
 from schema.errors import ErrorKind, MachineError
 from tests.unit.builtin.support import Bench
 

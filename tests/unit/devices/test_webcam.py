@@ -10,9 +10,10 @@ import trio
 from PIL import Image
 from trio.testing import wait_all_tasks_blocked
 
+from catalogue.devices.webcam import WebcamConfig
 from hal.errors import Fault, HalError
 from hal.ports.video import VideoSettings
-from runtime.builtin.devices.webcam import STALL, WebcamConfig
+from runtime.builtin.devices.webcam import STALL
 from runtime.resource import Unsupported
 from schema.errors import ErrorKind, MachineError
 from tests.unit.builtin.support import Bench

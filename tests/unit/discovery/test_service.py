@@ -7,10 +7,11 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from catalogue.discovery.hardware import HardwareConfig
 from hal.sim import World
 from hal.sim.chips.tmp102 import Tmp102Target
 from hal.sim.hardware import SimHardware
-from runtime.builtin.discovery.hardware import HardwareConfig, HardwareDiscovery
+from runtime.builtin.discovery.hardware import HardwareDiscovery
 from runtime.resource import Context
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, ResourceName

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from catalogue.gpio.encoder import IncrementalConfig
 from hal.errors import HalError
 from runtime.builtin.fake.board import FakeBoard
-from runtime.builtin.gpio.encoder import IncrementalConfig
 from runtime.components.board import Tick
 from runtime.components.encoder import EncoderPosition, EncoderProperties, PositionType
 from runtime.resource import Extra, Unsupported

@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from catalogue.gpio.input_controller import GpioInputControllerConfig
+from catalogue.gpio.input_sensor import GpioInputConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.builtin.gpio.input_controller import GpioInputControllerConfig
-from runtime.builtin.gpio.input_sensor import GpioInputConfig
 from runtime.components.input_controller import Event, Subscription
 from schema.attributes import decode
 from schema.errors import ConfigError, MachineError
@@ -115,7 +115,7 @@ async def test_triggered_events_are_heard(bench: Bench, nursery: trio.Nursery, a
         ({}, "give buttons or toggles"),
         ({"buttons": {"a": {"control": "X"}, "b": {"control": "X"}}}, "two contacts are called X"),
         ({"buttons": {"a": {"control": "X"}}, "toggles": {"a": {"control": "Y"}}}, "both a button and a toggle"),
-        ({"buttons": {"a": {"control": "X", "debounce_msec": -1}}}, "debounce_msec"),
+        ({"buttons": {"a": {"control": "X", "debounce_msec": -2}}}, "debounce_msec"),
     ],
 )
 def test_controllers_that_cannot_be(attributes: dict[str, Any], says: str) -> None:

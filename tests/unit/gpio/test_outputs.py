@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from catalogue.gpio.relay import RelayConfig
+from catalogue.gpio.servo import GpioServoConfig
+from catalogue.gpio.switch import GpioSwitchConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.builtin.gpio.relay import RelayConfig
-from runtime.builtin.gpio.servo import GpioServoConfig
-from runtime.builtin.gpio.switch import GpioSwitchConfig
 from runtime.components.switch import SwitchPositions
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError

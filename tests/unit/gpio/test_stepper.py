@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from catalogue.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
 from runtime.builtin.fake.board import FakeBoard
-from runtime.builtin.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig
 from runtime.components.motor import MotorProperties, Powered
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError

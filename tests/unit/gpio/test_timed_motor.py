@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from catalogue.gpio.motor import GpioMotorConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.builtin.gpio.motor import GpioMotorConfig
 from runtime.components.motor import MotorProperties, Powered
 from schema.attributes import decode
 from schema.errors import ConfigError, ErrorKind, MachineError

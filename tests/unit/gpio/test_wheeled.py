@@ -10,11 +10,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from catalogue.gpio.wheeled import WheeledConfig
 from hal.errors import Fault, HalError
 from hal.sim.base import SimBase
 from hal.sim.faults import FaultPlan
 from hal.sim.motor import SimMotor
-from runtime.builtin.gpio.wheeled import WheeledConfig
 from runtime.components.base import BaseProperties
 from runtime.components.movement_sensor import MovementProperties
 from runtime.resource import Unsupported

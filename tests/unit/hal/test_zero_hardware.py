@@ -190,7 +190,7 @@ async def test_a_board_runs_on_it(factory: Any) -> None:
     }]}  # fmt: skip
     with trio.fail_after(30):
         async with open_machine(document, hardware=ZeroHardware(factory)) as memory:
-            await memory.graph.settled()
+            await memory.machine.running.wait()
             client = memory.client()
             await client.call("rdk:component:board", "board", "set_gpio", pin="11", high=True)
             assert factory.pin(17).state is True

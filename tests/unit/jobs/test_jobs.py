@@ -15,11 +15,13 @@ from runtime.jobs import nodes
 from runtime.jobs.job import KEPT, History, JobRunner
 from runtime.jobs.schedule import Continuous, Every, Schedule, parse_schedule
 from runtime.memory import MemoryMachine, open_machine
+from runtime.operator.facts import jobs_of, more_of
 from runtime.registry import Registry
 from runtime.resource import Extra
 from schema.errors import MachineError
 from schema.names import Model
 
+ROBOT = "viam.robot.v1.RobotService"
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 
 
@@ -211,3 +213,14 @@ async def test_wrong_cron_fields_are_the_reason_of_the_jobs_node(autojump_clock:
         assert node.state.value == "unhealthy"
         assert "jobs.0.schedule: '0 25 * * *' is not a cron schedule: bad hour" in node.reason
         assert Counter.reads == [10]
+
+
+async def test_a_job_by_duration_tells_when_it_runs_next(autojump_clock: MockClock) -> None:
+    document, models = machine(job(schedule="10s"))
+    async with open_machine(document, registry=models) as memory:
+        await trio.sleep(12)
+        (status,) = memory.machine.status().jobs
+        assert status.next_run is not None
+        reply, metadata = await memory.client().call_with_metadata(ROBOT, "", "get_machine_status")
+        (shown,) = jobs_of(reply, more_of(metadata))
+        assert (shown.name, shown.next_run, shown.succeeded) == (status.name, status.next_run, status.succeeded[-1])

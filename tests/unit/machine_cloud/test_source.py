@@ -66,6 +66,13 @@ async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -
     assert cloud.kept() == [2]
 
 
+async def test_what_the_cloud_sends_is_not_expanded(tmp_path: Path) -> None:
+    cloud = Cloud(tmp_path)
+    assert cloud.reading.expand, "the credentials file is this computer's own"
+    await cloud._hear(said(revision="pa$$word ${HOME}"))
+    assert not cloud.reading.expand
+
+
 async def test_a_configuration_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     cloud.path.mkdir(parents=True)

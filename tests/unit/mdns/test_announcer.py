@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import structlog
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rpc.interfaces import Interface
@@ -205,11 +206,14 @@ async def test_many_conflicts_slow_it_down(autojump_clock: MockClock) -> None:
                     answer = Record(question.name, A, OTHER, 120, flush=True)
                     await ether.say("hostile", Message(answers=(answer,), response=True))
 
-    async with living(ether, one), trio.open_nursery() as nursery:
-        nursery.start_soon(hostile)
-        await trio.sleep(60)
-        assert 15 < len(ether.of(str(HERE), response=False)) < 60
-        nursery.cancel_scope.cancel()
+    with capture_logs() as lines:
+        async with living(ether, one), trio.open_nursery() as nursery:
+            nursery.start_soon(hostile)
+            await trio.sleep(60)
+            assert 15 < len(ether.of(str(HERE), response=False)) < 60
+            nursery.cancel_scope.cancel()
+    (line,) = [line for line in lines if line["log_level"] != "debug"]
+    assert (line["log_level"], line["taken"], line["tried"]) == ("warning", "rover-example.local", 15)
 
 
 async def asked(ether: Ether, query: Message, *, sender: str = "10.0.0.8", port: int = PORT, wait: float = 1.0) -> None:

@@ -11,6 +11,7 @@ import trio
 from runtime.memory import MemoryMachine, open_machine
 from runtime.modules.manager import Modules
 from runtime.modules.memory import Behaviour, MemoryProcess, MemoryProcesses
+from runtime.options import Options
 from runtime.parts import Surroundings
 
 SENSOR = "rdk:component:sensor"
@@ -30,10 +31,11 @@ async def machine(
     document: Mapping[str, Any],
     behave: Callable[[str], Behaviour] = lambda name: Behaviour(),
     environment: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> AsyncIterator[tuple[MemoryMachine, MemoryProcesses]]:
     """Data folders are below MACHINE_HOME of `environment`."""
     processes = MemoryProcesses(behave)
-    async with open_machine({}) as memory:
+    async with open_machine({}, options=options) as memory:
         await memory.machine.running.wait()
         around = Surroundings(memory.machine, memory.serving.router, environment or {}, memory.configuration._replan)
         memory.machine.parts["modules"] = Modules(around, processes)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,18 @@ def test_only_older_contents_of_the_same_module_are_removed(tmp_path: Path) -> N
     archive.remove_others(packages, "demo", None)
     assert sorted(path.name for path in packages.iterdir()) == sorted(others)
     archive.remove_others(tmp_path / "absent", "demo", None)
+
+
+@pytest.mark.parametrize("format_", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_a_large_extended_header_is_refused_before_it_is_read(tmp_path: Path, format_: int) -> None:
+    path = tmp_path / "module.tgz"
+    with tarfile.open(path, "w:gz", format=format_) as tar:
+        info, data = member("a" * (16 << 20), RUN)
+        tar.addfile(info, io.BytesIO(data))
+    tracemalloc.start()
+    try:
+        with pytest.raises(MachineError, match="extended header"):
+            archive.prepare(path, tmp_path / "packages", "demo")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

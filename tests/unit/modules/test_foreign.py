@@ -15,6 +15,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.api.memory import MemoryChannel
 from rpc.api.target import CallInfo
+from rpc.client import Channel
 from rpc.reflection import reflection
 from runtime.modules.foreign import ForeignApi, ForeignServices, Raw, check_service, published
 from runtime.modules.reflection import service_descriptor
@@ -242,6 +243,19 @@ async def test_errors_pass(client: MemoryChannel) -> None:
     with pytest.raises(GRPCError) as caught:
         await exchange(client, "Absent", Raw(b""))
     assert caught.value.status is Status.UNIMPLEMENTED
+
+
+async def test_a_module_that_is_gone_is_named(client: MemoryChannel, module: Module) -> None:
+    """Its channel notices the end of a killed module before its process is reaped."""
+
+    async def connect() -> trio.abc.Stream:
+        raise ConnectionRefusedError("nobody listens")
+
+    async with Channel("unix:/gone", connect=connect) as channel:
+        module.channel = lambda: channel  # type: ignore[method-assign,assignment,return-value]
+        with pytest.raises(GRPCError, match=r"gizmo: its module went away: .*nobody listens") as caught:
+            await exchange(client, "One", request())
+    assert caught.value.status is Status.UNAVAILABLE
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel, module: Module) -> None:

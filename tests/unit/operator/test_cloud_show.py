@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from click.testing import CliRunner
 
 from runtime.operator.cloud_config import config
-from runtime.operator.cloud_show import history, saves
+from runtime.operator.cloud_show import fleet, history, parts_of, saves
 
 
 def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
@@ -45,3 +46,14 @@ def test_what_is_compared_is_one_thing_with_one_other() -> None:
         done = CliRunner().invoke(config, ["diff", "rover", *words], input="{}")
         assert done.exit_code == 2
         assert said in done.output
+
+
+def test_the_fleet_has_versions() -> None:
+    part = {"part_name": "rover-main", "part_id": "p", "is_main_part": True, "online_state": "ONLINE"}
+    told = {**part, "part_id": "q", "viam_server_version": {"minor": "0.9.1"}}
+    machines = [{"machine_name": name, "part_summaries": [one]} for name, one in (("a", part), ("b", told))]
+    found = parts_of([{"location_name": "lab", "machine_summaries": machines}])
+    assert [one.version for one in found] == ["", "0.9.1"]
+    head, *_, last = fleet(found, datetime.now(UTC))
+    assert "VERSION" in head
+    assert "0.9.1" in last

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from runtime.components.motor import Motor
 from runtime.components.sensor import Sensor
-from runtime.reconfigure import Directory, aliases_of
 from runtime.remotes.names import MAX_DEPTH, Report, behind, is_wanted, name_here, wanted
+from schema.directory import Directory, aliases_of
 from schema.errors import ConfigError, MachineError
 from schema.names import ResourceName
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NewType
 
 import msgspec
 import pytest
@@ -390,6 +390,7 @@ def test_resource_name_from_a_peer_that_is_none():
         (Mapping[str, float], Hint(value=Hint(float))),
         (Mapping[str, Any] | None, Hint(value=Hint(), optional=True)),
         (dict, Hint(value=Hint())),
+        (NewType("Shown", Mapping[str, Any]), Hint(value=Hint())),
         (Any, Hint()),
         (None, Hint(optional=True)),
     ],

@@ -228,6 +228,51 @@ async def test_a_header_table_that_was_small_once_is_said_to_be_empty(sizes: lis
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("kind", ["application/grpc;charset=utf-8", "application/grpc+proto; x=y", "Application/GRPC"])
+async def test_parameters_of_the_content_type_mean_nothing(nursery: trio.Nursery, kind: str):
+    client = await connected(nursery, ServerCore(EchoService().__mapping__()))
+    fields = [(name, kind if name == "content-type" else value) for name, value in request("Echo")]
+    answer = await client.ask(fields, message("a"))
+    assert (replies(answer.body), answer.trailers) == (["a"], {"grpc-status": "0"})
+    await client.stream.aclose()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("kilobytes", [60, 70, 100])
+async def test_metadata_beyond_the_limit_costs_its_call_only(nursery: trio.Nursery, kilobytes: int):
+    """The values are indexed, so that calls after the refused one need the table that its headers have left."""
+    core = ServerCore(EchoService().__mapping__())
+    client = await connected(nursery, core)
+    before = client.begin(request("Bidi"))
+    await client.send(before, message("early"), end=False)
+    metadata = [(f"x-{number}", chr(97 + number % 26) * 1000) for number in range(kilobytes)]
+    answer = await client.ask(request("Echo", *metadata), message("a"))
+    if kilobytes < 64:
+        assert (replies(answer.body), answer.trailers) == (["a"], {"grpc-status": "0"})
+    else:
+        assert (answer.status, answer.headers["grpc-status"], answer.body) == (200, "8", b"")
+        assert answer.headers["grpc-message"] == (
+            "header list of more than 65536 bytes, counting 32 more for each field; send less metadata"
+        )
+        assert core.statistics.refusals == {"header list size": 1}
+    for _ in range(2):
+        answer = await client.ask(request("Echo", metadata[-1], metadata[-2]), message("b"))
+        assert (replies(answer.body), answer.trailers) == (["b"], {"grpc-status": "0"})
+    await client.send(before, message("late"))
+    assert replies((await client.answer(before)).body) == ["early", "late"]
+    await client.stream.aclose()
+    nursery.cancel_scope.cancel()
+
+
+async def test_headers_beyond_the_limit_that_are_no_call_get_a_status_of_http(nursery: trio.Nursery):
+    client = await connected(nursery, ServerCore(EchoService().__mapping__()))
+    fields = [*FIELDS[:3], (":path", "/page"), *((f"x-{number}", "x" * 8192) for number in range(10))]
+    assert (await client.ask(fields)).status == 431
+    assert (await client.ask(request("Echo"), message("a"))).trailers == {"grpc-status": "0"}
+    await client.stream.aclose()
+    nursery.cancel_scope.cancel()
+
+
 async def test_a_full_server_says_so_as_http2_wants_it(autojump_clock: trio.testing.MockClock):
     core = ServerCore(EchoService().__mapping__(), limits=Limits(max_connections=1))
     async with trio.open_nursery() as nursery:

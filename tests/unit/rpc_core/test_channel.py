@@ -260,6 +260,12 @@ def headers(block: bytes, *, end: bool = False) -> bytes:
         ),
         (headers(HEAD) + frames.frame(0, 0, 1, b"\0\0\0\0\3\xff\xff\xff"), Status.INTERNAL, "the reply is not a valid"),
         (frames.goaway(0, 0), Status.UNAVAILABLE, "the server is shutting down"),
+        (
+            frames.goaway(0, 0, "handshake timeout"),
+            Status.UNAVAILABLE,
+            "the server closed the connection: NO_ERROR, handshake",
+        ),
+        (frames.goaway(0, 11), Status.UNAVAILABLE, "the server closed the connection: ENHANCE_YOUR_CALM"),
         (frames.frame(frames.DATA, 0, 3, b"x"), Status.UNAVAILABLE, "the connection was lost"),
         (frames.frame(frames.PUSH_PROMISE, 4, 1, b"\0\0\0\2"), Status.UNAVAILABLE, "the connection was lost"),
     ],

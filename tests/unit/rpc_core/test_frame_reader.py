@@ -140,7 +140,7 @@ def bad(kind: int, flags: int, sid: int, payload: bytes = b"") -> bytes:
         (bad(frames.HEADERS, 0, 1, b"x") + bad(frames.CONTINUATION, 4, 3, b"x"), PROTOCOL_ERROR, "continuation"),
         (bad(frames.HEADERS, 0, 1) + bad(frames.CONTINUATION, 0, 1) * 9, ENHANCE_YOUR_CALM, "continuation"),
         (
-            bad(frames.HEADERS, 0, 1, b"x" * 16384) + bad(frames.CONTINUATION, 0, 1, b"x" * 16384) * 4,
+            bad(frames.HEADERS, 0, 1, b"x" * 16384) + bad(frames.CONTINUATION, 0, 1, b"x" * 16384) * 8,
             ENHANCE_YOUR_CALM,
             "continuation",
         ),

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc import huffman
-from rpc.errors import COMPRESSION_ERROR, PROTOCOL_ERROR, ConnectionFault, StreamFault
+from rpc.errors import (
+    COMPRESSION_ERROR,
+    ENHANCE_YOUR_CALM,
+    PROTOCOL_ERROR,
+    ConnectionFault,
+    HeadersTooLarge,
+    StreamFault,
+)
 from rpc.hpack import STATIC_TABLE, Decoder, encode, encode_field
 
 TEXT = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=60)
@@ -143,6 +150,49 @@ def test_a_refused_block_still_changes_the_table():
     with pytest.raises(StreamFault):
         ours.decode(encoder.encode([("a", "b" * 90), ("kept", "value")]))
     assert ours.decode(encoder.encode([("kept", "value")])) == [("kept", "value")]
+
+
+@given(st.lists(st.tuples(st.lists(st.tuples(NAMES, TEXT), max_size=40), st.booleans()), max_size=8))
+def test_refused_blocks_leave_the_table_of_the_reference(blocks: list[tuple[list[tuple[str, str]], bool]]):
+    encoder, ours = reference.Encoder(), decoder(max_list=1500)
+    for fields, compress in blocks:
+        read: list[tuple[str, str]] = []
+        ended = ""
+        try:
+            read = ours.decode(encoder.encode(raw(fields), huffman=compress))
+        except HeadersTooLarge as fault:
+            read = fault.fields
+        except ConnectionFault as fault:
+            ended = fault.reason
+        if ended:  # far too large
+            assert ended == "header list size"
+            assert sum(len(name) + len(value) for name, value in fields) > 750
+            return
+        assert read == fields[: len(read)]
+        assert len(read) == len(fields) or sum(len(name) + len(value) + 32 for name, value in fields) > 1500
+
+
+@pytest.mark.parametrize("huffman", [False, True])
+@pytest.mark.parametrize("size", [70_000, 16_000, 3_000])
+def test_values_beyond_the_limit_leave_the_table_in_step(size: int, huffman: bool):
+    ours, encoder = decoder(max_list=64 * 1024), reference.Encoder()
+    ours.decode(encoder.encode([("kept", "value")]))
+    block = encoder.encode([(f"x-{n}", chr(97 + n % 26) * size) for n in range(90_000 // size)], huffman=huffman)
+    with pytest.raises(HeadersTooLarge):
+        ours.decode(block + encoder.encode([("last", "one")]))
+    assert ours.decode(encoder.encode([("last", "one"), ("kept", "value")])) == [("last", "one"), ("kept", "value")]
+
+
+@pytest.mark.parametrize(
+    "field", [b"\x00\x00\x00", b"\x40\x01a\x01b", b"\xff\x00", b"\x40\x01x\x7f\x81\x16" + b"v" * 2944]
+)
+def test_a_block_that_takes_long_ends_the_connection(field: bytes):
+    """As many fields, and as many bytes to decode, as a refused block may have, and no more."""
+    ours = decoder(max_list=64 * 1024)
+    ours.decode(b"\x40\x01x\x00" * 100)
+    with pytest.raises(ConnectionFault) as caught:
+        ours.decode(field * (128 * 1024 // len(field)))
+    assert (caught.value.code, caught.value.reason) == (ENHANCE_YOUR_CALM, "header list size")
 
 
 def test_an_entry_larger_than_the_table_empties_it():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rpc.auth
 from rpc.addresses import allowed_host, group_of, host_of
-from rpc.attempts import Attempts
+from rpc.attempts import ADDRESS_FAILURES, Attempts
 from rpc.auth import API_KEY, AUTHENTICATE, Authenticator, Credential, bearer, credentials_of, digest_of
 from rpc.carrier import Peer
 from rpc.tokens import Signer
@@ -179,12 +179,30 @@ def test_guessing_is_bounded_per_peer() -> None:
     gate = make(ONE, attempts=Attempts(failures=3, period=60), clock=clock)
     for _ in range(3):
         assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.UNAUTHENTICATED
-    assert status(gate.authenticate, "one", API_KEY, "key-1", peer=PEER) is Status.RESOURCE_EXHAUSTED
-    assert gate.authenticate("one", API_KEY, "key-1", peer=OTHER)
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.RESOURCE_EXHAUSTED
+    assert gate.authenticate("one", API_KEY, "key-1", peer=PEER), "a device with a wrong key locks nobody out"
+    assert status(gate.authenticate, "two", API_KEY, "guess", peer=PEER) is Status.UNAUTHENTICATED, "another entity"
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=OTHER) is Status.UNAUTHENTICATED, "another address"
     clock.now = 59.9
-    assert status(gate.authenticate, "one", API_KEY, "key-1", peer=PEER) is Status.RESOURCE_EXHAUSTED
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.RESOURCE_EXHAUSTED
     clock.now = 60.0
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.UNAUTHENTICATED
+
+
+def test_guessing_is_bounded_per_address() -> None:
+    """Whoever changes the entity with each attempt is throttled too, and still locks nobody out."""
+    gate = make(ONE, clock=Clock())
+    said = [status(gate.authenticate, f"no-{n}", API_KEY, "guess", peer=PEER) for n in range(ADDRESS_FAILURES + 50)]
+    assert said == [Status.UNAUTHENTICATED] * ADDRESS_FAILURES + [Status.RESOURCE_EXHAUSTED] * 50
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.RESOURCE_EXHAUSTED
     assert gate.authenticate("one", API_KEY, "key-1", peer=PEER)
+    assert status(gate.authenticate, "one", API_KEY, "guess", peer=OTHER) is Status.UNAUTHENTICATED
+
+
+def test_credentials_of_any_size_cost_little() -> None:
+    gate = make(ONE)
+    for entity, payload in (("one", "x" * 5000), ("x" * 5000, "key-1")):
+        assert status(gate.authenticate, entity, API_KEY, payload, peer=PEER) is Status.INVALID_ARGUMENT
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 30)), max_size=60))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
 from rpc.call import ServerCore
+from rpc.holder import holder
 from rpc.http_limits import HttpLimits
 from rpc.limits import Limits
 from rpc.listeners import open_listeners, parse_address
@@ -147,14 +149,29 @@ async def test_a_busy_port_is_named_with_a_remedy() -> None:
     first = await open_listeners("127.0.0.1:0")
     number = first[0].socket.getsockname()[1]
     with pytest.raises(MachineError) as caught:
-        await open_listeners(f"localhost:{number}")
+        await open_listeners(f"localhost:{number}", setting="network.bind_address")
+    own = (await trio.Path("/proc/self/comm").read_text()).strip()
     assert str(caught.value) == (
-        f"cannot listen on localhost:{number}: it is in use: stop the program that has it, or choose another port"
+        f"cannot listen on localhost:{number}: it is in use by {own} (process {os.getpid()}): "
+        "stop it, or set another port in network.bind_address"
     )
     for listener in first:
         await listener.aclose()
     with pytest.raises(MachineError, match=r"192\.0\.2\.1"):
         await open_listeners("192.0.2.1:0")
+
+
+async def test_the_holder_of_a_port_that_may_not_be_seen_is_not_named(tmp_path: Path) -> None:
+    assert await holder(1, tmp_path) == ""
+    (tmp_path / "net").mkdir()
+    row = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1"
+    (tmp_path / "net" / "tcp").write_text(f"  sl  local_address\n{row}\n")
+    (tmp_path / "12" / "fd").mkdir(parents=True)
+    assert await holder(8080, tmp_path) == ""
+    (tmp_path / "12" / "fd" / "3").symlink_to("socket:[4711]")
+    (tmp_path / "12" / "comm").write_text("other\n")
+    assert await holder(8080, tmp_path) == "other (process 12)"
+    assert await holder(8081, tmp_path) == ""
 
 
 async def test_a_wire_gives_back_what_was_pushed_back() -> None:

@@ -73,10 +73,9 @@ async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureF
     assert "status 7" in capsys.readouterr().out
 
 
-async def test_a_run_that_waits_for_ever_is_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_waits_for_ever_is_killed(place: Path) -> None:
     (place / "tests/unit/bad/test_bad.py").write_text("import threading\nthreading.Event().wait()\n")
-    monkeypatch.setattr(running, "ROOM_LIMIT", 1.0)
-    run = Run("stuck", ("unit/bad",))
+    run = Run("stuck", ("unit/bad",), limit=1.0)
     await carry_out(run, [], trio.Semaphore(1))
     assert (run.status, run.good) == (running.TIMED_OUT, False)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
+from rpc.api.client import ApiClient
+from rpc.call import ServerCore
+from rpc.client import Channel
+from rpc.http2_server import serve_http2
 from runtime.components.motor import Motor
 from runtime.memory import MemoryMachine, open_machine
 from runtime.registry import Registry
 from runtime.resource import Extra
+from runtime.serving import REQUESTS_LIMIT_VARIABLE
 from schema.errors import ErrorKind, MachineError
 from schema.names import Model
 
@@ -31,6 +37,10 @@ class Endless(Motor):
 
     async def is_moving(self) -> bool:
         return True
+
+    async def get_position(self, *, extra: Extra = None) -> float:
+        await trio.sleep(0.1)
+        return 1.5
 
 
 def registry() -> Registry:
@@ -62,7 +72,10 @@ async def hog(memory: MemoryMachine, nursery: trio.Nursery, calls: int) -> Hog:
     return found
 
 
-async def test_a_thousand_calls_of_one_client_leave_places_for_others(mock_clock: MockClock) -> None:
+async def test_a_thousand_calls_of_one_client_leave_places_for_others(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REQUESTS_LIMIT_VARIABLE, "100")
     async with open_machine(DOCUMENT, registry=registry()) as memory, trio.open_nursery() as nursery:
         await memory.machine.running.wait()
         first = await hog(memory, nursery, 1000)
@@ -81,6 +94,36 @@ async def test_a_thousand_calls_of_one_client_leave_places_for_others(mock_clock
         await wait_all_tasks_blocked()
         assert await first.client.call(MOTOR, "m", "is_moving") is True  # all places were given back
         assert memory.serving.dispatch._places == {}
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_client_that_keeps_to_its_streams_is_never_refused(autojump_clock: MockClock, session: bool) -> None:
+    """A thousand calls at once over one connection: 128 at a time, all to one resource."""
+    async with open_machine(DOCUMENT, registry=registry()) as memory, trio.open_nursery() as nursery:
+        await memory.machine.running.wait()
+        core = ServerCore(memory.serving.router)
+        outcomes: list[Any] = []
+
+        async def connect() -> trio.abc.Stream:
+            near, far = memory_stream_pair()
+            nursery.start_soon(serve_http2, far, core)
+            return near
+
+        async with Channel("machine:1", connect=connect) as channel:
+            begun = await ApiClient(channel).call(ROBOT, "", "start_session", resume="")
+            client = ApiClient(channel, metadata={"viam-sid": begun["id"]} if session else None)
+
+            async def call() -> None:
+                try:
+                    outcomes.append(await client.call(MOTOR, "m", "get_position"))
+                except MachineError as error:
+                    outcomes.append(error.kind)
+
+            async with trio.open_nursery() as calls:
+                for _ in range(1000):
+                    calls.start_soon(call)
+        assert Counter(outcomes) == {1.5: 1000}
         nursery.cancel_scope.cancel()
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
+import structlog
 import trio
+from structlog.testing import LogCapture
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from catalogue.check import check
 from runtime.components.motor import Motor
 from runtime.components.sensor import Sensor
+from runtime.configuration import with_revision
 from runtime.maintenance import RETRY_INTERVAL
 from runtime.memory import MemoryMachine, open_machine
 from runtime.registry import Registry
 from runtime.resource import Attributes, Extra
+from runtime.serving import REQUESTS_LIMIT_VARIABLE
 from runtime.status import MachineState
 from schema.errors import ErrorKind, MachineError
+from schema.machine import decode as decode_document
 from schema.names import Model
 
 ROBOT = "viam.robot.v1.RobotService"
@@ -100,7 +107,7 @@ async def test_one_bad_entry_is_nobody_elses_problem(autojump_clock: MockClock) 
         assert states["good"].state == "ready"
         assert states["wrong"].state == states["unknown"].state == "unhealthy"
         assert "components.1.attributes.speed" in states["wrong"].reason
-        assert "did you mean rdk:builtin:test" in states["unknown"].reason
+        assert "did you mean 'test'?" in states["unknown"].reason
         with pytest.raises(MachineError, match=r"attributes\.speed") as caught:
             await memory.client().call("rdk:component:motor", "wrong", "is_moving")
         assert caught.value.kind is ErrorKind.UNAVAILABLE
@@ -209,7 +216,10 @@ async def test_a_vanished_client_stops_what_it_commanded_and_only_that(autojump_
         assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_calls_in_flight_are_bounded_per_resource(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_calls_in_flight_are_bounded_per_resource(
+    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REQUESTS_LIMIT_VARIABLE, "100")
     outcomes: list[Any] = []
     async with open_machine({"components": [motor("a"), motor("b")]}, registry=registry()) as memory:
         await settle(memory)
@@ -274,3 +284,33 @@ async def test_find_by_name(name: str, kind: ErrorKind | None, words: str, autoj
         with pytest.raises(MachineError, match=words) as caught:
             memory.machine.find(name)
         assert caught.value.kind is kind
+
+
+async def test_a_machine_logs_what_the_check_finds_once(autojump_clock: MockClock) -> None:
+    trigger = {"name": "t", "event": {"type": "part_on"}, "notifications": []}
+    job = {"name": "j", "schedule": "1h", "resource": "nobody", "method": "Stop"}
+    document = {"components": [motor("m", nix=1)], "jobs": [job], "triggers": [trigger]}
+    capture = LogCapture()
+    async with open_machine({}, registry=registry()) as memory:
+        memory.machine.log = structlog.wrap_logger(None, processors=[capture])
+        memory.write(document)
+        await wait_all_tasks_blocked()
+    checked = check(decode_document(json.dumps(document).encode()), registry())
+    assert len(checked.problems) == 1
+    assert len(checked.warnings) == 2
+    told = sorted(str(one["problem"]) for one in capture.entries if one["event"] == "in the configuration")
+    assert told == sorted(map(str, (*checked.problems, *checked.warnings)))
+
+
+async def test_a_file_without_a_revision_gets_one_from_its_content() -> None:
+    def revision(text: str) -> str:
+        found = with_revision(decode_document(text.encode()), text.encode()).document
+        assert found is not None
+        return found.revision
+
+    assert revision('{"debug": true, "log": []}').startswith("file-")
+    assert revision('{"debug": true, "log": []}') == revision('{ "log":[],\n"debug":true}')
+    assert revision('{"debug": true}') != revision('{"debug": false}')
+    assert revision('{"revision": "7"}') == "7"
+    secret = '{"components": [{"name": "a", "type": "sensor", "model": "fake", "attributes": {"password": "%s"}}]}'
+    assert revision(secret % "one") == revision(secret % "two")

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpc.limits import Limits
+from runtime.dispatch import REQUESTS_LIMIT
 from runtime.places import SHARE, Places
 
 
@@ -23,6 +25,19 @@ def test_the_shares_of_a_hundred_places() -> None:
     assert {holder.taken for holder in two.holders.values()} == {43}
     assert two.take("newcomer")
     assert filled(1, "a").taken == 1
+
+
+def test_three_clients_that_use_all_their_streams_fit() -> None:
+    streams = Limits().max_streams
+    places = Places(REQUESTS_LIMIT)
+    for client, handlers in (("resets", 2 * streams), ("b", streams)):
+        assert all(places.take(client) for _ in range(handlers))
+    places = Places(REQUESTS_LIMIT)
+    assert all(places.take(client) for client in "abc" for _ in range(streams))
+    while places.take("d"):
+        pass
+    assert places.taken < REQUESTS_LIMIT
+    assert places.take("newcomer")
 
 
 @given(st.integers(2, 12), st.integers(40, 200))

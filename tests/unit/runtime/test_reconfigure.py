@@ -70,7 +70,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"model": "tset"}, ["components.0", "did you mean rdk:builtin:test"]),
+        ({"model": "tset"}, ["components.0", "did you mean 'test'?"]),
         ({"model": "absent"}, ["could not be loaded", "runtime.no_such_module"]),
         ({"api": "rdk:component:gripper"}, ["no model of rdk:component:gripper"]),
         ({"depends_on": ["otherr"]}, ["components.0.depends_on.0", "did you mean 'other'"]),

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from rpc.carrier import Farewell
 from runtime.sessions import EXPIRED, MAX_SESSIONS, Session, Sessions
 from schema.errors import ErrorKind, MachineError
 
@@ -69,6 +70,25 @@ async def test_a_monitored_call_is_a_sign_of_life(autojump_clock: MockClock, ses
     assert [when for when, _, _ in stops.seen] == [3.5]
 
 
+async def test_a_client_that_has_closed_its_connection_is_known(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
+    first, second = Farewell(), Farewell()
+    session = sessions.start()
+    sessions.command(MOTOR, session)
+    assert not session.closed
+    session.touch(first)
+    session.touch(second)
+    first.said = True
+    assert not session.closed, "it was heard on another connection since"
+    second.said = True
+    assert session.closed
+    await trio.sleep(1.9)
+    assert stops.seen == [], "a client that comes back in time goes on"
+    await trio.sleep(1)
+    assert stops.seen == [(2.0, session.id, (MOTOR,))]
+
+
 async def test_the_last_commander_holds_a_resource(autojump_clock: MockClock, sessions: Sessions, stops: Stops) -> None:
     first, second = sessions.start(), sessions.start()
     sessions.command(MOTOR, first)
@@ -102,14 +122,25 @@ async def test_whoever_has_no_living_session_is_told_so(
     assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_a_heartbeat_at_the_very_deadline_comes_too_late(nursery: trio.Nursery, mock_clock: MockClock) -> None:
-    sessions = Sessions(Stops(), window=2.0)
+@pytest.mark.parametrize("late", [2.0, 2.2, 50.0])
+async def test_a_heartbeat_that_is_read_late_keeps_it_alive(
+    nursery: trio.Nursery, mock_clock: MockClock, late: float
+) -> None:
+    """It has arrived in time: this process has read it only after the deadline, because it was busy or stopped."""
+    sessions = Sessions(stops := Stops(), window=2.0)
     await nursery.start(sessions.run)
     session = sessions.start()
+    sessions.command("m", session)
     await wait_all_tasks_blocked()
-    mock_clock.jump(2.0)  # the watching task has not run yet
+    mock_clock.jump(late)  # the watching task has not run yet
+    sessions.find(session.id).touch()
+    await wait_all_tasks_blocked()
+    assert (session.alive, stops.seen) == (True, [])
+    mock_clock.jump(2.0)
+    await wait_all_tasks_blocked()
     with pytest.raises(MachineError, match=EXPIRED):
         sessions.find(session.id)
+    assert [resources for _, _, resources in stops.seen] == [("m",)]
     nursery.cancel_scope.cancel()
 
 

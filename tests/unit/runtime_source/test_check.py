@@ -66,8 +66,7 @@ def test_a_good_file(path: Path) -> None:
     [
         (
             {"components": [BOARD, motor(model="gpoi")]},
-            "E components.1.model: no model rdk:builtin:gpoi of rdk:component:motor is known: "
-            "did you mean rdk:builtin:gpio?",
+            "E components.1.model: no model rdk:builtin:gpoi of rdk:component:motor is known: did you mean 'gpio'?",
         ),
         (
             {"components": [BOARD, motor(attributes={"board": "pi", "max_rpm": "60"})]},
@@ -146,12 +145,24 @@ def test_a_cycle_is_named_once_with_its_members(path: Path) -> None:
 def test_modules_and_remotes_may_have_what_is_not_here(path: Path) -> None:
     found = checked(
         path,
-        components=[BOARD, motor("a", model="acme:x:y", depends_on=["far:board"])],
+        components=[
+            BOARD,
+            motor("a", model="acme:x:y", depends_on=["far:board"]),
+            motor("b", model="gpoi", depends_on=["arm"]),
+        ],
         modules=[{"name": "m", "type": "registry"}],
         remotes=[{"name": "far", "address": "far.local"}],
     )
     assert found.problems == ()
-    assert [warning.path for warning in found.warnings] == ["components.1.model", "components.1.depends_on.0"]
+    assert [warning.path for warning in found.warnings] == ["components.2.model", "components.2.depends_on.0"]
+
+
+def test_a_model_that_nothing_here_can_offer(path: Path) -> None:
+    found = checked(path, components=[BOARD, motor("a", model="acme:x:y")])
+    assert texts(found) == [
+        "W components.1.model: acme:x:y is not built in, and no module is configured that could offer it: "
+        "add the module, or correct the model"
+    ]
 
 
 def test_a_missing_file_is_a_problem(path: Path) -> None:

@@ -236,8 +236,20 @@ def test_decode_text_substitutes_and_warns() -> None:
     found = decode_text(b'{"revision":"${REV}", "network":{"fqdn":"${NONE}"}}', {"REV": 'a"b'})
     assert found.document is not None
     assert found.document.revision == 'a"b'
-    assert found.document.network.fqdn == "${NONE}"
-    assert [str(w) for w in found.warnings] == ["line 1: the environment has no NONE: known are REV"]
+    assert found.document.network.fqdn == ""
+    assert [str(w) for w in found.warnings] == [
+        "line 1: the environment has no NONE: set it, or give a default: ${NONE:-...}"
+    ]
+
+
+def test_decode_text_names_the_variable_that_left_a_value_out() -> None:
+    found = decode_text(b'{"jobs": [],\n "debug": ${DEBUG}}', {})
+    assert found.document is None
+    assert [str(one).partition(":")[0] for one in found.problems] == ["line 2", "line 2, column 11"]
+    assert "DEBUG" in str(found.problems[0])
+    found = decode_text(b'{"debug": ${DEBUG:-true}}', {})
+    assert found.document is not None
+    assert found.document.debug
 
 
 def test_decode_text_of_bytes_that_are_no_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.secrets import MASK, Masker, is_secret, is_secret_path, mask_text, masked, secrets_of
+from schema.secrets import MASK, Masker, is_secret, is_secret_path, mask_text, masked, origin_of, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,30 @@ def test_the_value_beside_a_secret_name_is_masked() -> None:
     pairs = [{"name": "API_KEY", "value": "pw"}, {"value": ["pw"], "key": "token"}, harmless]
     expected = [{"name": "API_KEY", "value": MASK}, {"value": [MASK], "key": MASK}, harmless]
     assert masked({"settings": pairs}) == {"settings": expected}
+
+
+def test_the_url_of_a_webhook_is_a_secret() -> None:
+    url = "https://hooks.example.com/services/T0/B0/xyz"
+    entries = [{"type": "webhook", "value": url, "secret": ""}, {"type": "email", "value": "ann@example.com"}]
+    expected = [{"type": "webhook", "value": MASK, "secret": ""}, {"type": "email", "value": "ann@example.com"}]
+    assert masked({"notifications": entries}) == {"notifications": expected}
+    assert Masker().and_those_of(entries).text(f"GET {url}: gone") == "GET ***: gone"
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://example.com/hook?token=x", "https://example.com"),
+        ("http://me:pw@Example.com:8080/x#y", "http://example.com:8080"),
+        ("http://[::1]:80/x", "http://[::1]:80"),
+        ("https://example.com:port/x", MASK),
+        ("example.com/x", MASK),
+        ("", MASK),
+        ("https:///x", MASK),
+    ],
+)
+def test_what_of_a_url_may_be_logged(url: str, origin: str) -> None:
+    assert origin_of(url) == origin
 
 
 def test_environments_are_masked_whole() -> None:

@@ -213,6 +213,24 @@ async def test_summaries_come_by_themselves(autojump_clock: trio.testing.MockClo
         pipeline.close()
 
 
+async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
+    mock_clock: trio.testing.MockClock, sink: Collected
+) -> None:
+    """The loop has no time for the pipeline's own task until its deadline has passed."""
+    pipeline = log.configure([sink], clock=trio.current_time)
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(pipeline.run)
+            for _ in range(5):
+                log.get_logger().info("again")
+            mock_clock.jump(log.WINDOW + 1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sink.messages[-1] == "a suppressed message was logged twice more: again"
+            nursery.cancel_scope.cancel()
+    finally:
+        pipeline.close()
+
+
 async def test_a_message_that_cannot_be_written_harms_nobody(
     logs: Logs, sink: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.builtin.vision.color_detector import ColorDetectorConfig
+from catalogue.vision.color_detector import ColorDetectorConfig
 from runtime.components.camera import Image
 from runtime.resource import Unsupported
 from runtime.services.vision import Detection, VisionProperties
@@ -84,7 +84,7 @@ async def test_cameras_are_named_in_errors(bench: Bench) -> None:
 
 async def test_depth_is_not_looked_at(bench: Bench) -> None:
     eye = await detector(bench)
-    camera = eye._camera("cam")
+    (camera,) = (one for one in bench.resources.values() if isinstance(one, DrawnCamera))
     depth = Image(b"DEPTHMAP", "image/vnd.viam.dep", "depth")
     camera.images = [depth, *DrawnCamera.images]
     assert await eye.get_detections_from_camera("cam") == [WANTED]
@@ -109,6 +109,7 @@ def test_attributes_that_cannot_be(change: dict[str, Any], words: str) -> None:
         decode(ColorDetectorConfig, {**RED_ONLY, **change}, path="attributes")
 
 
-def test_every_camera_may_be_looked_through() -> None:
-    config, _ = decode(ColorDetectorConfig, RED_ONLY, path="attributes")
-    assert list(config.uses()) == ["rdk:component:camera/*"]
+def test_it_waits_for_its_own_camera_alone() -> None:
+    assert list(decode(ColorDetectorConfig, RED_ONLY, path="attributes")[0].uses()) == []
+    named = {**RED_ONLY, "camera_name": "cam"}
+    assert list(decode(ColorDetectorConfig, named, path="attributes")[0].uses()) == ["cam"]

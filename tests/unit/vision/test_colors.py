@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from runtime.builtin.vision.colors import HueRange, Region, found_in, hue_of, regions
+from catalogue.vision.colors import HueRange, hue_of
+from runtime.builtin.vision.colors import Region, found_in, regions
 from tests.unit.vision.drawn import BLUE, GREEN, RED, picture
 
 ANY = {"saturation": 0.2, "value": 0.3}

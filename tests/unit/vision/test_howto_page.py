@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.builtin.vision.model_output import CROWD, LAYOUTS
-from runtime.builtin.vision.steps import STEPS
+from catalogue.vision.model_output import LAYOUTS
+from catalogue.vision.steps import STEPS
+from runtime.builtin.vision.model_output import CROWD
 from runtime.registry import Registry
 from schema import machine
 from schema.attributes import decode

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from runtime.builtin.vision.model_output import CROWD, LAYOUTS, Reading, Roles, boxes, probabilities, roles_of
+from catalogue.vision.model_output import LAYOUTS
+from runtime.builtin.vision.model_output import CROWD, Reading, Roles, boxes, probabilities, roles_of
 from runtime.services.mlmodel import FlatTensor, TensorInfo
 from schema.errors import ErrorKind, MachineError
 from tests.unit.vision.drawn import floats

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.builtin.vision.mlmodel import ModelVisionConfig
+from catalogue.vision.mlmodel import ModelVisionConfig
 from runtime.builtin.vision.tensors import values
 from runtime.resource import Unsupported
 from runtime.services.mlmodel import FlatTensor, Metadata, TensorInfo

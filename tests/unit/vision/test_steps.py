@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from runtime.builtin.vision.steps import Crop, Identity, Resize, Rotate, Step, moved_annotations, moved_lens, step
+from catalogue.vision.steps import Crop, Identity, Resize, Rotate, Step, step
+from runtime.builtin.vision.steps import moved_annotations, moved_lens
 from runtime.components.camera import Annotations, BoundingBox, Classification, IntrinsicParameters
 from tests.unit.vision.drawn import RED, picture
 

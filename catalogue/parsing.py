@@ -1,4 +1,4 @@
-"""Readings from a line or a program's output. Pure."""
+"""Attributes that `runtime.builtin.parsing` reads."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from schema.errors import ErrorKind, MachineError
 Format = Literal["json", "csv", "key_value", "number", "regex", "text"]
 
 _PAIR: Final = re.compile(r"""([A-Za-z_][\w.-]*)\s*[=:]\s*("[^"]*"|'[^']*'|[^\s,;]+)""")
+
 _EXCERPT: Final = 80  # characters of bad input shown in an error
 
 
@@ -107,6 +108,7 @@ _PARSERS: Final = {
     "regex": _regex,
     "text": _text,
 }
+
 _NAMES: Final = {
     "json": "JSON",
     "csv": "a line of the configured columns",

@@ -1,0 +1,212 @@
+"""What one tenant of a cloud feels while another sends everything that it may, and more.
+
+`python -m bench.tenants [--minutes 3] [--quiet 20] [--attackers 8] [--seed 1] [--rss 1024]`
+
+A machine-cloud on loopback with two organizations. The attacker is a process of its own that sends documents,
+fragments, metadata, questions in SQL, uploads, archives, conditions of triggers, pages and drafts, each at random from
+`bench.tenants_attack`, and often leaves before the answer. The neighbour makes calls and opens pages at a steady rate,
+first quiet, then under attack. Exits 1 if its p99 is more than 5 times that of the quiet time, if the cloud takes more
+memory than --rss MiB, if it ends or logs a failure of its own, or if the neighbour gets an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+import trio
+
+from bench.cloud_process import Database, Running, cloud, free_port
+from bench.propagation import APP, document, new_part
+from rpc.api.client import ApiClient
+from rpc.client import Channel
+from rpc.credentials import ApiKey
+
+BUDGET: Final = 5.0  # p99 under attack, against quiet
+EVERY: Final = 0.05  # seconds between two requests of the neighbour
+MIB: Final = 1 << 20
+FAILURES: Final = ("Traceback", "a page failed", "internal error")
+
+
+@dataclass
+class Times:
+    """Seconds of the neighbour's requests, and what went wrong with some."""
+
+    seconds: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def p(self, percent: int) -> float:
+        """A percentile, in milliseconds."""
+        return statistics.quantiles(self.seconds, n=100)[percent - 1] * 1000
+
+
+class Neighbour:
+    """The other tenant: small calls and pages, one after the other in turns, at a steady rate."""
+
+    def __init__(self, client: ApiClient, address: str, token: str, part: str) -> None:
+        self._client = client
+        host, _, port = address.rpartition(":")
+        self._host, self._port, self._token, self._part = host.strip("[]"), int(port), token, part
+
+    async def live(self, times: Times) -> None:
+        """Go on until cancelled."""
+        turns: list[Callable[[], Awaitable[object]]] = [
+            lambda: self._client.call(APP, "", "get_robot_part", id=self._part),
+            lambda: page(self._host, self._port, f"/machines/{self._part}/config", self._token),
+            lambda: self._client.call(
+                APP, "", "update_robot_part", id=self._part, robot_config_json=document(f"s{len(times.seconds)}")
+            ),
+            lambda: page(self._host, self._port, "/healthz", ""),
+        ]
+        next_at = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for number in range(1 << 62):
+                nursery.start_soon(self._one, turns[number % len(turns)], times)
+                next_at += EVERY
+                await trio.sleep_until(next_at)
+
+    async def _one(self, turn: Callable[[], Awaitable[object]], times: Times) -> None:
+        begin = trio.current_time()
+        try:
+            with trio.fail_after(60):
+                await turn()
+        except Exception as error:
+            times.errors.append(f"{type(error).__name__}: {error}")
+        times.seconds.append(trio.current_time() - begin)
+
+
+async def page(host: str, port: int, path: str, token: str, method: str = "GET", body: bytes = b"") -> int:
+    """Request a page on a new connection and return its HTTP status."""
+    head = [f"{method} {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close", "Accept: text/html"]
+    head += [f"Authorization: Bearer {token}"] * bool(token)
+    if method == "POST":
+        kind = "application/json" if path.endswith(("/check", "/complete")) else "application/x-www-form-urlencoded"
+        head += [f"Content-Length: {len(body)}", f"Content-Type: {kind}", f"Origin: http://{host}:{port}"]
+    async with await trio.open_tcp_stream(host, port) as stream:
+        await stream.send_all("\r\n".join([*head, "", ""]).encode())
+        if body:
+            await stream.send_all(body)
+        answer = b""
+        while piece := await stream.receive_some(1 << 18):
+            answer = answer or piece[:64]
+    status = int(answer.split(b" ", 2)[1]) if answer else 0
+    if method == "GET" and status >= 500:
+        raise RuntimeError(f"{path} was answered with {status}")
+    return status
+
+
+async def memory(process: psutil.Process, most: list[int]) -> None:
+    """Note the largest resident sizes: of the cloud, and of its processes for questions together."""
+    while True:
+        try:
+            most[0] = max(most[0], process.memory_info().rss)
+            most[1] = max(most[1], sum(one.memory_info().rss for one in process.children()))
+        except psutil.Error:
+            pass
+        await trio.sleep(0.1)
+
+
+@asynccontextmanager
+async def attacking(running: Running, count: int, seed: int) -> AsyncIterator[dict[str, int]]:
+    """The attacker, as long as the context; what it was answered with is there afterwards."""
+    facts = [running.facts[name] for name in ("organization", "location", "key id", "key")]
+    words = [running.address, *facts, str(count), str(seed)]
+    child = await trio.lowlevel.open_process(
+        ["nice", "-n", "5", sys.executable, "-m", "bench.tenants_attack", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    told: dict[str, int] = {}
+    try:
+        yield told
+        assert child.stdin is not None
+        assert child.stdout is not None
+        await child.stdin.aclose()
+        said = b""
+        with trio.move_on_after(30):
+            while piece := await child.stdout.receive_some():
+                said += piece
+        told.update(json.loads(said or b"{}"))
+    finally:
+        child.kill()
+        with trio.CancelScope(shield=True):
+            await child.wait()
+
+
+def written_by(folder: Path) -> str:
+    """What the cloud has logged."""
+    return "".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
+
+
+async def measure(given: argparse.Namespace) -> int:
+    """The whole bench; 0 if all is within its bounds."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with cloud(folder, Database("SQLite"), free_port()) as running:
+            words = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "organization", "Neighbour"]
+            made = (await trio.run_process(words, capture_stdout=True)).stdout.decode()
+            facts = {
+                key.strip(): value
+                for key, value in (line.strip().rsplit("  ", 1) for line in made.splitlines() if line.startswith("  "))
+            }
+            quiet, loud, most = Times(), Times(), [0, 0]
+            credentials = ApiKey(facts["key id"].strip(), facts["key"].strip())
+            async with Channel(running.address, credentials=credentials) as channel, trio.open_nursery() as nursery:
+                client = ApiClient(channel)
+                part = await new_part(client, facts["location"].strip(), "rover")
+                ((_, bearer),) = await credentials.headers(channel)
+                neighbour = Neighbour(client, running.address, bearer.removeprefix("Bearer "), part["id"])
+                nursery.start_soon(memory, running.process, most)
+                with trio.move_on_after(given.quiet):
+                    await neighbour.live(quiet)
+                async with attacking(running, given.attackers, given.seed) as told:
+                    with trio.move_on_after(given.minutes * 60):
+                        await neighbour.live(loud)
+                alive = running.process.is_running() and running.process.status() != psutil.STATUS_ZOMBIE
+                nursery.cancel_scope.cancel()
+            begin = time.perf_counter()
+        stopped = time.perf_counter() - begin
+        logs = written_by(folder)
+    failures = [line for line in logs.splitlines() if any(word in line for word in FAILURES)]
+    ratio = loud.p(99) / quiet.p(99)
+    print(
+        f"neighbour quiet        p50 {quiet.p(50):7.1f} ms   p99 {quiet.p(99):7.1f} ms   {len(quiet.seconds)} requests"
+    )
+    print(f"neighbour under attack p50 {loud.p(50):7.1f} ms   p99 {loud.p(99):7.1f} ms   {len(loud.seconds)} requests")
+    print(f"ratio of p99 {ratio:.1f} (budget {BUDGET:g}); longest {max(loud.seconds) * 1000:.0f} ms")
+    print(f"errors of the neighbour {len(quiet.errors) + len(loud.errors)} {(quiet.errors + loud.errors)[:3]}")
+    print(f"memory at most {most[0] / MIB:.0f} MiB (bound {given.rss}), of questions in SQL {most[1] / MIB:.0f} MiB")
+    print(f"the cloud {'lived' if alive else 'DIED'}, stopped in {stopped:.1f} s; failures in its log {len(failures)}")
+    for line in failures[:5]:
+        print(f"  {line[:200]}")
+    print("the attacker was answered:", json.dumps(told, sort_keys=True))
+    bad = ratio > BUDGET or most[0] > given.rss * MIB or not alive or failures or quiet.errors or loud.errors
+    return int(bool(bad))
+
+
+def main(argv: list[str]) -> int:
+    """Run it; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.tenants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=3.0)
+    parser.add_argument("--quiet", type=float, default=20.0, help="seconds")
+    parser.add_argument("--attackers", type=int, default=8, help="tasks that attack at once")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rss", type=int, default=1024, help="MiB")
+    return trio.run(measure, parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

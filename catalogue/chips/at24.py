@@ -1,0 +1,19 @@
+"""Attributes that `runtime.builtin.chips.at24` reads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from catalogue.chips.device import I2cAttributes
+
+Size = Literal[
+    "24c01", "24c02", "24c04", "24c08", "24c16", "24c32", "24c64", "24c128", "24c256", "24c512"
+]  # fmt: skip
+
+
+class At24Config(I2cAttributes, kw_only=True, frozen=True):
+    """Attributes of an EEPROM."""
+
+    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
+    i2c_address: int | str = "0x50"  # 0x50 to 0x57, by the pins A0 to A2; the first one of a 24C04 to 24C16
+    chip: Size  # which one it is; a wrong size is not noticed before it matters

@@ -1,0 +1,32 @@
+"""Attributes that `runtime.builtin.chips.device` reads."""
+
+from __future__ import annotations
+
+from hal.ports.i2c import FIRST_ADDRESS, LAST_ADDRESS
+from schema.attributes import Attributes
+
+
+def parse_address(value: int | str) -> int:
+    """A 7-bit address written as a number or as text (`0x48`); ValueError names what is wrong with it."""
+    if isinstance(value, str):
+        try:
+            value = int(value, 0)
+        except ValueError:
+            raise ValueError(f'i2c_address {value!r} is not a number: write it like "0x48"') from None
+    if not FIRST_ADDRESS <= value <= LAST_ADDRESS:
+        raise ValueError(f"i2c_address 0x{value:02x} is not between 0x{FIRST_ADDRESS:02x} and 0x{LAST_ADDRESS:02x}")
+    return value
+
+
+class I2cAttributes(Attributes, kw_only=True, frozen=True):
+    """What every chip on an I2C bus is told. Each model repeats the fields with its own default."""
+
+    i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
+    i2c_address: int | str  # 7-bit address, a number or text like "0x48"
+
+    def __post_init__(self) -> None:
+        parse_address(self.i2c_address)
+
+    def address(self) -> int:
+        """The address as a number."""
+        return parse_address(self.i2c_address)

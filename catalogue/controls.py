@@ -1,0 +1,11 @@
+"""Attributes that `runtime.components.input_controller` reads."""
+
+from __future__ import annotations
+
+CONTROLS: tuple[str, ...] = (
+    *(f"Absolute{axis}" for axis in ("X", "Y", "Z", "RX", "RY", "RZ", "Hat0X", "Hat0Y")),
+    *(f"AbsolutePedal{pedal}" for pedal in ("Accelerator", "Brake", "Clutch")),
+    *(f"Button{side}" for side in ("South", "East", "West", "North", "LT", "RT", "LT2", "RT2", "LThumb", "RThumb")),
+    *(f"Button{use}" for use in ("Select", "Start", "Menu", "Record", "EStop")),
+)
+"""Names of controls that every client knows; a driver may have others."""

@@ -1,0 +1,62 @@
+"""Attributes that `runtime.builtin.devices.attributes` reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hal.ports.serial import Parity, SerialIdentity, SerialSettings
+from schema.attributes import Attributes
+
+
+def usb_number(text: str, what: str) -> int | None:
+    """A vendor or product as `lsusb` prints it: hexadecimal, with or without 0x; None if empty."""
+    if not text:
+        return None
+    try:
+        number = int(text, 16)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 0xFFFF:
+        raise ValueError(f"{what} {text!r} is not four hexadecimal digits such as 0403, as lsusb prints them")
+    return number
+
+
+class SerialAttributes(Attributes, kw_only=True, frozen=True):
+    """Which serial port, and how bits are put on the wire. Give `path`, or what the USB device says of itself."""
+
+    path: str = ""  # of the port; one under /dev/serial/by-id stays the same after unplugging
+    vendor_id: str = ""  # USB vendor in hexadecimal, as lsusb prints it
+    product_id: str = ""  # USB product in hexadecimal
+    serial_number: str = ""  # of the USB device
+    interface: Annotated[int, msgspec.Meta(ge=0)] | None = None  # USB interface, for a device with several ports
+    baud: Annotated[int, msgspec.Meta(gt=0)] = 115200  # bits per second; any rate that the port can make
+    bits: Literal[5, 6, 7, 8] = 8  # data bits
+    parity: Parity = "none"  # none, even or odd
+    stop_bits: Literal[1, 2] = 1  # stop bits
+    hardware_flow: bool = False  # RTS/CTS
+    software_flow: bool = False  # XON/XOFF
+
+    def __post_init__(self) -> None:
+        by_identity = bool(self.vendor_id or self.product_id or self.serial_number)
+        if bool(self.path) == by_identity:
+            raise ValueError(
+                "name the port by path (such as /dev/serial/by-id/...), or by vendor_id, product_id and serial_number"
+            )
+        if self.path and self.interface is not None:
+            raise ValueError("interface has a meaning only with vendor_id, product_id or serial_number")
+        self.port()
+
+    def port(self) -> str | SerialIdentity:
+        """What to open."""
+        return self.path or SerialIdentity(
+            usb_number(self.vendor_id, "vendor_id"),
+            usb_number(self.product_id, "product_id"),
+            self.serial_number,
+            self.interface,
+        )
+
+    def settings(self) -> SerialSettings:
+        """How to open it."""
+        return SerialSettings(self.baud, self.bits, self.parity, self.stop_bits, self.hardware_flow, self.software_flow)

@@ -1,0 +1,7 @@
+"""Attributes that `runtime.builtin.devices.commands` reads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Encoding = Literal["utf-8", "latin-1", "base64"]

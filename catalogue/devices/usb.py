@@ -1,0 +1,28 @@
+"""Attributes that `runtime.builtin.devices.usb` reads."""
+
+from __future__ import annotations
+
+from catalogue.devices.attributes import usb_number
+from catalogue.devices.commands import Encoding
+from hal.ports.usb import UsbIdentity
+from schema.attributes import Attributes
+
+
+class UsbConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the raw USB device."""
+
+    vendor_id: str  # in hexadecimal, as lsusb prints it
+    product_id: str  # in hexadecimal
+    serial_number: str = ""  # where several are alike
+    port: str = ""  # the socket, as the kernel calls it: 1-1.4
+    encoding: Encoding = "base64"  # of data in commands: base64, utf-8 or latin-1
+
+    def __post_init__(self) -> None:
+        self.identity()
+
+    def identity(self) -> UsbIdentity:
+        """Which one."""
+        vendor, product = usb_number(self.vendor_id, "vendor_id"), usb_number(self.product_id, "product_id")
+        if vendor is None or product is None:
+            raise ValueError("vendor_id and product_id are four hexadecimal digits each, as lsusb prints them")
+        return UsbIdentity(vendor, product, self.serial_number, self.port)

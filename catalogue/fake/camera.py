@@ -1,0 +1,42 @@
+"""Attributes that `runtime.builtin.fake.camera` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+
+from schema.attributes import Attributes
+
+Pixels = Annotated[int, msgspec.Meta(ge=0, le=4096)]
+SMALLEST: Final = 16  # pixels
+DEFAULT: Final = (1280, 720)
+
+
+class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated camera."""
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"width": "width_px", "height": "height_px"}
+
+    width_px: Pixels = 0  # width of the image; 0: in proportion to the height, or 1280
+    height_px: Pixels = 0  # height of the image; 0: in proportion to the width, or 720
+    animated: bool = True  # see the bench as it is now; otherwise always as it was in the first picture
+    model: bool = True  # tell the intrinsic parameters
+    rtp_passthrough: bool = False  # accepted, without meaning here
+    format: Annotated[str, msgspec.Meta(pattern="^(jpeg|png)$")] = "jpeg"  # jpeg or png
+
+    def __post_init__(self) -> None:
+        for name in ("width_px", "height_px"):
+            if 0 < getattr(self, name) < SMALLEST:
+                raise ValueError(f"{name} is {getattr(self, name)}: write {SMALLEST} to 4096, or 0 for the default")
+        if max(self.size) > 4096 or min(self.size) < SMALLEST:
+            raise ValueError(f"an image of {self.size[0]} x {self.size[1]} pixels: give width_px and height_px")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        width, height = self.width_px, self.height_px
+        if not width and not height:
+            return DEFAULT
+        return width or round(height * DEFAULT[0] / DEFAULT[1]), height or round(width * DEFAULT[1] / DEFAULT[0])

@@ -1,0 +1,21 @@
+"""Attributes that `runtime.builtin.fake.sensor` reads."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from schema.attributes import Attributes
+
+QUANTITIES: Final = ("temperature_c", "light_lux", "supply_v", "supply_a", "supply_w")
+
+
+class FakeSensorConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a simulated sensor."""
+
+    readings: dict[str, Any] | None = None  # fixed readings; {"a": 1, "b": 2, "c": 3} if nothing is configured
+    quantities: tuple[str, ...] = ()  # of the bench: temperature_c, light_lux, supply_v, supply_a, supply_w
+
+    def __post_init__(self) -> None:
+        for name in self.quantities:
+            if name not in QUANTITIES:
+                raise ValueError(f"quantity {name!r} is not one of {', '.join(QUANTITIES)}")

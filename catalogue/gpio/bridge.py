@@ -1,0 +1,32 @@
+"""Attributes that `runtime.builtin.gpio.bridge` reads."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
+    """Pins of the board that feed the bridge: `a` and `b` (with PWM on them, or on `pwm`), or `dir` and `pwm`."""
+
+    a: str = ""  # high, or its PWM, turns forward
+    b: str = ""  # high, or its PWM, turns backward
+    dir: str = ""  # high is forward
+    pwm: str = ""  # magnitude of the power
+    en_high: str = ""  # enables the bridge: high while powered
+    en_low: str = ""  # enables the bridge: low while powered
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("a", "b", "dir", "pwm") if getattr(self, name)]
+        if given not in (["a", "b"], ["a", "b", "pwm"], ["dir", "pwm"]):
+            raise ValueError(f"pins {', '.join(given) or 'none'}: give a and b, or a, b and pwm, or dir and pwm")
+        pins = self.all()
+        if len(set(pins)) != len(pins):
+            raise ValueError("a pin is named twice")
+
+    def all(self) -> list[str]:
+        """Every pin that is given."""
+        return [pin for pin in (self.a, self.b, self.dir, self.pwm, self.en_high, self.en_low) if pin]
+
+    def waves(self) -> list[str]:
+        """The pins that carry PWM."""
+        return [self.pwm] if self.pwm else [self.a, self.b]

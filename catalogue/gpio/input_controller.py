@@ -1,0 +1,44 @@
+"""Attributes that `runtime.builtin.gpio.input_controller` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from schema.attributes import Attributes
+
+
+class Contact(msgspec.Struct, kw_only=True, frozen=True):
+    """A button or a toggle."""
+
+    control: str  # its name: ButtonStart, AbsoluteX, or one of your own
+    invert: bool = False  # pressed, or on, is low
+    debounce_msec: Annotated[float, msgspec.Meta(ge=-1)] = 5.0  # a level must last so long to count (ms); -1 or 0: any
+
+
+class GpioInputControllerConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of an input controller on digital interrupts of a board."""
+
+    NOT_BUILT: ClassVar[Mapping[str, str]] = {"axes": "axes on analog inputs"}
+
+    board: str  # name of the board with the pins
+    buttons: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> button: ButtonPress, ButtonRelease
+    toggles: dict[str, Contact] = msgspec.field(default_factory=dict)  # interrupt -> toggle: PositionChangeAbs, 0 or 1
+
+    def __post_init__(self) -> None:
+        contacts = [*self.buttons.values(), *self.toggles.values()]
+        if not contacts:
+            raise ValueError("give buttons or toggles")
+        names = [contact.control for contact in contacts]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two contacts are called {name}")
+        for pin in self.buttons:
+            if pin in self.toggles:
+                raise ValueError(f"{pin} is both a button and a toggle")
+
+    def requires(self) -> list[str]:
+        """Its board."""
+        return [self.board]

@@ -1,0 +1,26 @@
+"""Attributes that `runtime.builtin.gpio.input_sensor` reads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from schema.attributes import Attributes
+
+
+class GpioInputConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of a sensor on input pins."""
+
+    board: str  # name of the board with the pins
+    pins: Annotated[dict[str, str], msgspec.Meta(min_length=1)]  # name of a reading -> pin of that board
+    invert: tuple[str, ...] = ()  # names of readings that are true when their pin is low
+
+    def __post_init__(self) -> None:
+        for name in self.invert:
+            if name not in self.pins:
+                raise ValueError(f"invert names {name!r}, which is none of {', '.join(self.pins)}")
+
+    def requires(self) -> list[str]:
+        """Its board."""
+        return [self.board]

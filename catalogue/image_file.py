@@ -1,0 +1,62 @@
+"""Attributes that `runtime.builtin.image_file` reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from schema.attributes import Attributes
+
+Size = Annotated[int, msgspec.Meta(ge=1)]
+
+Focal = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Intrinsics(msgspec.Struct, kw_only=True, frozen=True):
+    """Pin-hole model in pixels."""
+
+    width_px: Size  # width of the image
+    height_px: Size  # height of the image
+    fx: Focal  # focal length along the width
+    fy: Focal  # focal length along the height
+    ppx: float  # centre along the width
+    ppy: float  # centre along the height
+
+
+class Distortion(msgspec.Struct, kw_only=True, frozen=True):
+    """Brown-Conrady lens distortion."""
+
+    rk1: float = 0.0  # radial
+    rk2: float = 0.0  # radial
+    rk3: float = 0.0  # radial
+    tp1: float = 0.0  # tangential
+    tp2: float = 0.0  # tangential
+
+
+class ImageFileConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the image file camera. Paths may begin with ~."""
+
+    color_image_file_path: str = ""  # a colour image
+    color_path: str = ""  # the same by its shorter name
+    depth_image_file_path: str = ""  # a depth image
+    depth_path: str = ""  # the same by its shorter name
+    pointcloud_file_path: str = ""  # a PCD file
+    pointcloud_path: str = ""  # the same by its shorter name
+    camera_parameters: Intrinsics | None = None  # told by get_properties
+    intrinsic_parameters: Intrinsics | None = None  # the same by its other name
+    distortion_parameters: Distortion | None = None  # told by get_properties
+    preloaded_image: Literal["", "pizza", "dog", "crowd"] = ""  # a drawn picture instead of a file
+
+    def sources(self) -> dict[str, str]:
+        """Paths of the images by source name."""
+        paths = {
+            "color": self.color_image_file_path or self.color_path,
+            "depth": self.depth_image_file_path or self.depth_path,
+        }
+        return {name: path for name, path in paths.items() if path}
+
+    @property
+    def point_cloud(self) -> str:
+        """Path of the point cloud; empty if there is none."""
+        return self.pointcloud_file_path or self.pointcloud_path

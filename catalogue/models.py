@@ -1,0 +1,54 @@
+"""The built-in models by API and name, and the class that each one's attributes are read into."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Protocol
+
+from catalogue.unknown import unknown
+from schema.attributes import Attributes
+from schema.names import API, Model
+
+FILE: Final = "models.json"
+"""What tools/gen_cloud_models.py wrote of machine-server's own types."""
+
+
+class Models(Protocol):
+    """The models that a machine may have: Builtin, or the registry of a running machine."""
+
+    def config(self, api: API, model: Model) -> type[Attributes]:
+        """The class of the attributes. MachineError if there is no such model, or it cannot be loaded."""
+        ...
+
+
+class Builtin:
+    """The models of this version; `table` gives `module:class` of the attributes."""
+
+    def __init__(self, table: Mapping[tuple[str, str], str]) -> None:
+        self._table = table
+
+    def config(self, api: API, model: Model) -> type[Attributes]:
+        """As Models; UnknownModel if it is not built in."""
+        path = self._table.get((str(api), str(model)))
+        if path is None:
+            raise unknown(api, model, self._table.keys())
+        module, _, name = path.partition(":")
+        found: type[Attributes] = getattr(importlib.import_module(module), name)
+        return found
+
+
+@cache
+def described() -> Mapping[str, Any]:
+    """The content of models.json: `models` with the schemas of their attributes, and the schema of a `document`."""
+    found: Mapping[str, Any] = json.loads(files("catalogue").joinpath(FILE).read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def builtin() -> Builtin:
+    """The models of this version."""
+    return Builtin({(one["api"], one["model"]): one["attributes"] for one in described()["models"]})

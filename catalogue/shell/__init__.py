@@ -1,0 +1,1 @@
+"""Attributes of the models in `runtime.builtin.shell`."""

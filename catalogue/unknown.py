@@ -1,0 +1,84 @@
+"""What is said of a model that is not there: whether it is misspelt, or not built."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+from schema.names import API, Model
+
+NOT_BUILT_APIS: Final = {
+    "rdk:service:base_remote_control": "driving a base with an input controller",
+    "rdk:service:motion": "motion planning",
+    "rdk:service:navigation": "navigation",
+    "rdk:service:slam": "SLAM",
+    "rdk:service:video": "video clips",
+    "rdk:service:world_state_store": "the world state store",
+}
+"""APIs of the reference that have no model here, and what each is for."""
+
+NOT_BUILT: Final = {
+    ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
+    ("rdk:component:arm", "wrapper_arm"): "wrapping an arm in another kinematic model",
+    ("rdk:component:base", "sensor-controlled"): "closed-loop control of a base by movement sensors",
+    ("rdk:component:camera", "ffmpeg"): "reading video streams with ffmpeg",
+    ("rdk:component:camera", "replay_pcd"): "replaying point clouds from the cloud",
+    ("rdk:component:input_controller", "mux"): "merging input controllers",
+    ("rdk:component:input_controller", "webgamepad"): "a gamepad in the browser",
+    ("rdk:component:movement_sensor", "merged"): "merging movement sensors",
+    ("rdk:component:movement_sensor", "replay"): "replaying movement data from the cloud",
+    ("rdk:service:vision", "fake"): "a vision service without cameras",
+}
+"""Models of the reference that are missing here, and what each is for."""
+
+
+BUILT_IN: Final = "rdk"
+"""Namespace of the published APIs."""
+BUILTIN: Final = "rdk:builtin:"
+"""What may be left out of the name of a built-in model."""
+
+
+class UnknownModel(MachineError):
+    """No class is registered for that API and model; the remedy names the nearest that are."""
+
+    kind = ErrorKind.NOT_FOUND
+
+
+def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> UnknownModel:
+    """The error for a pair that is not among `pairs`, (API, model) each.
+
+    What the reference has and this server lacks is called so; otherwise near models of that API come first, then the
+    same model elsewhere.
+    """
+    here = sorted(other for one, other in pairs if one == str(api))
+    builtin = str(model).startswith(BUILTIN)
+    if str(api) in NOT_BUILT_APIS and builtin:
+        return UnknownModel(
+            f"not built: {NOT_BUILT_APIS[str(api)]} ({api})",
+            remedy=f"use one of {', '.join(here)}, or add a module that offers one" if here else _ADD,
+        )
+    if (missing := NOT_BUILT.get((str(api), model.name))) is not None and builtin:
+        return UnknownModel(
+            f"not built: {missing} (model {model.name} of {api})", remedy=f"{_ADD}, or use {_either(here)}"
+        )
+    if not here:
+        near = difflib.get_close_matches(str(api), sorted({one for one, _ in pairs}), 3, 0.6)
+        hint = f"; did you mean {_either(near)}?" if near else ""
+        if api.namespace != BUILT_IN:  # of a module, which says what it offers only when it runs
+            hint = "; a module may, once it runs"
+        return UnknownModel(f"no model of {api} is known", remedy=f"nothing provides that API{hint}")
+    words = [one.removeprefix(BUILTIN) for one in here]  # the shared prefix would make every model look similar
+    near = difflib.get_close_matches(str(model).removeprefix(BUILTIN), words, 3, 0.7) or [
+        one for one in words if one == model.name or one.endswith(f":{model.name}")
+    ]
+    hint = f"did you mean {_either(map(repr, near))}?" if near else f"known models: {', '.join(words)}"
+    return UnknownModel(f"no model {model} of {api} is known", remedy=hint)
+
+
+_ADD: Final = "add a module that offers it"
+
+
+def _either(words: Iterable[str]) -> str:
+    return " or ".join(words)

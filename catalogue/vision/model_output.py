@@ -1,0 +1,10 @@
+"""Attributes that `runtime.builtin.vision.model_output` reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BOXES: Final = "boxes"
+
+LAYOUTS: Final = (BOXES, "yolov5", "yolov8", "yolov10")
+"""Every layout by name."""

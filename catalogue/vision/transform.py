@@ -1,0 +1,51 @@
+"""Attributes that `runtime.builtin.vision.transform` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from catalogue.image_file import Distortion, Intrinsics
+from catalogue.vision.steps import Classifications, Detections, Step, step
+from schema.attributes import Attributes
+
+
+class Entry(msgspec.Struct, kw_only=True, frozen=True):
+    """One step of the pipeline."""
+
+    type: str  # identity, resize, crop, rotate, detections or classifications
+    attributes: dict[str, Any] = {}  # of the step; they are listed in How to detect objects
+
+
+class TransformConfig(Attributes, kw_only=True, frozen=True):
+    """Attributes of the transform camera."""
+
+    source: str  # the camera whose images are transformed
+    pipeline: tuple[Entry, ...]  # the steps, in this order
+    intrinsic_parameters: Intrinsics | None = None  # told by get_properties; as the source's, moved, if not given
+    camera_parameters: Intrinsics | None = None  # the same by its other name
+    distortion_parameters: Distortion | None = None  # told by get_properties; the source's if not given
+
+    def __post_init__(self) -> None:
+        self.steps()
+
+    def steps(self) -> tuple[Step, ...]:
+        """The pipeline; ValueError names the entry that is wrong."""
+        found = []
+        for index, entry in enumerate(self.pipeline):
+            try:
+                found.append(step(entry.type, entry.attributes))
+            except ValueError as error:
+                raise ValueError(f"pipeline.{index}: {error}") from None
+        return tuple(found)
+
+    def requires(self) -> Iterable[str]:
+        """The source and every vision service of the pipeline."""
+        yield self.source
+        for one in self.steps():
+            if isinstance(one, Detections):
+                yield one.detector_name
+            elif isinstance(one, Classifications):
+                yield one.classifier_name

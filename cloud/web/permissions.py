@@ -1,0 +1,214 @@
+"""Who may open which page, HTTP route and WebSocket: the part of the table of cloud.permissions that is about paths.
+
+The role in an entry is asked before the endpoint begins. What a route shows or does beyond that goes through the
+services, whose methods have entries of their own; `note` says what that comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Any, Final
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from cloud.access import Of, Role, require
+from cloud.author import Author
+from cloud.permissions import (
+    FILTERED,
+    READABLE,
+    ROLE_ANYWHERE,
+    Rule,
+    home_owner,
+    machine,
+    operator,
+    owner,
+    public,
+    signed_in,
+)
+from cloud.services.base import Cloud
+from cloud.store.sql import Sql
+from cloud.web.closing import farewell
+from cloud.web.site import author_of, status_of
+from rpc.guard import identity_of
+from schema.errors import ErrorKind, MachineError
+
+_PART: Final = operator(Of.PART, "part")
+_BY_ID: Final = operator(Of.PART, "id")
+_FRAGMENT: Final = operator(Of.FRAGMENT, "fragment")
+_OF_FORM: Final = signed_in("owners of what the form names")
+_EITHER: Final = operator(Of.PART, "id", Of.ROBOT)
+
+ROUTES: Final[Mapping[str, Rule]] = {
+    "GET /healthz": public("says ok and nothing else"),
+    "GET /static/{file}": public("scripts and styles, the same for everybody"),
+    "GET /ca.pem": public("certificates of authorities; with a key those of the caller's organization too"),
+    "GET /invites/{secret}": public("the secret in the path is the credential"),
+    "POST /invites/{secret}": public("the secret in the path is the credential"),
+    "GET /files/{id}": public("with a signed link; without one operators of where the file comes from"),
+    "GET /packages/{id}": public("with a signed link; without one who may read the package"),
+    "GET /files/{id}/thumbnail": operator(Of.FILE, "id"),
+    # the machine
+    "WS /machine/v1/follow": machine("part"),
+    "GET /metrics": ROLE_ANYWHERE | "machines that the caller sees; the process: the first organization",
+    # lists
+    "GET /": ROLE_ANYWHERE,
+    "WS /live/machines": ROLE_ANYWHERE,
+    "POST /machines": _OF_FORM,
+    "GET /locations": ROLE_ANYWHERE,
+    "POST /locations/{id}/{action}": _OF_FORM,
+    "GET /keys": signed_in("keys of what the caller owns"),
+    "POST /keys": _OF_FORM,
+    "POST /keys/{id}/{action}": _OF_FORM,
+    "POST /members": _OF_FORM,
+    "POST /members/{action}": _OF_FORM,
+    "GET /audit": signed_in("entries of organizations that the caller owns"),
+    "GET /modules": READABLE,
+    "POST /modules": _OF_FORM,
+    "GET /modules/{item}": READABLE,
+    "POST /modules/{item}": signed_in("owners of the module"),
+    "GET /modules/{item}/download": READABLE,
+    "GET /triggers": ROLE_ANYWHERE,
+    "WS /live/triggers": ROLE_ANYWHERE,
+    # data
+    "GET /data": FILTERED,
+    "GET /machines/{id}/data": signed_in("leads to /data"),
+    "GET /data/export": FILTERED,
+    "POST /data/change": signed_in("labels: operators; deleting: owners"),
+    "POST /data/retention": _OF_FORM,
+    # one machine
+    "GET /machines/{id}": _EITHER,
+    "WS /live/machines/{id}": _EITHER,
+    "POST /machines/{id}/rename": owner(Of.ROBOT, "id", Of.PART),
+    "POST /machines/{id}/restart": _BY_ID,
+    "POST /machines/{id}/setup": home_owner(Of.PART, "id", Of.ROBOT),
+    "POST /machines/{id}/delete": home_owner(Of.PART, "id", Of.ROBOT),
+    "POST /machines/{id}/parts": home_owner(Of.ROBOT, "id", Of.PART),
+    "GET /machines/{id}/logs": _BY_ID,
+    "WS /live/logs/{id}": _BY_ID,
+    "GET /machines/{part}/config": _PART,
+    "POST /machines/{part}/config": _PART | "saving: owners",
+    "POST /machines/{part}/config/check": _PART,
+    "POST /machines/{part}/config/complete": _PART,
+    "WS /machines/{part}/config/live": _PART,
+    "GET /machines/{part}/history": _PART,
+    "POST /machines/{part}/history": owner(Of.PART, "part"),
+    "GET /api/v1/parts/{subject}/revisions": operator(Of.PART, "subject"),
+    # fragments
+    "GET /fragments": ROLE_ANYWHERE,
+    "POST /fragments": _OF_FORM,
+    "GET /fragments/{fragment}": _FRAGMENT,
+    "POST /fragments/{fragment}": _FRAGMENT | "changes: owners",
+    "POST /fragments/{fragment}/check": _FRAGMENT,
+    "POST /fragments/{fragment}/complete": _FRAGMENT,
+    "GET /fragments/{fragment}/history": _FRAGMENT,
+    "POST /fragments/{fragment}/history": owner(Of.FRAGMENT, "fragment"),
+    "GET /api/v1/fragments/{subject}/revisions": operator(Of.FRAGMENT, "subject"),
+    # triggers
+    "GET /machines/{part}/triggers": _PART,
+    "POST /machines/{part}/triggers": _PART | "trying a reading; sending: owners",
+    "WS /live/triggers/{part}": _PART,
+    "GET /machines/{part}/triggers/deliveries/{id}": _PART,
+    "POST /machines/{part}/triggers/deliveries/{id}": owner(Of.PART, "part"),
+    "WS /live/triggers/{part}/{id}": _PART,
+    "GET /api/v1/parts/{part}/triggers": _PART,
+    "POST /api/v1/parts/{part}/triggers/{name:path}/explain": _PART,
+    "POST /api/v1/parts/{part}/triggers/{name:path}/test": owner(Of.PART, "part"),
+    "POST /api/v1/parts/{part}/triggers/{name:path}/start": owner(Of.PART, "part"),
+    "GET /api/v1/parts/{part}/deliveries": _PART,
+    "GET /api/v1/parts/{part}/deliveries/{id}": _PART,
+    "POST /api/v1/parts/{part}/deliveries/{id}/replay": owner(Of.PART, "part"),
+    # members
+    "GET /api/v1/organizations/{organization}/invites": owner(Of.ORGANIZATION, "organization"),
+    "POST /api/v1/organizations/{organization}/invites/link": owner(Of.ORGANIZATION, "organization"),
+}
+
+BY_THE_GUARD: Final[Mapping[str, Rule]] = {
+    "GET /login": public("the form by which one signs in"),
+    "POST /login": public("a key is the credential"),
+    "POST /logout": signed_in("ends the caller's own session"),
+}
+"""What rpc.guard answers itself."""
+
+_OPEN: Final = tuple(dict.fromkeys(name.split()[1] for name, rule in ROUTES.items() if rule.public))
+PUBLIC: Final = tuple(path for path in _OPEN if "{" not in path)
+PUBLIC_BELOW: Final = tuple(path.partition("{")[0] for path in _OPEN if "{" in path)
+
+
+def names_of(route: BaseRoute) -> Iterator[str]:
+    """The entries of the table that a route needs: one for each method."""
+    if isinstance(route, WebSocketRoute):
+        yield f"WS {route.path}"
+    elif isinstance(route, Route):
+        yield from (f"{method} {route.path}" for method in sorted((route.methods or set()) - {"HEAD"}))
+    else:
+        raise TypeError(f"{route!r} is neither a route nor a WebSocket: there is no rule for what is mounted")
+
+
+def guarded_routes(cloud: Cloud, routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """The same routes, each behind its rule. TypeError for a route without a rule, and a rule without a route."""
+    given = list(routes)
+    if different := {name for route in given for name in names_of(route)} ^ ROUTES.keys():
+        raise TypeError(f"no rule, or no route: {', '.join(sorted(different))}")
+    return [_guarded(cloud, route) for route in given]
+
+
+def _guarded(cloud: Cloud, route: BaseRoute) -> BaseRoute:
+    rules = {name.partition(" ")[0]: ROUTES[name] for name in names_of(route)}
+    if isinstance(route, WebSocketRoute):
+        return WebSocketRoute(route.path, _socket(cloud, rules["WS"], route.endpoint))
+    assert isinstance(route, Route)
+    return Route(route.path, _page(cloud, rules, route.endpoint), methods=list(rules))
+
+
+def _page(cloud: Cloud, rules: Mapping[str, Rule], endpoint: Any) -> Any:
+    @wraps(endpoint)
+    async def page(request: Request) -> Response:
+        await _admit(cloud, rules["GET" if request.method == "HEAD" else request.method], request)
+        answer: Response = await endpoint(request)
+        return answer
+
+    return page
+
+
+def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
+    @wraps(endpoint)
+    async def socket(connection: WebSocket) -> None:
+        try:
+            await _admit(cloud, rule, connection)
+        except MachineError as error:
+            if rule.role is Role.MACHINE:  # machines read the status of HTTP, pages the code of the close frame
+                await connection.send_denial_response(PlainTextResponse(str(error), status_of(error)))
+            else:
+                await connection.accept()
+                await connection.close(*farewell(error))
+            return
+        await endpoint(connection)
+
+    return socket
+
+
+async def _admit(cloud: Cloud, rule: Rule, connection: HTTPConnection) -> None:
+    """MachineError unless the rule admits who asks."""
+    if rule.public:
+        return
+    if identity_of(connection.scope) is None:
+        raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in")
+    if rule.of is None:
+        return
+    author, given = author_of(connection), {**connection.query_params, **connection.path_params}
+    await cloud.store.read(lambda sql: admit(sql, author, rule, str(given.get(rule.field, ""))))
+
+
+def admit(sql: Sql, author: Author, rule: Rule, subject: str) -> None:
+    """As cloud.access.require, for what a rule says of `subject`."""
+    assert rule.of is not None
+    try:
+        require(sql, author, rule.role, rule.of, subject, home=rule.home)
+    except MachineError as error:
+        if rule.otherwise is None or error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        require(sql, author, rule.role, rule.otherwise, subject, home=rule.home)

@@ -1,0 +1,122 @@
+"""Between messages and what HTTP says of them: fields of a query, of a path and of JSON. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
+
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_AS_TEXT: Final = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask"})
+_WRAPPED: Final = "google.protobuf."
+
+
+def read_query(
+    message: Message, body: Mapping[str, Any], query: Iterable[tuple[str, str]], path: Mapping[str, str]
+) -> None:
+    """Fill `message` from JSON, then from `a.b=value` pairs, then from variables of the path: what comes later counts.
+
+    A field that is a message may stand in the query as JSON text. ValueError names what does not fit.
+    """
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    values = dict(body)
+    kind: Any = message.DESCRIPTOR
+    for name, given in _grouped(query).items():
+        _put(values, kind, name.split("."), given)
+    for name, text in path.items():
+        _put(values, kind, name.split("."), [text])
+    try:
+        ParseDict(values, message, max_recursion_depth=64)
+    except (ParseError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"the request does not fit {message.DESCRIPTOR.full_name}: {str(error)[:300]}") from None
+
+
+def write_json(message: Message, limit: int) -> dict[str, Any]:
+    """The message as JSON, fields without a value included. ValueError if it has more than `limit` bytes, apart from
+    pictures and files, or holds what JSON cannot."""
+    from google.protobuf.json_format import Error, MessageToDict
+
+    if (size := _weight(message, 3)) > limit:
+        raise ValueError(f"the reply is too large for JSON ({size >> 10} KiB, at most {limit >> 10}): use gRPC")
+    try:
+        found: dict[str, Any] = MessageToDict(message, always_print_fields_with_no_presence=True)
+    except Error as error:
+        raise ValueError(f"the reply cannot be written as JSON: {error}") from None
+    return found
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _put(values: dict[str, Any], descriptor: Descriptor, names: list[str], given: list[str]) -> None:
+    """Put the texts of one field where they belong in `values`."""
+    for index, name in enumerate(names):
+        field = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
+        if field is None:
+            raise ValueError(f"{descriptor.full_name} has no field {name[:100]!r}")
+        for other in (field.camelcase_name, field.json_name):
+            if other != field.name and other in values:
+                values[field.name] = values.pop(other)
+        if index == len(names) - 1:
+            values[field.name] = _values(field, given)
+        elif field.message_type is None or field.is_repeated:
+            raise ValueError(f"{field.full_name} has no fields")
+        else:
+            inner = values.setdefault(field.name, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"{field.full_name} is given twice")
+            values, descriptor = inner, field.message_type
+
+
+def _values(field: FieldDescriptor, given: list[str]) -> Any:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return _json(field, given[-1])
+    if field.is_repeated:
+        return [_value(field, text) for text in given]
+    if len(given) > 1:
+        raise ValueError(f"{field.full_name} is given {len(given)} times")
+    return _value(field, given[0])
+
+
+def _value(field: FieldDescriptor, text: str) -> Any:
+    if field.message_type is not None:
+        return text if field.message_type.full_name in _AS_TEXT else _json(field, text)
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        if text.lower() not in _BOOLEANS:
+            raise ValueError(f"{field.full_name} is {text[:50]!r}: write true or false")
+        return _BOOLEANS[text.lower()]
+    if field.enum_type is not None and text.lstrip("-").isdigit():
+        return int(text)
+    return text
+
+
+def _json(field: FieldDescriptor, text: str) -> Any:
+    assert field.message_type is not None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if field.message_type.full_name.startswith(_WRAPPED):
+            return text  # of a wrapper such as StringValue
+        raise ValueError(f"{field.full_name} is a message: write it as JSON") from None
+
+
+def _weight(message: Message, depth: int) -> int:
+    """Bytes of a message apart from those in fields of bytes of its outer levels, which are cheap to write."""
+    size = message.ByteSize()
+    if depth and size:
+        for field, value in message.ListFields():
+            each = value if field.is_repeated else (value,)
+            if field.type == field.TYPE_BYTES:
+                size -= sum(map(len, each))
+            elif field.message_type is not None and not field.message_type.GetOptions().map_entry and len(each) <= 64:
+                size -= sum(one.ByteSize() - _weight(one, depth - 1) for one in each)
+    return size

@@ -1,0 +1,306 @@
+"""The published API as HTTP and JSON: the routes are the `google.api.http` annotations of the published services.
+
+    GET  /viam/api/v1/component/sensor/s1/readings
+    PUT  /viam/api/v1/component/motor/m1/power?power_pct=0.5
+
+Fields of a request come from the JSON object in its body, then from the query, then from the path. A request becomes a
+call like any other, so that tokens, limits, sessions and statistics are those of gRPC. Calls that stream are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import trio
+from grpclib.const import Status
+
+from rpc import metadata as codec
+from rpc.api import messages
+from rpc.api.fields import read_query, write_json
+from rpc.api.table import SERVICES
+from rpc.call import Refusal, ServerCore, accept
+from rpc.carrier import Headers, HttpExchange, MutableHeaders, Peer
+from rpc.inbox import Budget
+from rpc.web import cors
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import MethodDescriptor
+
+MAX_BODY: Final = 256 << 10  # bytes of a request
+MAX_REPLY: Final = 256 << 10  # bytes of a reply besides its pictures and files: JSON is made on the event loop
+PREFIXES: Final = (
+    ("viam", "api"),
+    ("api", "v1"),
+    ("rpc", "v1"),
+    ("rpc", "webrtc"),
+    ("datasync", "v1"),
+    ("packages", "v1"),
+)
+"""First segments of every published route; /api/v1 is short for /viam/api/v1."""
+OWN: Final = ("viam", "api")  # below this nothing else is served; the cloud has pages below others
+HTTP_OF: Final[Mapping[Status, int]] = {
+    Status.OK: 200,
+    Status.CANCELLED: 499,
+    Status.INVALID_ARGUMENT: 400,
+    Status.FAILED_PRECONDITION: 400,
+    Status.OUT_OF_RANGE: 400,
+    Status.UNAUTHENTICATED: 401,
+    Status.PERMISSION_DENIED: 403,
+    Status.NOT_FOUND: 404,
+    Status.ALREADY_EXISTS: 409,
+    Status.ABORTED: 409,
+    Status.RESOURCE_EXHAUSTED: 429,
+    Status.UNIMPLEMENTED: 501,
+    Status.UNAVAILABLE: 503,
+    Status.DEADLINE_EXCEEDED: 504,
+}
+"""As google.rpc.Code documents it; 500 for the others."""
+_METADATA: Final = "grpc-metadata-"  # header fields of this prefix are metadata of the call, without it
+_PASSED: Final = ("authorization", "grpc-timeout", "x-forwarded-for")
+_SAFE_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
+_BODY: Final = "google.api.HttpBody"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One annotated method: `/viam/api/v1/component/sensor/{name}/readings`, cut at its slashes."""
+
+    verb: str
+    segments: tuple[str, ...]
+    method: MethodDescriptor
+
+    @property
+    def path(self) -> str:
+        """Of the call."""
+        return f"/{self.method.containing_service.full_name}/{self.method.name}"
+
+    def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
+        """The variables of the path, None if it is another one."""
+        found = {}
+        for mine, given in zip(self.segments, segments, strict=True):
+            if mine.startswith("{"):
+                found[mine[1:-1]] = given
+            elif mine != given:
+                return None
+        return found if all(found.values()) else None
+
+
+def routes_of(service: str) -> Iterator[Route]:
+    """The annotated methods of a published service; loads its messages."""
+    http = import_module("google.api.annotations_pb2").http
+    entry = SERVICES[service]
+    for method in (entry.descriptor or messages.service(entry.service, entry.module)).methods:
+        options = method.GetOptions()
+        if options.HasExtension(http):
+            rule = options.Extensions[http]
+            verb = rule.WhichOneof("pattern")
+            yield Route(verb.upper(), tuple(getattr(rule, verb).strip("/").split("/")), method)
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A Carrier that keeps what a unary call answers."""
+
+    peer: Peer
+    budget: Budget
+    data: bytes | None = None
+    status: int = Status.UNAVAILABLE.value
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def send_headers(self, sid: int, extra: Headers) -> None:
+        """As Carrier; initial metadata has no place in the answer."""
+
+    async def send_message(self, sid: int, data: bytes) -> None:
+        """As Carrier."""
+        self.data = data[5:]
+
+    def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
+        """As Carrier."""
+        self.status, self.extra = status, dict(extra)
+
+    def reset(self, sid: int, code: int) -> None:
+        """As Carrier."""
+
+    def consumed(self, sid: int, n: int) -> None:
+        """As Carrier."""
+
+    def forget(self, sid: int) -> None:
+        """As Carrier."""
+
+
+class Gateway:
+    """Answers the routes of `services` (their full names now); everything else goes to `otherwise`."""
+
+    def __init__(
+        self,
+        core: ServerCore,
+        services: Callable[[], Iterable[str]],
+        otherwise: Callable[[HttpExchange], Awaitable[None]],
+    ) -> None:
+        self._core = core
+        self._services = services
+        self._otherwise = otherwise
+        self._routes: dict[int, list[Route]] = {}  # by number of segments, those with fewest variables first
+        self._loaded: set[str] = set()
+
+    async def __call__(self, exchange: HttpExchange) -> None:
+        """As ServerCore.fallback."""
+        path, _, query = exchange.path.partition("?")
+        segments = tuple(unquote(segment) for segment in path.strip("/").split("/"))
+        if segments[:2] not in PREFIXES:
+            await self._otherwise(exchange)
+            return
+        await self._load()
+        full = ("viam", *segments) if segments[0] == "api" else segments
+        found = [
+            (route, variables)
+            for route in self._routes.get(len(full), ())
+            if (variables := route.match(full)) is not None
+        ]
+        if not found and segments[:2] != OWN:
+            await self._otherwise(exchange)
+            return
+        fields = dict(exchange.headers)
+        site = fields.get("sec-fetch-site", "none")
+        origin = fields.get("origin") or (None if site in ("none", "same-origin") else "null")
+        if (foreign := self._core.turn_away(exchange.scheme, exchange.authority, origin)) is not None:
+            await _refuse(exchange, foreign.status, foreign.message)
+            return
+        allowed = cors(fields.get("origin"))
+        for route, variables in found:
+            if route.verb == exchange.method:
+                await self._call(exchange, route, variables, query, allowed)
+                return
+        if found:
+            verbs = ", ".join(sorted({route.verb for route, _ in found}))
+            extra = [*allowed, ("allow", verbs)]
+            await _refuse(exchange, Status.UNIMPLEMENTED, f"ask {path[:200]} with {verbs}", extra, http=405)
+        else:
+            await _refuse(exchange, Status.NOT_FOUND, f"no method has the route {path[:200]}", allowed)
+
+    async def _load(self) -> None:
+        """Take in what is served and was not yet, a service at a time: loading messages takes milliseconds each."""
+        for service in self._services():
+            if service in SERVICES and service not in self._loaded:
+                self._loaded.add(service)
+                for route in routes_of(service):
+                    same = self._routes.setdefault(len(route.segments), [])
+                    same.append(route)
+                    same.sort(key=lambda one: sum(segment.startswith("{") for segment in one.segments))
+                await trio.lowlevel.checkpoint()
+
+    async def _call(
+        self, exchange: HttpExchange, route: Route, variables: Mapping[str, str], query: str, allowed: Headers
+    ) -> None:
+        method = route.method
+        if method.client_streaming or method.server_streaming:
+            text = f"{method.name} streams, which HTTP with JSON does not carry: use gRPC or gRPC-Web"
+            await _refuse(exchange, Status.UNIMPLEMENTED, text, allowed)
+            return
+        carrier = _Reply(exchange.peer, Budget(self._core.limits.max_buffered))
+        call = accept(carrier, 1, [*_call_headers(exchange.headers, route.path)], self._core)
+        if isinstance(call, Refusal):
+            await _refuse(exchange, call.status, call.message, allowed)
+            return
+        try:
+            request = messages.message_class(method.input_type)()
+            read_query(request, await _body(exchange), parse_qsl(query, keep_blank_values=True), variables)
+        except ValueError as error:
+            await _refuse(exchange, Status.INVALID_ARGUMENT, str(error), allowed)
+            return
+        raw = request.SerializeToString()
+        call.feed(b"\0" + len(raw).to_bytes(4) + raw, 0)
+        call.end()
+        await call.run()
+        await self._answer(exchange, method, carrier, allowed)
+
+    async def _answer(
+        self, exchange: HttpExchange, method: MethodDescriptor, carrier: _Reply, allowed: Headers
+    ) -> None:
+        status = Status(carrier.status)
+        if status is not Status.OK or carrier.data is None:
+            text = unquote(carrier.extra.get("grpc-message", ""))
+            details = codec.decode_details(status, text, carrier.extra.get(codec.DETAILS_KEY))
+            await _refuse(exchange, status, text, allowed, details=details or ())
+            return
+        reply: Any = messages.message_class(method.output_type).FromString(carrier.data)
+        if method.output_type.full_name == _BODY:
+            kind = reply.content_type if reply.content_type in _SAFE_IMAGES else "application/octet-stream"
+            await _send(exchange, 200, kind, reply.data, allowed)
+            return
+        try:
+            data = json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
+        except ValueError as error:
+            await _refuse(exchange, Status.RESOURCE_EXHAUSTED, f"{method.name}: {error}", allowed)
+            return
+        await _send(exchange, 200, "application/json", data, allowed)
+
+
+def _call_headers(headers: Headers, path: str) -> Iterator[tuple[str, str]]:
+    yield from ((":method", "POST"), (":path", path), ("content-type", "application/grpc"))
+    for name, value in headers:
+        if name in _PASSED:
+            yield name, value
+        elif name.startswith(_METADATA) and not name.removeprefix(_METADATA).startswith(("grpc-", ":")):
+            yield name.removeprefix(_METADATA), value
+
+
+async def _body(exchange: HttpExchange) -> Any:
+    """The JSON of the request's body, {} without one; ValueError if it is none, or too large."""
+    body = bytearray()
+    while data := await exchange.receive():
+        body += data
+        if len(body) > MAX_BODY:
+            raise ValueError(f"the body is larger than {MAX_BODY >> 10} KiB: use gRPC")
+    if not body.strip():
+        return {}
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise ValueError("the body must be a JSON object with the fields of the request")  # noqa: TRY004 - the caller's
+    return found
+
+
+async def _refuse(
+    exchange: HttpExchange,
+    status: Status,
+    message: str,
+    extra: Headers = (),
+    *,
+    http: int = 0,
+    details: Iterable[Any] = (),
+) -> None:
+    """An error as gRPC gateways write it."""
+    shown = []
+    for detail in details:
+        try:
+            shown.append(
+                {"@type": f"type.googleapis.com/{detail.DESCRIPTOR.full_name}", **write_json(detail, MAX_REPLY)}
+            )
+        except (AttributeError, TypeError, ValueError):
+            continue
+    body = json.dumps({"code": status.value, "message": message, "details": shown}, ensure_ascii=False).encode()
+    fields: MutableHeaders = [*extra]
+    if status is Status.UNAUTHENTICATED:
+        fields.append(("www-authenticate", "Bearer"))
+    await _send(exchange, http or HTTP_OF.get(status, 500), "application/json", body, fields)
+
+
+async def _send(exchange: HttpExchange, status: int, kind: str, body: bytes, extra: Headers) -> None:
+    fields = [
+        ("content-type", kind),
+        ("content-length", str(len(body))),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
+        *extra,
+    ]
+    await exchange.respond(status, fields)
+    await exchange.send_body(body, end=True)

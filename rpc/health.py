@@ -1,0 +1,84 @@
+"""The standard health service, grpc.health.v1: whether a server, and each of its services, answers calls now.
+
+The empty name is the server as a whole. `Check` of it needs no token, so that load balancers and supervisors can ask;
+everything else needs what a call needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import trio
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+HEALTH: Final = "grpc.health.v1.Health"
+CHECK: Final = f"/{HEALTH}/Check"
+
+Serves = Callable[[str], bool | None]
+"""`serves(service)`: whether it answers calls now; None for a service that is not there. Must not block."""
+Listen = Callable[[Callable[[], None]], Awaitable[None]]
+"""`listen(ring)` calls `ring` whenever what `serves` says may differ, until it is cancelled."""
+
+
+async def never(ring: Callable[[], None]) -> None:
+    """A Listen for what does not change while the server runs."""
+    await trio.sleep_forever()
+
+
+def health(
+    serves: Serves, listen: Listen = never, *, token: Callable[[], bool] = lambda: False
+) -> Mapping[str, Handler]:
+    """Handlers of Check and Watch, by path; `token` says whether asking for a single service needs one."""
+    from grpclib.health.v1 import health_pb2 as messages
+
+    answers = {
+        True: messages.HealthCheckResponse.SERVING,
+        False: messages.HealthCheckResponse.NOT_SERVING,
+        None: messages.HealthCheckResponse.SERVICE_UNKNOWN,
+    }
+
+    async def asked(stream: Any) -> str:
+        request = await stream.recv_message()
+        if request is None:
+            raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
+        return str(request.service)
+
+    async def check(stream: Any) -> None:
+        service = await asked(stream)
+        if service and token() and stream.identity is None:
+            raise GRPCError(Status.UNAUTHENTICATED, "without a token, ask for the health of the whole server only")
+        state = serves(service)
+        if state is None:
+            raise GRPCError(Status.NOT_FOUND, f"there is no service {service[:100]!r}")
+        await stream.send_message(messages.HealthCheckResponse(status=answers[state]))
+
+    async def watch(stream: Any) -> None:
+        service = await asked(stream)
+        changed = trio.Event()
+        failures: list[Exception] = []  # raised as they are, not in a group
+
+        def ring() -> None:
+            changed.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listen, ring)
+            last = -1
+            try:
+                while True:
+                    changed = trio.Event()
+                    if (status := answers[serves(service)]) != last:
+                        await stream.send_message(messages.HealthCheckResponse(status=status))
+                        last = status
+                    await changed.wait()
+            except Exception as error:
+                failures.append(error)
+                nursery.cancel_scope.cancel()
+        raise failures[0]
+
+    kinds = ((check, "Check", Cardinality.UNARY_UNARY), (watch, "Watch", Cardinality.UNARY_STREAM))
+    return {
+        f"/{HEALTH}/{name}": Handler(function, kind, messages.HealthCheckRequest, messages.HealthCheckResponse)
+        for function, name, kind in kinds
+    }

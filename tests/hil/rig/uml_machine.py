@@ -1,0 +1,184 @@
+"""A guest in User-Mode Linux: a kernel that is a program of this computer, so the guest computes at native speed.
+
+It has no saved state; it boots in two seconds, because systemd is left out unless a test is about it. All of it lives
+in a process namespace of its own: when the first process of that is killed, nothing is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from tests.hil.image.contents import DRIVERS, INIT, SOURCE
+from tests.hil.image.places import IMAGE
+from tests.hil.rig.lines import Gone
+from tests.hil.rig.qemu import GUEST_ADDRESS, MEMORY_MIB
+from tests.hil.rig.tap import DEVICE, Tap
+from tests.hil.rig.usb import UmlUsb
+from tests.hil.rig.vm import VirtualMachine
+from tests.hil.uml.kernel import KERNEL
+
+if TYPE_CHECKING:
+    from tests.hil.rig.guest import Guest
+
+PROCESSOR: Final = "MACHINE_HIL_PROCESSOR"
+"""The number of the processor on which guests of this test run stay."""
+
+MEMORY: Final = Path("/dev/shm")
+BUFFER: Final = 1 << 20  # bytes on their way to or from the agent
+KERNEL_LINE: Final = (
+    "root=/dev/ubda rw con=null con0=null,fd:1 ssl=null noreboot quiet loglevel=4 net.ifnames=0 panic=-1 "
+    "systemd.show_status=0 log_buf_len=1M rig.port=/dev/ttyS0"
+)
+READY: Final = "/run/rig-ready"
+
+
+class UmlMachine(VirtualMachine):
+    """`systemd` boots the guest with systemd as its first process."""
+
+    def __init__(self, share: Path, *, image: Path = IMAGE, systemd: bool = False) -> None:
+        super().__init__(share, image=image, resume=False)
+        self.systemd = systemd
+        self.disk = self.folder / "disk.cow"
+        self.tap = Tap()
+        self._agent: socket.socket | None = None
+
+    def __exit__(self, *details: object) -> None:
+        super().__exit__(None, None, None)
+        self.tap.close()
+
+    def prepare_disk(self) -> None:
+        """The kernel makes the layer over the image itself."""
+        self.disk.unlink(missing_ok=True)
+
+    def start(self, *, resume: bool) -> None:
+        """Boot on the disk as it is now."""
+        self._agent, its = socket.socketpair()
+        for end in (self._agent, its):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        with its, self.tap.inside():
+            self.launch(
+                ["unshare", "--pid", "--fork", "--kill-child=KILL", *self._command_line(its.fileno())],
+                pass_fds=[its.fileno()],
+                env={**os.environ, "TMPDIR": str(memory_folder(self.folder))},
+            )
+
+    def _command_line(self, agent: int) -> list[str]:
+        return [
+            # Each system call of the guest hands over between two processes: on two processors that costs twice.
+            *("taskset", "--cpu-list", str(processor()), str(self.image / KERNEL)),
+            *(f"mem={MEMORY_MIB}M", f"uml_dir={self.folder}/", "umid=uml"),
+            *(f"ubd0={self.disk},{self.image / 'root.ext4'}", f"ssl0=fd:{agent}"),
+            *(f"vec0:transport=tap,ifname={DEVICE},depth=128,gro=1", *KERNEL_LINE.split()),
+            *([] if self.systemd else [f"init={INIT}"]),
+        ]
+
+    def setup(self) -> str:
+        """Once after each boot: drivers, network, source."""
+        lines = (
+            f"modprobe -a {' '.join(DRIVERS)}",
+            f"ip link set vec0 name eth0; ip address replace {GUEST_ADDRESS}/24 dev eth0; ip link set lo up",
+            f"ip link set eth0 up; mount -t hostfs none {SOURCE} -o {self.share},ro",
+        )
+        return f"[ -e {READY} ] || {{ set -e; {'; '.join(lines)}; touch {READY}; }}"
+
+    async def open_agent(self) -> trio.abc.Stream:
+        """The serial line of the agent; what the agent sent to an earlier connection may still come."""
+        assert self._agent is not None
+        if self.process is None or self.process.poll() is not None:
+            raise Gone(f"the guest has ended:\n{self.log()}")
+        return trio.SocketStream(trio.socket.from_stdlib_socket(self._agent.dup()))
+
+    def kill(self) -> None:
+        """End every process of the machine; the first of them takes all others with it."""
+        first = self._first_process()
+        if first and self.process is not None:
+            os.kill(first, signal.SIGKILL)
+            self.process.wait()
+        super().kill()
+        if self._agent is not None:
+            self._agent.close()
+
+    def freeze(self) -> None:
+        """Stop the guest's processor."""
+        os.kill(self._first_process(), signal.SIGSTOP)
+
+    def _first_process(self) -> int:
+        """The kernel itself, the first process of its namespace; 0 if it has ended or not begun."""
+        if self.process is None or self.process.poll() is not None:
+            return 0
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(children[0]) if children else 0
+
+
+def processor() -> int:
+    """The processor on which guests of this process run."""
+    usable = sorted(os.sched_getaffinity(0))
+    chosen = os.environ.get(PROCESSOR, "")
+    return int(chosen) if chosen else usable[os.getpid() % len(usable)]
+
+
+def memory_folder(otherwise: Path) -> Path:
+    """Where the guest's memory is a file: in memory where there is room for it and programs may run from it."""
+    try:
+        room = os.statvfs(MEMORY)
+    except OSError:
+        return otherwise
+    enough = room.f_bavail * room.f_frsize >= 2 * MEMORY_MIB << 20
+    return MEMORY if enough and not room.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK) else otherwise
+
+
+class UmlHost:
+    """What surrounds the guest of a test: forwarded ports, cables, the pause key."""
+
+    def __init__(self, guest: Guest, vm: UmlMachine) -> None:
+        self.vm = vm
+        self._nursery = guest.nursery
+        self._open: dict[int, trio.CancelScope] = {}
+        self.usb = UmlUsb(guest, vm.tap.connect)
+
+    async def forward(self, port: int) -> int:
+        """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        number: int = listener.socket.getsockname()[1]
+        self._open[number] = scope = trio.CancelScope()
+        self._nursery.start_soon(self._serve, listener, port, scope)
+        return number
+
+    async def unforward(self, port: int) -> None:
+        """Close what `forward` opened."""
+        self._open.pop(port).cancel()
+
+    async def freeze(self) -> None:
+        """Stop the guest's processor."""
+        self.vm.freeze()
+
+    async def _serve(self, listener: trio.SocketListener, port: int, scope: trio.CancelScope) -> None:
+        async def carry(near: trio.SocketStream) -> None:
+            async with near:
+                try:
+                    far = await self.vm.tap.connect(port)
+                except OSError:  # nobody listens there: the client finds a connection that ends
+                    return
+                async with far, trio.open_nursery() as nursery:
+                    nursery.start_soon(_pump, near, far)
+                    await _pump(far, near)
+
+        with scope:
+            await trio.serve_listeners(carry, [listener])
+
+
+async def _pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
+    try:
+        async for part in source:
+            await target.send_all(part)
+        await target.send_eof()
+    except trio.BrokenResourceError:
+        await trio.aclose_forcefully(target)  # reset towards one side is reset towards the other
+    except trio.ClosedResourceError:
+        pass

@@ -1,0 +1,75 @@
+"""Reasons are for people: no class names, no module's whole traceback in the row of a resource."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nursery_graph import NodeStatus, State
+from runtime.modules.memory import Behaviour
+from runtime.reasons import reason_of
+from schema.names import API, Model
+from tests.unit.modules.support import SENSOR, entry, machine, reason, sensor, until
+
+
+def node(reason: str) -> NodeStatus:
+    return NodeStatus(
+        name="n",
+        state=State.UNHEALTHY,
+        since=0.0,
+        reason=reason,
+        revision="",
+        requires=frozenset(),
+        uses=frozenset(),
+        waiting_for=(),
+        retry_at=None,
+        runs=1,
+        tasks=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("MachineError: the bus is stuck", "the bus is stuck"),
+        ("Unsupported: it cannot", "it cannot"),
+        ("NotConfigured: components.0: no resource 'a'", "components.0: no resource 'a'"),
+        ("HalError: gone; MachineError: busy", "gone; busy"),
+        ("KeyError: 'port'", "KeyError: 'port'"),
+        ("waiting for it: to come", "waiting for it: to come"),
+    ],
+)
+def test_names_of_our_errors_are_left_out(told: str, shown: str) -> None:
+    import hal.errors  # noqa: F401 - one of the classes
+
+    assert reason_of(node(told)) == shown
+
+
+async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock: object, tmp_path: Path) -> None:
+    document = {"modules": [entry("bad"), entry("worse")], "components": [sensor("one")]}
+    home = {"MACHINE_HOME": str(tmp_path)}
+    async with machine(document, lambda name: Behaviour(start_after=100), home) as (memory, _):
+        await until(lambda: memory.machine.modules is not None and len(memory.machine.modules.links) == 2)
+        modules = memory.machine.modules
+        assert modules is not None
+        for link in modules.links.values():
+            link.failure = f"{link.module.name} ended with status 1; it said last: {'Traceback | ' * 200}"
+        said = "ended with status 1; it said last: Traceback"
+        assert modules.not_ready() == [f"bad (bad {said})", f"worse (worse {said})"]
+        memory.write({**document, "components": [sensor("one"), sensor("two")]})
+        await until(lambda: f"{SENSOR}/two" in memory.machine.wanted)
+        assert "these modules" in reason(memory, "two")
+        assert len(reason(memory, "two")) < 400
+
+
+def test_an_api_of_a_module_is_not_taken_for_a_misspelt_one() -> None:
+    from catalogue.unknown import unknown
+
+    pairs = [("rdk:service:vision", "rdk:builtin:color_detector")]
+    own = str(unknown(API.parse("acme:service:vision"), Model.parse("acme:demo:eye"), pairs))
+    assert "did you mean" not in own
+    assert "a module may" in own
+    assert "did you mean rdk:service:vision?" in str(
+        unknown(API.parse("rdk:service:visions"), Model.parse("acme:demo:eye"), pairs)
+    )

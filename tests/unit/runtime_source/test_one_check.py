@@ -1,0 +1,127 @@
+"""One check for the file, the commands, the cloud's pages and the machine: they find the same in every document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalogue.check import check as check_document
+from catalogue.models import builtin
+from cloud.editing.catalogue import Known
+from cloud.editing.findings import ERROR, findings
+from runtime.check import check
+from runtime.operator.cloud_config import mistakes
+from runtime.reconfigure import plan
+from runtime.registry import Registry
+from schema.machine import decode
+
+BOARD = {"name": "pi", "api": "rdk:component:board", "model": "fake"}
+
+
+def motor(**attributes: Any) -> dict[str, Any]:
+    return {"name": "left", "api": "rdk:component:motor", "model": "gpio", "attributes": {"board": "pi", **attributes}}
+
+
+def sensor(**more: Any) -> dict[str, Any]:
+    return {"name": "heat", "api": "rdk:component:sensor", "model": "fake", **more}
+
+
+PINS = {"a": "11", "b": "13"}
+TRIGGER = {
+    "name": "offline",
+    "event": {"type": "part_offline"},
+    "notifications": [{"type": "webhook", "value": "https://example.com/hook"}],
+}
+CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("right", {"components": [BOARD, motor(pins=PINS)], "triggers": [TRIGGER]}, []),
+    (
+        "text for a number",
+        {"components": [BOARD, motor(pins=PINS, max_rpm="fast")]},
+        ["components.1.attributes.max_rpm"],
+    ),
+    ("empty pins", {"components": [BOARD, motor(pins={})]}, ["components.1.attributes.pins"]),
+    ("no pins", {"components": [BOARD, motor()]}, ["components.1.attributes"]),
+    ("a rule between keys", {"components": [BOARD, motor(pins=PINS, encoder="e")]}, ["components.1.attributes"]),
+    ("unknown built-in model", {"components": [sensor(model="fakee")]}, ["components.0.model"]),
+    ("unknown built-in service", {"services": [{"api": "rdk:service:shell", "model": "nix"}]}, ["services.0.model"]),
+    (
+        "model that is not built",
+        {"components": [sensor(name="m", api="rdk:component:camera", model="ffmpeg")]},
+        ["components.0.model"],
+    ),
+    ("API that is not built", {"services": [{"api": "rdk:service:slam", "model": "fake"}]}, ["services.0.model"]),
+    ("foreign model without a module", {"components": [sensor(model="acme:a:b")]}, ["components.0.model"]),
+    (
+        "trigger of an unknown type",
+        {"triggers": [{**TRIGGER, "event": {"type": "part_on"}}]},
+        ["triggers.0.event.type"],
+    ),
+    ("trigger without a target", {"triggers": [{**TRIGGER, "notifications": []}]}, ["triggers.0.notifications"]),
+    ("missing board", {"components": [motor(pins=PINS)]}, ["components.0.attributes"]),
+    ("missing dependency", {"components": [sensor(depends_on=["nix"])]}, ["components.0.depends_on.0"]),
+    ("cycle", {"components": [sensor(depends_on=["b"]), sensor(name="b", depends_on=["heat"])]}, ["components.0"]),
+    ("key that nothing reads", {"components": [sensor(attributes={"x": 1})]}, ["components.0.attributes.x"]),
+    (
+        "job for nothing",
+        {"jobs": [{"name": "j", "schedule": "1s", "resource": "x", "method": "M"}]},
+        ["jobs.0.resource"],
+    ),
+    ("pattern", {"log": [{"pattern": "(", "level": "info"}]}, ["log.0.pattern"]),
+    ("frame", {"components": [sensor(frame={"parent": "wrold"})]}, ["components.0.frame.parent"]),
+    (
+        "no network, and more",
+        {"network": {"bind_address": "x"}, "components": [sensor(model="fakee")]},
+        ["network.bind_address", "components.0.model"],
+    ),
+    ("two of a name", {"components": [sensor(), sensor()]}, ["components.0.name", "components.1.name"]),
+    ("wrong section", {"components": {}}, ["components"]),
+    ("unknown key", {"debugg": 1}, ["debugg"]),
+    ("placeholder", {"components": [BOARD, motor(pins={"a": "${environment.A}"})]}, []),
+]
+
+
+@pytest.mark.parametrize(("document", "paths"), [one[1:] for one in CORPUS], ids=[one[0] for one in CORPUS])
+def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
+    text = json.dumps(document)
+    (tmp_path / "machine.json").write_text(text)
+    file = check(tmp_path / "machine.json", Registry(offers=lambda: ()), {"A": "11"})
+    pages = findings(text, Known())
+    shared = check_document(decode(text.encode()), builtin())
+    command = mistakes(text)
+    if "${" not in text:  # what a placeholder stands for is known on the machine only
+        assert list(map(str, file.problems)) == list(map(str, shared.problems))
+        assert list(map(str, file.warnings)) == list(map(str, shared.warnings))
+    wrong = {(one.path, _said(one)) for one in shared.problems}
+    assert {(one.path, one.text) for one in pages if one.severity == ERROR} == wrong
+    assert {(one.path, one.text) for one in pages if one.severity != ERROR} == {
+        (one.path, _said(one)) for one in shared.warnings
+    }
+    assert {one.path for one in (*shared.problems, *shared.warnings)} == set(paths)
+    assert all(str(one) in command.text for one in (*shared.problems, *shared.warnings))
+
+
+@pytest.mark.parametrize("document", [one[1] for one in CORPUS], ids=[one[0] for one in CORPUS])
+def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[str, Any]) -> None:
+    decoded = decode(json.dumps(document).encode())
+    if decoded.document is None:
+        return
+    wanted = plan(decoded.document, Registry(offers=lambda: ())).wanted.values()
+    checked = check_document(decoded, builtin())
+    entries = [one for one in checked.problems if one.path.startswith(("components", "services"))]
+    # A cycle is a state of the graph, which the plan does not know.
+    wrong = {_name(document, one.path) for one in entries if "need each other" not in one.reason}
+    faults = {_name(document, one.path) for one in wanted if one.fault is not None and not one.model.startswith("acme")}
+    if "${" not in json.dumps(document):
+        assert faults == wrong
+
+
+def _name(document: dict[str, Any], path: str) -> str:
+    section, index = path.split(".")[:2]
+    return str(document[section][int(index)].get("name"))
+
+
+def _said(error: Any) -> str:
+    return f"{error.reason}: {error.remedy}" if error.remedy else str(error.reason)

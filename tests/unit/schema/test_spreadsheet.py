@@ -1,0 +1,28 @@
+"""Cells of CSV files that a spreadsheet would take for formulas."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.data.export import cell
+from runtime.operator.tables import clean
+from schema.spreadsheet import harmless
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])
+def test_what_begins_a_formula_is_text(text: str) -> None:
+    assert harmless(text) == f"'{text}"
+    assert cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-1", "rover", "a=b"])
+def test_other_text_stays(text: str) -> None:
+    assert harmless(text) == cell(text) == text
+
+
+def test_numbers_stay_numbers() -> None:
+    assert cell(-1.5) == -1.5
+
+
+def test_characters_that_turn_text_around_are_not_shown() -> None:
+    assert clean("a\u202eb\u2066c\u2069d\u061ce\x1bf") == "a b c d e f"
