@@ -8,7 +8,9 @@ from functools import cache
 from typing import Any
 
 from rpc.api.client import ApiClient, methods_for
+from runtime.older import OLDER, is_missing
 from runtime.resource import Resource
+from schema.errors import MachineError
 
 
 class Proxied(Resource):
@@ -40,10 +42,17 @@ def _arguments(signature: inspect.Signature, proxy: Any, args: tuple[Any, ...], 
 
 def _call(base: type[Resource], name: str) -> Any:
     signature = inspect.signature(getattr(base, name))
+    older = OLDER.get((base, name))
 
     async def call(self: Proxied, *args: Any, **kwargs: Any) -> Any:
         client, there = self.remote()
-        result = await client.call_as(base, there, name, **_arguments(signature, self, args, kwargs))
+        arguments = _arguments(signature, self, args, kwargs)
+        try:
+            result = await client.call_as(base, there, name, **arguments)
+        except MachineError as error:
+            if older is None or not is_missing(error):
+                raise
+            result = await older(client, there, arguments)
         self.note(name, result)
         return result
 

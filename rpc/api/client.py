@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -59,6 +60,11 @@ class ApiClient:
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
         """As `call` with the API of `base`; the result is what the type hint of its method says."""
         found = find_method(base.API, method)  # type: ignore[attr-defined]
+        return await self._call(_Call(found, name, arguments), result_hint(base, method))
+
+    async def call_at(self, path: str, base: type, name: str, method: str, /, **arguments: Any) -> Any:
+        """As `call_as`, but of the RPC at `path`, whose messages have the fields of those of `method`."""
+        found = replace(find_method(base.API, method), path=path)  # type: ignore[attr-defined]
         return await self._call(_Call(found, name, arguments), result_hint(base, method))
 
     async def _call(self, call: _Call, hint: Hint, metadata: dict[str, Any] | None = None) -> Any:

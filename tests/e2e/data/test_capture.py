@@ -253,3 +253,22 @@ async def test_a_resource_of_a_remote_is_captured_and_comes_back_with_it(tmp_pat
             assert await running.stop() == 0
     headers = {(header.component_name, len(found) > 0) for header, found in map(official, closed(folder))}
     assert headers == {("air", True)}, "as the remote calls it"
+
+
+@pytest.mark.parametrize("method", ["GetImages", "ReadImage"])
+async def test_pictures_of_a_module_that_has_only_get_image_are_captured(tmp_path: Path, method: str) -> None:
+    folder = tmp_path / "capture"
+    old = {
+        "name": "old",
+        "api": "rdk:component:camera",
+        "model": "acme:old:camera",
+        "service_configs": capturing(method, 10),
+    }
+    wanted = document(folder, old)
+    wanted["modules"] = [{"name": "old", "executable_path": program(tmp_path, fixture="old_camera.py")}]
+    async with server(tmp_path, wanted, running=True, env={"MACHINE_HOME": str(tmp_path / "home")}) as running:
+        await until(lambda: bool(list(folder.rglob("*.*"))))
+        assert await running.stop() == 0
+    header, (picture,) = official(closed(folder / "rdk_component_camera" / "old" / method)[0])
+    assert header.mime_type == "image/jpeg"
+    assert picture.binary == b"\xff\xd8old\xff\xd9"

@@ -1,0 +1,91 @@
+"""Cameras whose driver knows only GetImage, which GetImages has replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+from rpc.api.client import ApiClient
+from rpc.api.memory import MemoryChannel
+from runtime.components.camera import Camera, Image, Images
+from runtime.modules.foreign import Raw
+from runtime.proxy import Proxied, proxy_of
+from schema.errors import ErrorKind, MachineError
+
+SERVICE = "/viam.component.camera.v1.CameraService/"
+
+
+class Driver:
+    """Answers the paths in `replies`, with bytes or with an error; `requests` has the bytes of its calls by method."""
+
+    def __init__(self, **replies: bytes | GRPCError) -> None:
+        self.replies = replies
+        self.requests: dict[str, bytes] = {}
+
+    def get(self, path: str) -> Handler | None:
+        method = path.removeprefix(SERVICE)
+        if method not in self.replies:
+            return None
+
+        async def answer(stream: Any) -> None:
+            self.requests[method] = await stream.recv_message()
+            reply = self.replies[method]
+            if isinstance(reply, GRPCError):
+                raise reply
+            await stream.send_message(Raw(reply))
+
+        return Handler(answer, Cardinality.UNARY_UNARY, Raw, Raw)
+
+
+def camera(driver: Driver) -> Camera:
+    class Local(Proxied):
+        def remote(self) -> tuple[ApiClient, str]:
+            return ApiClient(MemoryChannel(driver)), "eye"
+
+    made: Any = proxy_of(Camera, Local)
+    found: Camera = made.__new__(made)
+    return found
+
+
+MIME, PICTURE = b"image/png", b"\x89PNG"
+REPLY = b"\x0a\x09" + MIME + b"\x12\x04" + PICTURE  # GetImageResponse: mime_type = 1, image = 2
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        {},
+        {"GetImages": GRPCError(Status.UNIMPLEMENTED, "Method not found!")},
+        {"GetImages": GRPCError(Status.UNKNOWN, "NotImplementedError -  - file_name='camera.py'")},
+    ],
+    ids=["no such method", "unimplemented", "raised by a driver on the Python SDK"],
+)
+async def test_the_image_of_a_driver_that_has_only_get_image_is_the_camera_s_only_one(newer: dict[str, Any]) -> None:
+    driver = Driver(GetImage=REPLY, **newer)
+    assert await camera(driver).get_images(extra={"a": 1}) == Images([Image(PICTURE, "image/png", "")])
+    # GetImageRequest: name = 1, mime_type = 2, extra = 99
+    assert driver.requests["GetImage"].startswith(b"\x0a\x03eye\x12\x0aimage/jpeg\x9a\x06")
+
+
+async def test_a_source_cannot_be_chosen_of_such_a_driver() -> None:
+    driver = Driver(GetImage=REPLY)
+    with pytest.raises(MachineError, match="leave out filter_source_names") as raised:
+        await camera(driver).get_images(["depth"])
+    assert raised.value.kind is ErrorKind.INVALID
+    assert not driver.requests
+
+
+async def test_a_driver_without_images_does_not_implement_them() -> None:
+    with pytest.raises(MachineError) as raised:
+        await camera(Driver()).get_images()
+    assert raised.value.kind is ErrorKind.UNSUPPORTED
+
+
+async def test_other_errors_of_get_images_are_those_of_the_call() -> None:
+    driver = Driver(GetImage=REPLY, GetImages=GRPCError(Status.UNKNOWN, "RuntimeError - no light"))
+    with pytest.raises(MachineError, match="no light"):
+        await camera(driver).get_images()
+    assert "GetImage" not in driver.requests
