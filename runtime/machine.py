@@ -165,7 +165,7 @@ class Machine:
             return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
         if status.state is State.READY:  # its door is closed already: it is about to stop
             return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
-        reason = self._told(reason_of(status, self.wanted, nodes))
+        reason = self._reason(status, nodes)
         return MachineError(
             f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
         )
@@ -241,7 +241,7 @@ class Machine:
             config=self.config,
             resources=tuple(sorted(resources, key=lambda one: one.name)),
             internal=tuple(
-                self._internal(node, dependents.get(name, ()))
+                self._internal(node, nodes, dependents.get(name, ()))
                 for name, node in sorted(nodes.items())
                 if name.startswith(INTERNAL)
             ),
@@ -262,11 +262,7 @@ class Machine:
                 ModuleStatus(
                     name=link.module.name,
                     state=_MODULE_STATES[node.state] if node else "pending",
-                    reason=self._told(
-                        link.waiting if node.state is State.CONFIGURING else reason_of(node, self.wanted, nodes)
-                    )
-                    if node
-                    else "",
+                    reason=self._reason(node, nodes) if node else "",
                     since=_wall(node.since) if node else self.started,
                     node=link.node,
                     consecutive_failures=link.failures,
@@ -300,7 +296,7 @@ class Machine:
             api=api,
             model=wanted.model if wanted else "",
             state=node.state.value if node else "unconfigured",
-            reason=self._told(reason_of(node, self.wanted, nodes)) if node else "",
+            reason=self._reason(node, nodes) if node else "",
             since=_wall(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
@@ -310,15 +306,20 @@ class Machine:
             tasks=tuple(node.tasks) if node else (),
         )
 
-    def _told(self, reason: str) -> str:
-        """A reason as it may be shown: a driver's own errors may quote its attributes."""
-        return self.masker.text(reason)
+    def _reason(self, node: NodeStatus, nodes: Mapping[str, NodeStatus]) -> str:
+        """Return why a node is in its state, with secrets masked: errors of drivers may quote their attributes."""
+        modules = self.modules
+        link = modules.links.get(node.name.rpartition("/")[2]) if modules is not None else None
+        if link is not None and link.node == node.name and node.state in (State.UNCONFIGURED, State.CONFIGURING):
+            return self.masker.text(link.waiting)
+        not_ready = modules.not_ready() if modules is not None and node.state is not State.READY else {}
+        return self.masker.text(reason_of(node, self.wanted, nodes, not_ready))
 
-    def _internal(self, node: NodeStatus, dependents: tuple[str, ...]) -> NodeView:
+    def _internal(self, node: NodeStatus, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]) -> NodeView:
         return NodeView(
             name=node.name,
             state=node.state.value,
-            reason=self._told(reason_of(node)),
+            reason=self._reason(node, nodes),
             since=_wall(node.since),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nursery_graph import NodeStatus, State
-from runtime.reconfigure import Wanted
+from runtime.reconfigure import Wanted, blame_modules
 from schema.errors import MachineError
 
 
@@ -14,16 +14,21 @@ def reason_of(
     node: NodeStatus,
     wanted: Mapping[str, Wanted] = MappingProxyType({}),
     nodes: Mapping[str, NodeStatus] = MappingProxyType({}),
+    modules: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Why a node is in its state, for people: the fault of its entry if it is `wanted`, or what the graph says without
-    class names.
+    """Return why a node is in its state: the fault of its entry if it is `wanted`, or the graph's reason.
 
-    Of what it waits for among `nodes`, a module or another resource, the reason is told, too.
+    The result has no class names. If the node waits for one of `modules` (those that are not ready, by node, with the
+    reason) or for an unhealthy one of `nodes`, it includes the reason of that.
     """
     entry = wanted.get(node.name)
+    if entry is not None and entry.unknown is not None:
+        return str(blame_modules(entry.unknown, modules))
     if entry is not None and entry.fault is not None:
         return str(entry.fault)
     for name in node.waiting_for:
+        if name in modules:
+            return f"waiting for {name}: {modules[name]}"
         awaited = nodes.get(name)
         if awaited is not None and awaited.state is State.UNHEALTHY:
             return f"waiting for {name}: {reason_of(awaited, wanted)}"

@@ -32,8 +32,8 @@ class Offers(Protocol):
         """The module that offers the model of `entry`."""
         ...
 
-    def not_ready(self) -> list[str]:
-        """Modules that have not told yet what they offer, each with the reason."""
+    def not_ready(self) -> Mapping[str, str]:
+        """Return why each module that is not ready is not, by the name of its node."""
         ...
 
     def starting(self) -> list[str]:
@@ -74,6 +74,7 @@ class Wanted:
     cls: type[Resource] | None = None
     attributes: Attributes | None = None
     fault: MachineError | None = None
+    unknown: ConfigError | None = None  # the fault without the modules that may still offer the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,11 @@ def plan(
             else:
                 wanted[str(entry.name)] = _want_of_module(entry, link, directory, levels)
         except MachineError as error:
-            fault = error if isinstance(error, ConfigError) else _blame_modules(error, entry, modules)
-            soon: Sequence[str] = ()
-            if isinstance(error, NotConfigured):
-                soon = remotes.starting() if remotes is not None else ()
-            elif modules is not None and not isinstance(error, ConfigError):
-                soon = modules.starting()
-            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault, soon)
+            if isinstance(error, ConfigError):
+                soon = remotes.starting() if remotes is not None and isinstance(error, NotConfigured) else ()
+                wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), error, soon)
+            else:
+                wanted[str(entry.name)] = _unknown(entry, error, modules)
         except Exception as error:  # a driver's own code: its Config, its requires and uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
             wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
@@ -243,11 +242,26 @@ def _resolve(directory: Directory, names: Sequence[str], path: str, me: str) -> 
         yield full
 
 
-def _blame_modules(error: MachineError, entry: ResourceEntry, modules: Offers | None) -> MachineError:
-    remedy = error.remedy
-    if modules is not None and (waiting := modules.not_ready()):
-        remedy = f"these modules may offer it and are not ready: {', '.join(waiting)}"
-    return ConfigError(entry.path, error.message, value=str(entry.model), remedy=remedy)
+def _unknown(entry: ResourceEntry, error: MachineError, modules: Offers | None) -> Wanted:
+    """Return an entry whose model nothing offers. While modules start, it waits for them."""
+    unknown = ConfigError(entry.path, error.message, value=str(entry.model), remedy=error.remedy)
+    if modules is None:
+        return _faulty(entry.name, entry.path, str(entry.model), unknown)
+    fault = blame_modules(unknown, modules.not_ready())
+    found = _faulty(entry.name, entry.path, str(entry.model), fault, modules.starting())
+    return replace(found, unknown=unknown)
+
+
+def blame_modules(unknown: ConfigError, not_ready: Mapping[str, str]) -> ConfigError:
+    """Return the error of an entry whose model is unknown, naming the modules that may offer it.
+
+    `not_ready` is as of `Offers`. It changes without a new plan: whoever shows the error computes it then.
+    """
+    if not not_ready:
+        return unknown
+    modules = ", ".join(f"{node.rpartition('/')[2]} ({reason})" for node, reason in not_ready.items())
+    remedy = f"these modules may offer it and are not ready: {modules}"
+    return ConfigError(unknown.path, unknown.message, value=unknown.value, remedy=remedy)
 
 
 def _faulty(name: ResourceName, path: str, model: str, fault: MachineError, waits_for: Iterable[str] = ()) -> Wanted:

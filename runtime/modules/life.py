@@ -66,14 +66,20 @@ class ModuleLife:
     async def run(self, *, task_status: trio.TaskStatus[ModuleLink]) -> None:
         """Ready when the module is, and was asked about its resources. Raises MachineError when it ends by itself."""
         module, setting, processes = self._link.module, self._setting, self._processes
-        self._link.starts()
-        program = await processes.prepare(module, self._link.path)
+        link = self._link
+        link.starts()
+        if module.is_archive:
+            link.phase = "unpacking its archive"
+        program = await processes.prepare(module, link.path)
         setting.data.mkdir(mode=0o750, parents=True, exist_ok=True)
         address = processes.address(module, self._parent, tcp=setting.tcp)
         environment = environment_of(
             module, program, address, setting.data, inherited=self._environment, facts=setting.facts
         )
+        if program.first_run is not None:
+            link.phase = "running its first_run program"
         await processes.first_run(module, program, environment)
+        link.phase = "starting"
         command = command_line(program, address, setting.level, tcp=setting.tcp)
         try:
             async with processes.start(command, address, environment, module.limits) as process:

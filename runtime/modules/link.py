@@ -36,6 +36,7 @@ class ModuleLink:
         self.client: ModuleClient | None = None  # while it runs and is ready
         self.starting: ModuleClient | None = None  # while it runs
         self.pid: int | None = None  # of its process, while it runs
+        self.phase = "starting"  # what is being done until it is ready
         self.ended = False  # it ran and does not any more
         self.failure = ""  # why it ended last; empty since it was ready
         self.failures = 0  # how often it ended by itself, or did not start, since it was ready
@@ -62,12 +63,13 @@ class ModuleLink:
         if self.client is not None:
             return ""
         trouble = self.starting.trouble if self.starting is not None else ""
-        phase = "ended" if self.ended else "starting"
+        phase = "ended" if self.ended else self.phase
         return self.failure or (f"{phase}: {trouble}" if trouble else phase)
 
     def starts(self) -> None:
-        """It is being started."""
+        """Note that a start begins."""
         self.ended = False
+        self.phase = "starting"
 
     def connected(self) -> ModuleClient:
         """Its client; MachineError (UNAVAILABLE) while it does not run."""

@@ -65,11 +65,9 @@ class Modules:
                 return link
         return None
 
-    def not_ready(self) -> list[str]:
-        """Configured modules that are not ready, each with the reason."""
-        return [
-            f"{link.module.name} ({_in_short(link.waiting)})" for link in self.links.values() if link.client is None
-        ]
+    def not_ready(self) -> Mapping[str, str]:
+        """Return why each configured module that is not ready is not, in short, by the name of its node."""
+        return {link.node: _in_short(link.waiting) for link in self.links.values() if link.client is None}
 
     def starting(self) -> list[str]:
         """Nodes of modules that start and did not fail before."""
@@ -146,7 +144,10 @@ class Modules:
         requires = {PARENT_TCP if setting.tcp else PARENT}
         if (packages := self._packages) is not None and module.type == "registry" and not packages.module(module):
             requires.add(f"{PACKAGE}module/{module.name}")
-            link.failure = packages.trouble("module", module.name)
+            version = (module.source.version if module.source is not None else "") or module.version
+            link.phase = f"installing {module.module_id} {version}".rstrip()
+            trouble = packages.trouble("module", module.name)
+            link.failure = f"{link.phase}: {trouble}" if trouble else ""
         nodes = [
             Node(
                 link.node,

@@ -56,7 +56,10 @@ async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock
         for link in modules.links.values():
             link.failure = f"{link.module.name} ended with status 1; it said last: {'Traceback | ' * 200}"
         said = "ended with status 1; it said last: Traceback"
-        assert modules.not_ready() == [f"bad (bad {said})", f"worse (worse {said})"]
+        assert modules.not_ready() == {
+            "internal/module/bad": f"bad {said}",
+            "internal/module/worse": f"worse {said}",
+        }
         memory.write({**document, "components": [sensor("one"), sensor("two")]})
         await until(lambda: f"{SENSOR}/two" in memory.machine.wanted)
         assert "these modules" in reason(memory, "two")

@@ -110,8 +110,8 @@ class Starting:
     def offer(self, entry: ResourceEntry) -> None:
         return None
 
-    def not_ready(self) -> list[str]:
-        return ["mod (starting)"]
+    def not_ready(self) -> dict[str, str]:
+        return {"internal/module/mod": "starting"}
 
     def starting(self) -> list[str]:
         return ["internal/module/mod"]
