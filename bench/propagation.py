@@ -28,7 +28,6 @@ from typing import Any
 import structlog
 import trio
 
-from hal.worker import BusWorker
 from rpc.api.client import ApiClient
 from rpc.auth import PART_SECRET
 from rpc.client import Channel
@@ -37,6 +36,7 @@ from runtime.cloud.dial import address_of
 from runtime.cloud.source import CloudSource
 from schema.cloud import Cloud
 from schema.errors import MachineError
+from support.worker import Worker
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
@@ -89,7 +89,7 @@ class Follower:
     def __init__(self, part: Mapping[str, Any], url: str, folder: Path) -> None:
         own = {"id": part["id"], "secret": part["secret"], "app_address": url}
         address = address_of(Cloud(id=part["id"], secret=part["secret"], app_address=url))
-        worker = BusWorker(f"cache of {part['name']}")
+        worker = Worker(f"cache of {part['name']}")
         self.part: str = part["id"]
         self.source = CloudSource(address, json.dumps({"cloud": own}).encode(), folder, worker)
         self.revision = ""

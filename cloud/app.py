@@ -38,7 +38,6 @@ from cloud.trash import DELAY
 from cloud.triggering import nodes as triggering
 from cloud.web.app import application
 from cloud.workroom import Workroom
-from hal import private
 from nursery_graph import Graph, Node, Restart, State
 from rpc.call import ServerCore
 from rpc.descriptors import connections, raise_descriptors
@@ -49,6 +48,7 @@ from rpc.listeners import names_of, only_loopback, open_listeners
 from rpc.port import serve
 from rpc.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
+from support import private
 from telemetry.early_stop import held
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from cloud.store import soundness
 from cloud.store.beside import opened_beside
 from cloud.store.migrations import STEPS, newer
 from cloud.store.sql import Store
-from hal import private
-from hal.worker import BusWorker
 from schema.errors import MachineError
+from support import private
+from support.worker import Worker
 
 _BACK: Final = "put it back from a backup: restore one beside this cloud and copy the file to the same place"
 _EDGES: Final = (
@@ -76,7 +76,7 @@ async def examine(options: Options, wanted: Wanted) -> Report:
     Raises MachineError if the database or the store of files cannot be reached.
     """
     report = Report()
-    worker = BusWorker("doctor")
+    worker = Worker("doctor")
     async with worker.opened():
         report.problems += await worker.run(lambda: list(_modes(options, wanted.repair)))
         if not options.postgres:

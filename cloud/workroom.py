@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import trio
 
 from cloud.limits import WORK_QUEUE
-from hal.worker import BusWorker
+from support.worker import Worker
 
 T = TypeVar("T")
 
@@ -29,14 +29,14 @@ class _Place:
 
     organization: str
     granted: trio.Event = field(default_factory=trio.Event)
-    worker: BusWorker | None = None
+    worker: Worker | None = None
 
 
 class Workroom:
     """`async with room.opened()`, then `run` from any number of tasks."""
 
     def __init__(self) -> None:
-        self._idle: list[BusWorker] = []
+        self._idle: list[Worker] = []
         self._busy: Counter[str] = Counter()  # threads by organization
         self._line: deque[_Place] = deque()
 
@@ -45,7 +45,7 @@ class Workroom:
         """Leaving waits for work in progress, a few seconds at most."""
         async with AsyncExitStack() as stack:
             for number in range(THREADS):
-                worker = BusWorker(f"work {number}")
+                worker = Worker(f"work {number}")
                 await stack.enter_async_context(worker.opened())
                 self._idle.append(worker)
             yield
@@ -70,7 +70,7 @@ class Workroom:
         self._leave(organization, worker)
         return result
 
-    async def _worker(self, organization: str) -> BusWorker:
+    async def _worker(self, organization: str) -> Worker:
         await trio.lowlevel.checkpoint_if_cancelled()
         WORK_QUEUE.check_count(sum(one.organization == organization for one in self._line), "the organization")
         place = _Place(organization)
@@ -87,7 +87,7 @@ class Workroom:
         assert place.worker is not None
         return place.worker
 
-    def _leave(self, organization: str, worker: BusWorker) -> None:
+    def _leave(self, organization: str, worker: Worker) -> None:
         self._idle.append(worker)
         self._busy[organization] -= 1
         if not self._busy[organization]:

@@ -1,4 +1,4 @@
-"""The command line of machine-server: options in one dash or two, `-ftdc=false`, bare booleans.
+"""The command line of machine-server.
 
 Only what is needed to read the options is imported here, so that `-version` and mistakes answer at once.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 import click
 
 from runtime.options import EXIT_FAILED, EXIT_USAGE, Options
+from support.command_line import LongOptions, switch, value
 from telemetry.early_stop import hold, release
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
@@ -23,97 +24,35 @@ NO_CONFIG: Final = """-config is missing: name the machine's configuration file
   machine check machine.json             find every mistake in it first
   machine-server -help                   all options"""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:
-    """A boolean in the style of Go: bare, or with `=true` or `=false`."""
-    return click.option(
-        f"-{name}",
-        f"--{name}",
-        type=click.BOOL,
-        is_flag=False,
-        flag_value="true",
-        default=default,
-        metavar="BOOLEAN",
-        help=f"{help_text}{' [default: true]' if default else ''}",
-    )
-
-
-def _value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Function], Function]:
-    return click.option(f"-{name}", f"--{name}", type=kind, metavar=metavar, help=help_text)
-
-
 _PATH: Final = click.Path(path_type=Path)
-
-
-class Command(click.Command):
-    """Options of one dash with long names: a mistyped one is told which was meant, and help has a line for each."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As in click, but an unknown option is not taken apart into letters."""
-        kinds = {name: param for param in self.get_params(ctx) for name in param.opts}
-        rest = iter(args)
-        for text in rest:
-            name, equals, _ = text.partition("=")
-            if text == "--":
-                break
-            if not text.startswith("-") or text == "-":
-                continue
-            if name not in kinds:
-                raise click.NoSuchOption(name, possibilities=_near(name, kinds), ctx=ctx)
-            if not equals and not _may_be_bare(kinds[name]):
-                next(rest, None)
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line for each option."""
-        rows = []
-        for param in self.get_params(ctx):
-            assert isinstance(param, click.Option)
-            value = "" if _may_be_bare(param) else f" {param.metavar}"
-            rows.append((f"{param.opts[0]}{value}", param.help or ""))
-        with formatter.section("Options"):
-            formatter.write_dl(rows, col_max=max(len(name) for name, _ in rows))
-
-
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    import difflib
-
-    words = {option.lstrip("-") for option in known}
-    return [f"-{word}" for word in difflib.get_close_matches(name.lstrip("-").lower(), words, n=1, cutoff=0.6)]
-
-
-def _may_be_bare(param: click.Parameter) -> bool:
-    return isinstance(param, click.Option) and (param.is_flag or param.metavar == "BOOLEAN")
 
 
 @click.command(
     "machine-server",
-    cls=Command,
+    cls=LongOptions,
     context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118, "terminal_width": 118},
     epilog=(
         "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
         "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."
     ),
 )
-@_value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
-@_switch("debug", "Log at debug level, whatever the configuration says.")
-@_value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
-@_switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
-@_switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
-@_switch("allow-open-shell", "Without keys: let anybody who may call open shells and tunnels and copy files.")
-@_switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
-@_switch("version", "Print the version and exit.")
-@_value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
-@_value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
-@_switch("network-check", "Run only the network checks and exit.")
-@_switch("disable-mdns", "Do not announce the machine by multicast DNS.")
-@_switch("ftdc", "Keep full-time diagnostic data: all statistics, each second.", default=True)
-@_switch("output-telemetry", "Print metrics every 10 s, and spans; also to tracing.otlpendpoint.")
-@_value("shareddir", _PATH, "DIRECTORY", "Take static files of the pages from DIRECTORY where it has them.")
-@_switch("untrusted-env", "Refuse processes and shell access.")
-@_switch("webprofile", "Serve profiles, tasks and the graph under /debug/, for this computer only.")
+@value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
+@switch("debug", "Log at debug level, whatever the configuration says.")
+@value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
+@switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
+@switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
+@switch("allow-open-shell", "Without keys: let anybody who may call open shells and tunnels and copy files.")
+@switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
+@switch("version", "Print the version and exit.")
+@value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
+@value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
+@switch("network-check", "Run only the network checks and exit.")
+@switch("disable-mdns", "Do not announce the machine by multicast DNS.")
+@switch("ftdc", "Keep full-time diagnostic data: all statistics, each second.", default=True)
+@switch("output-telemetry", "Print metrics every 10 s, and spans; also to tracing.otlpendpoint.")
+@value("shareddir", _PATH, "DIRECTORY", "Take static files of the pages from DIRECTORY where it has them.")
+@switch("untrusted-env", "Refuse processes and shell access.")
+@switch("webprofile", "Serve profiles, tasks and the graph under /debug/, for this computer only.")
 @click.option(
     "-hardware",
     "--hardware",
@@ -122,7 +61,7 @@ def _may_be_bare(param: click.Parameter) -> bool:
     metavar="FAMILY",
     help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@_switch("webrtc", "Accept WebRTC connections; not built yet, so connections are direct either way.")
+@switch("webrtc", "Accept WebRTC connections; not built yet, so connections are direct either way.")
 def command(**options: Any) -> None:
     """Run one machine: its components, services and the server that offers them.
 

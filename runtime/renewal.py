@@ -6,8 +6,8 @@ from pathlib import Path
 
 import structlog
 
-from hal.linux.watched import follow
 from rpc.tls import ServerTls, TlsError
+from support.watched import follow
 
 
 async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:

@@ -16,12 +16,12 @@ from typing import Final
 
 import trio
 
-from hal.linux.inotify import Inotify
-from hal.linux.watched import places
 from schema.errors import ConfigError
 from schema.machine import Decoded, decode
 from schema.substitution import substitute
 from schema.syntax import JSONSyntaxError
+from support.inotify import Inotify
+from support.watched import places
 
 SETTLE: Final = 0.05
 """Seconds without a further notice after which a file counts as written. An editor's save takes a few milliseconds."""

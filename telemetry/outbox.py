@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Carries out blocking work: in a thread of its own (hal.worker.BusWorker.run), or in place."""
+    """Carries out blocking work: in a thread of its own (support.worker.Worker.run), or in place."""
 
     def __call__(self, function: Callable[[], T], /) -> Awaitable[T]:
         """What `function` returns or raises."""

@@ -18,6 +18,7 @@ PACKAGES = [
     "nursery_graph",
     "telemetry",
     "hal",
+    "support",
     "rpc",
     "netmgr",
     "triggers",

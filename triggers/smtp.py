@@ -5,13 +5,12 @@ from __future__ import annotations
 import smtplib
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Final, Literal
 
-from hal.errors import Fault, HalError
-from hal.worker import BusWorker
+from support.worker import HangingCallError, Worker
 from triggers.retry import Outcome
 
 _SOCKET_LIMIT: Final = 20.0  # seconds that the server may be silent: nothing else ends a thread that waits for it
@@ -55,17 +54,14 @@ class Mailer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._worker = BusWorker("mail")
+        self._worker = Worker("mail")
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Mailer]:
-        """Usable while the context is open. A message that the server keeps waiting is not waited for at the end."""
-        try:
+        """Keep the mailer open. Leaving does not wait for a message that the server is slow to accept."""
+        with suppress(HangingCallError):
             async with self._worker.opened():
                 yield self
-        except HalError as error:
-            if error.fault is not Fault.TIMEOUT:
-                raise
 
     async def deliver(self, message: EmailMessage) -> Outcome:
         """Send a message once, and say how it ended; never raises but when it is cancelled.

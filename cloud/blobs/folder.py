@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
 from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
-from hal import private
-from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
+from support import private
+from support.worker import Worker
 
 WRITE_BACK: Final = 32 * 1024 * 1024  # bytes that wait for the disk: others wait no longer than for so many
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class FolderBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._worker = BusWorker("files of the cloud")
+        self._worker = Worker("files of the cloud")
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[FolderBlobs]:

@@ -26,11 +26,11 @@ from cloud.certificates.names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.times import Clock, now
-from hal.linux.watched import follow
 from rpc.interfaces import outward, tell_changes
 from rpc.listeners import parse_address
 from rpc.tls import HeldTls, ServerTls, TlsError
 from schema.errors import MachineError
+from support.watched import follow
 
 LOOK: Final = 3600.0  # seconds between two looks at what no event tells: another process may have rotated the authority
 QUIET: Final = 1.0  # seconds after an event: addresses come one by one

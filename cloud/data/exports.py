@@ -15,9 +15,9 @@ from typing import Any, Final
 from cloud.data.readings import ReadingRecord
 from cloud.data.table import FIXED, TIMES, Kind, cells, fixed, widen
 from cloud.times import stored
-from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
 from schema.spreadsheet import harmless
+from support.worker import Worker
 
 Pages = Callable[[tuple[int, int] | None], Awaitable[list[ReadingRecord]]]
 """The page of readings behind a place; none at the end."""
@@ -28,7 +28,7 @@ ROWS_A_GROUP: Final = 10_000  # of a Parquet file
 async def columns_of(pages: Pages) -> dict[str, Kind]:
     """The columns of values that an export has."""
     columns: dict[str, Kind] = {}
-    worker = BusWorker("columns of an export")
+    worker = Worker("columns of an export")
     async with worker.opened():
         async for found in _each(pages):
             await worker.run(partial(widen, columns, found))
@@ -48,7 +48,7 @@ async def as_csv(pages: Pages) -> AsyncGenerator[bytes, None]:
             writer.writerow([*(_text(value) for value in fixed(one)), *(_text(value) for value in cells(one, columns))])
         return _taken(buffer)
 
-    worker = BusWorker("a CSV file")
+    worker = Worker("a CSV file")
     async with worker.opened():
         async for found in _each(pages):
             yield await worker.run(partial(piece, found))
@@ -65,7 +65,7 @@ async def as_parquet(pages: Pages) -> AsyncGenerator[bytes, None]:
             remedy="install the extra `parquet`, or export as CSV",
         ) from None
     columns = await columns_of(pages)
-    worker = BusWorker("a Parquet file")
+    worker = Worker("a Parquet file")
     async with worker.opened():
         file = await worker.run(lambda: _Parquet(pyarrow, columns))
         waiting: list[ReadingRecord] = []

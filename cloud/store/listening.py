@@ -11,8 +11,8 @@ import trio
 
 from cloud.store.events import Events
 from cloud.store.session import channel, connected
-from hal.worker import BusWorker
 from schema.errors import MachineError
+from support.worker import Worker
 
 FIRST_DELAY: Final = 0.1  # seconds before the second attempt to connect; doubled each time, with jitter
 MAX_DELAY: Final = 5.0
@@ -26,7 +26,7 @@ async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskSt
     The first connection that cannot be made is raised as MachineError. Whenever one was lost everybody is told EVERY
     once there is the next.
     """
-    worker = BusWorker("database listener")
+    worker = Worker("database listener")
     async with worker.opened():
         connection = await worker.run(lambda: _listening(url))
         task_status.started()
@@ -42,7 +42,7 @@ async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskSt
             events.tell_all()
 
 
-async def _again(worker: BusWorker, url: str) -> Any:
+async def _again(worker: Worker, url: str) -> Any:
     delay = FIRST_DELAY
     while True:
         try:

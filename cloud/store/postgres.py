@@ -18,8 +18,8 @@ import trio
 
 from cloud.store.events import Events
 from cloud.store.sql import Work
-from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 if TYPE_CHECKING:
     from cloud.store.session import Session
@@ -61,7 +61,7 @@ class PostgresStore:
             from cloud.store.session import Session, migrate
         except ImportError as error:
             raise without_library(error) from error
-        migration = BusWorker("database migration")
+        migration = Worker("database migration")
         async with migration.opened():
             await migration.run(lambda: migrate(self.url))
         own = secrets.token_hex(8)
@@ -104,7 +104,7 @@ class PostgresStore:
 class _Pool:
     """Connections, each with its thread. Who asks gets the one that has been idle longest."""
 
-    def __init__(self, lines: Sequence[tuple[BusWorker, Session]]) -> None:
+    def __init__(self, lines: Sequence[tuple[Worker, Session]]) -> None:
         self._idle = deque(lines)
         self._free = trio.Semaphore(len(lines))
 
@@ -123,7 +123,7 @@ async def _opened(name: str, make: Callable[[], Session]) -> AsyncIterator[_Pool
     async with AsyncExitStack() as stack:
         lines = []
         for number in range(1, CONNECTIONS + 1):
-            worker, session = BusWorker(f"{name} {number}"), make()
+            worker, session = Worker(f"{name} {number}"), make()
             await stack.enter_async_context(worker.opened())
             stack.callback(worker.post, session.close)
             lines.append((worker, session))

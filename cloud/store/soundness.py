@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hal import private
 from schema.errors import ErrorKind, MachineError
+from support import private
 
 LIMIT: Final = 5.0  # seconds that a start waits for the check; a longer one goes on in the background
 FINDINGS: Final = 3  # that are told

@@ -22,8 +22,8 @@ from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
-from hal.worker import BusWorker
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 T = TypeVar("T")
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.database")
@@ -266,7 +266,7 @@ class _Thread:
     def __init__(self, path: Path | str, name: str, *, query_only: bool) -> None:
         self._path = path
         self._query_only = query_only
-        self._worker = BusWorker(name)
+        self._worker = Worker(name)
         self._connection: sqlite3.Connection
 
     @asynccontextmanager

@@ -20,13 +20,13 @@ from cloud.web import history_api, members_api, pages, site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from cloud.web.push import Push
-from hal.worker import BusWorker
 from rpc.guard import METRICS, Guard
 from rpc.login import Entrance
 from rpc.pages.headers import Protect
 from rpc.pages.scrape import exposed
 from rpc.statistics import Statistics
 from schema.errors import MachineError
+from support.worker import Worker
 
 ENTRANCE = Entrance(
     "Log in to the cloud",
@@ -49,7 +49,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
             lambda sql: (machine_families(sql, author, now), runs_the_cloud(sql, author))
         )
         families = [*found, *(process_families(counted) if whole else ())]
-        worker = BusWorker("metrics")
+        worker = Worker("metrics")
         async with worker.opened():
             return await exposed(families, request, worker.run, process=whole)
 

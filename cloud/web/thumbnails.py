@@ -21,9 +21,9 @@ from cloud.data.media import PICTURES
 from cloud.services.base import Cloud
 from cloud.services.data import DataService
 from cloud.web.site import author_of
-from hal.worker import BusWorker
 from rpc.guard import identity_of
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 EDGE: Final = 416  # pixels of the longer side: a tile of the page of data, twice as fine
 MAX_SIZE: Final = 32 << 20  # bytes of a picture of which a small one is made
@@ -61,7 +61,7 @@ class Thumbnails:
                 return known
             async with aclosing(self._cloud.blobs.read(found.blob)) as pieces:
                 data = await _joined(pieces)
-            worker = BusWorker("a small picture")
+            worker = Worker("a small picture")
             async with worker.opened():
                 made = await worker.run(_making(data))
             self.keep(found.digest, made)

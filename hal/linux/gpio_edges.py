@@ -19,8 +19,8 @@ import trio
 from hal.errors import HalError
 from hal.linux.alternation import Alternation
 from hal.linux.clock import trio_offset
-from hal.linux.inotify import Inotify
 from hal.ports.digital import Edge
+from support.inotify import Inotify
 
 EDGE_BUFFER: Final = 4096  # edges kept for a slow listener
 KERNEL_BUFFER: Final = 1024  # edges kept by the kernel, the most that it gives (linux/gpio.h: 16 for each of 64 lines)

@@ -12,10 +12,10 @@ import trio
 
 from catalogue.command import CommandSensorConfig
 from catalogue.parsing import Parser
-from runtime.builtin.together import plain
 from runtime.components.sensor import Sensor
 from runtime.resource import Attributes, Context, Extra
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 
 GRACE: Final = 1.0  # seconds between asking a program to end and killing it
 STDERR_SHOWN: Final = 300  # characters of a failed program's last words in the error
@@ -72,7 +72,7 @@ class CommandSensor(Sensor):
                 # Whatever it left behind goes too, and lets go of the pipes.
                 _signal_group(process.pid, signal.SIGKILL)
         except BaseExceptionGroup as group:
-            raise plain(group) from None
+            raise unwrap(group) from None
         finally:
             await _end(process)
         return status, bytes(output), bytes(errors)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import trio
 
 from catalogue.sensors import AllSensorsConfig
-from runtime.builtin.together import together
 from runtime.components.movement_sensor import MovementSensor
 from runtime.components.power_sensor import PowerSensor
 from runtime.components.sensor import Sensor
@@ -17,6 +16,7 @@ from runtime.resource import Attributes, Door, Extra, Value
 from runtime.services.sensors import SensorReadings, Sensors
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
+from support.gather import gather
 
 
 class AllSensors(Sensors):
@@ -57,5 +57,5 @@ class AllSensors(Sensors):
                 assert isinstance(sensor, Sensor)
                 results[name] = dict(await sensor.get_readings(extra=extra))
 
-        await together(*(partial(read, name) for name in set(sensor_names)))
+        await gather(*(partial(read, name) for name in set(sensor_names)))
         return [SensorReadings(name, results[name]) for name in sensor_names]

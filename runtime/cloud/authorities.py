@@ -22,7 +22,7 @@ import structlog
 from runtime import cached
 
 if TYPE_CHECKING:
-    from hal.worker import BusWorker
+    from support.worker import Worker
 
 MAX_TOLD: Final = 256 * 1024  # characters; an authority has less than 1,000
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -75,7 +75,7 @@ class CloudAuthorities:
         except OSError:
             return ""
 
-    async def told(self, roots: Any, worker: BusWorker) -> None:
+    async def told(self, roots: Any, worker: Worker) -> None:
         """Take and keep what the push channel says: `cloud` and `machines`, each PEM.
 
         TypeError or ValueError if it is not that.

@@ -20,7 +20,7 @@ from runtime.cloud.dial import CloudAddress
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from hal.worker import BusWorker
+    from support.worker import Worker
 
 SERVICE: Final = "viam.app.v1.RobotService"
 CLAIMED: Final = "machine-names"
@@ -109,7 +109,7 @@ class CloudCertificate:
         """PEM: what other machines of the organization are trusted by; "" if the cloud did not say."""
         return self._authorities.machines or self._root
 
-    async def told(self, authorities: Any, worker: BusWorker) -> None:
+    async def told(self, authorities: Any, worker: Worker) -> None:
         """What the cloud says of its authorities; if another one signs now, it is asked again. Errors as theirs."""
         await self._authorities.told(authorities, worker)
         newest = _first(self._authorities.machines)
@@ -117,7 +117,7 @@ class CloudCertificate:
             self._signer = newest
             self._moved.ring()
 
-    async def ask(self, names: Iterable[str], worker: BusWorker) -> bool:
+    async def ask(self, names: Iterable[str], worker: Worker) -> bool:
         """Ask the cloud for a certificate for `names`, use and keep it; True if it is another.
 
         Raises MachineError, OSError if it does not answer, TlsError for an answer that cannot be used.
@@ -141,9 +141,7 @@ class CloudCertificate:
             self._configured = names
             self._moved.ring()
 
-    async def follow(
-        self, worker: BusWorker, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
-    ) -> None:
+    async def follow(self, worker: Worker, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]) -> None:
         """Ask at once, each hour and when this computer's names change, until cancelled. An outage is told once.
 
         `changed` is called when there is a certificate for the first time.

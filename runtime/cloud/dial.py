@@ -19,11 +19,11 @@ from rpc.client import Channel
 from rpc.credentials import ApiKey
 from rpc.tls import ALPN, TlsError, client_context
 from rpc.websocket_client import NotOpened, Stream, open_websocket
-from runtime.builtin.together import plain
 from runtime.cloud.contact import Contact
 from runtime.cloud.platform import platform, tags
 from schema.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
+from support.gather import unwrap
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
@@ -131,7 +131,7 @@ async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]
                     await trio.aclose_forcefully(stream)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise plain(group) from None
+        raise unwrap(group) from None
 
 
 async def _opened(address: CloudAddress) -> tuple[Headers, Stream]:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hal.worker import BusWorker
 from runtime.cloud.authorities import CloudAuthorities
 from runtime.cloud.authorities import path_of as authorities_of
 from runtime.cloud.certificate import CloudCertificate, path_of
@@ -20,6 +19,7 @@ from runtime.cloud.source import CloudSource
 from runtime.modules.command import home
 from schema.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 from telemetry.outbox import Outbox
 from telemetry.outbox_sink import OutboxSink
 
@@ -36,7 +36,7 @@ class CloudLink:
     address: CloudAddress
     source: CloudSource
     sink: OutboxSink
-    worker: BusWorker  # for files
+    worker: Worker  # for files
     certificate: CloudCertificate | None  # None where the cloud is reached in plain text: it gives none then
 
     def attach(self, machine: Machine) -> None:
@@ -55,7 +55,7 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], besi
     Raises MachineError if its files cannot be used.
     """
     address, folder = address_of(cloud, beside), home(environment)
-    worker = BusWorker("files of the cloud")
+    worker = Worker("files of the cloud")
     try:
         outbox = Outbox(folder / FOLDER / _name(cloud.id), worker.run)
     except BlockingIOError:

@@ -22,7 +22,7 @@ from runtime.source import Reading
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
-    from hal.worker import BusWorker
+    from support.worker import Worker
 
 FIRST_DELAY: Final = 0.5  # seconds before the second attempt to connect; doubled each time, with jitter
 MAX_DELAY: Final = 10.0  # seconds: the specification promises a change within 15
@@ -38,7 +38,7 @@ Changes = Callable[[], Sequence[AsyncIterator[object]]]
 """Streams that have an item whenever the state may differ; they may lag, but never lose the last."""
 
 
-Trust = Callable[[Any, "BusWorker"], Awaitable[None]]
+Trust = Callable[[Any, "Worker"], Awaitable[None]]
 """What is done with the authorities of a message; TypeError or ValueError if they cannot be understood."""
 
 
@@ -48,7 +48,7 @@ class CloudSource:
     `credentials` is the `cloud` section as the credentials file has it. The newest configuration is kept in `home`.
     """
 
-    def __init__(self, address: CloudAddress, initial: bytes, home: Path, worker: BusWorker) -> None:
+    def __init__(self, address: CloudAddress, initial: bytes, home: Path, worker: Worker) -> None:
         self.address = address
         self.connected = False
         self.trouble = "not connected yet"  # why it is not connected; empty while it is

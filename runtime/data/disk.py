@@ -31,12 +31,12 @@ class ThreadDisk:
     """One thread for one capture folder."""
 
     def __init__(self, name: str) -> None:
-        from hal.worker import BusWorker
+        from support.worker import Worker
 
-        self._worker = BusWorker(name)
+        self._worker = Worker(name)
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """As in Disk; HalError (timeout) if a function hangs in the kernel."""
+        """As in Disk; MachineError (TIMEOUT) if a function hangs in the kernel."""
         return self._worker.opened()
 
     async def run(self, function: Callable[[], T]) -> T:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from hal import private
 from runtime.data.names import CLOSED, FAILED, OPEN, stem_of
+from support import private
 
 PROBE: Final = ".probe"
 PROBE_SIZE: Final = 4096  # bytes: a full disk still makes empty files

@@ -13,8 +13,8 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from rpc.api import messages
 from rpc.api.client import find_method
 from rpc.status import to_machine_error
-from runtime.builtin.together import plain
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 
 SERVICE: Final = "viam.app.datasync.v1.DataSyncService"
 UNARY: Final = 1024 * 1024  # bytes of a reading beyond which it is streamed; reference value
@@ -189,7 +189,7 @@ async def _exchanged(call: Any, size: int, wrap: Callable[[bytes], Any], read: R
 
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """What of a group counts: a MachineError of ours, then what the cloud said, else the first."""
-    ours = plain(group)
+    ours = unwrap(group)
     if ours is not group:
         return ours
     leaf: BaseException = group.subgroup(GRPCError) or group

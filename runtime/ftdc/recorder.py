@@ -13,7 +13,6 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.worker import BusWorker
 from nursery_graph import Node, Restart
 from runtime.ftdc.ring import FileRing
 from runtime.machine import INTERNAL
@@ -21,6 +20,7 @@ from runtime.metrics.sample import Sampler
 from runtime.modules.command import home
 from runtime.parts import Surroundings
 from schema.machine import MachineDocument
+from support.worker import Worker
 from telemetry.ftdc import Encoder
 from telemetry.names import ROOT
 
@@ -66,7 +66,7 @@ class Recorder:
             )
             task_status.started()
             await trio.sleep_forever()
-        worker = BusWorker("ftdc")
+        worker = Worker("ftdc")
         async with worker.opened():
             ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=KEEP)
             await Diary(Sampler(self._machine).sample, ring, worker.run).run(task_status=task_status)

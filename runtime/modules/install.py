@@ -12,13 +12,13 @@ from typing import Any
 import structlog
 import trio
 
-from hal.worker import BusWorker
 from nursery_graph import ProcessFailed, process_group
 from runtime.modules import archive
 from runtime.modules.command import Program, absolute, home, local_program
 from runtime.modules.output import Output
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.modules import Module
+from support.worker import Worker
 from telemetry.names import of_module
 
 
@@ -120,7 +120,7 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
 @asynccontextmanager
 async def _worker(name: str) -> AsyncIterator[Any]:
     """A thread of its own for work on files, and what tells that work to stop when the block is left."""
-    worker, left = BusWorker(name), trio.Event()
+    worker, left = Worker(name), trio.Event()
     async with worker.opened():
         try:
             yield worker, left.is_set

@@ -11,7 +11,6 @@ import structlog
 import trio
 
 from nursery_graph import ProcessFailed
-from runtime.builtin.together import plain
 from runtime.modules.apis import learn
 from runtime.modules.client import ModuleClient
 from runtime.modules.command import command_line, environment_of
@@ -20,6 +19,7 @@ from runtime.modules.output import Output
 from runtime.modules.process import Processes, Running, cannot_start
 from runtime.modules.watchdog import watch_answers, watch_usage
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 from telemetry.names import of_module
 
 START_LIMIT: Final = 300.0  # seconds from the start of the process until it must be ready; reference: 5 min
@@ -93,7 +93,7 @@ class ModuleLife:
         except OSError as error:
             raise cannot_start(program, error) from error
         except BaseExceptionGroup as group:
-            raise plain(group) from None
+            raise unwrap(group) from None
 
     async def _serve(
         self, process: Running, address: str, nursery: trio.Nursery, task_status: trio.TaskStatus[ModuleLink]

@@ -16,7 +16,6 @@ from typing import Final, Protocol
 
 import trio
 
-from hal.linux.inotify import Inotify
 from nursery_graph import ProcessGroup, process_group
 from rpc.call import Router, ServerCore
 from rpc.client import Channel
@@ -28,6 +27,7 @@ from runtime.modules.command import Program, socket_address, tcp_address
 from runtime.modules.output import Output
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.modules import Module, ModuleLimits
+from support.inotify import Inotify
 
 CHANNEL: Final = Limits(keepalive_interval=inf)
 """The watchdog looks whether a module answers. A constructor may keep one from answering PING, and some servers hang up

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import trio
 
-from hal.linux.inotify import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
 from schema.modules import Module
+from support.inotify import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
 
 QUIET: Final = 0.3  # seconds without a change before it is taken for the last one of a save
 LONGEST_WAIT: Final = 2.0  # seconds for all changes of a save, should something write all the time

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from hal.worker import BusWorker
-from runtime.builtin.together import plain
 from runtime.packages.store import Part
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
+from support.worker import Worker
 
 if TYPE_CHECKING:
     import httpcore
@@ -34,7 +34,7 @@ async def download(
     url: str,
     headers: Headers,
     part: Part,
-    worker: BusWorker,
+    worker: Worker,
     *,
     size: int,
     sha256: str,
@@ -70,7 +70,7 @@ async def download(
         )
 
 
-async def _room(part: Part, worker: BusWorker, needed: int) -> None:
+async def _room(part: Part, worker: Worker, needed: int) -> None:
     free = await worker.run(part.room)
     if free < needed + RESERVE:
         raise MachineError(
@@ -101,7 +101,7 @@ class _Source(NamedTuple):
 
 
 async def _fetch(
-    source: _Source, part: Part, worker: BusWorker, there: int, size: int, sha256: str, progress: Progress
+    source: _Source, part: Part, worker: Worker, there: int, size: int, sha256: str, progress: Progress
 ) -> None:
     url = source.url
     further = [("range", f"bytes={there}-"), ("if-range", f'"{sha256}"')] if there else []
@@ -133,7 +133,7 @@ async def _fetch(
         )
 
 
-async def _write(part: Part, worker: BusWorker, gathered: bytearray, at: int) -> int:
+async def _write(part: Part, worker: Worker, gathered: bytearray, at: int) -> int:
     data = bytes(gathered)
     gathered.clear()
     await worker.run(lambda: part.write(data, at))
@@ -191,7 +191,7 @@ async def _response(source: _Source) -> AsyncIterator[httpcore.Response]:
     except (httpcore.ConnectError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise _lost(url, error) from error
     except BaseExceptionGroup as group:
-        raise plain(group) from None
+        raise unwrap(group) from None
 
 
 async def _read(url: str, response: httpcore.Response, take: Callable[[bytes], Awaitable[None]]) -> None:

@@ -11,7 +11,6 @@ import structlog
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from hal.worker import BusWorker
 from nursery_graph import Node, Restart
 from runtime.machine import INTERNAL
 from runtime.modules import archive, install
@@ -29,6 +28,7 @@ from schema.errors import ErrorKind, MachineError
 from schema.machine import MachineDocument
 from schema.modules import Module
 from schema.packages import PackageSource
+from support.worker import Worker
 from telemetry.names import PACKAGES
 
 TIDY: Final = f"{INTERNAL}package-tidy"
@@ -54,7 +54,7 @@ class Packages:
         self._wanted: dict[Key, Wanted] = {}
         self._troubles: dict[Key, str] = {}
         self._busy: set[tuple[Key, str]] = set()
-        self._worker = BusWorker("packages")
+        self._worker = Worker("packages")
         self._lines = trio.CapacityLimiter(AT_ONCE)
         self._untidy = trio.Event()
         self._untidy.set()

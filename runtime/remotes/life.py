@@ -14,11 +14,11 @@ from nursery_graph import Restart, current_node
 from nursery_graph.restart import back_off
 from rpc.client import Channel
 from rpc.limits import Limits
-from runtime.builtin.together import plain
 from runtime.remotes.client import RemoteClient, answered
 from runtime.remotes.dial import Dial, dial
 from runtime.remotes.link import RemoteLink
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 
 ANSWER_LIMIT: Final = 5.0  # seconds for one question, connecting included; then the remote counts as lost
 FIRST_LOOK: Final = 2.0  # seconds that the machine's start waits for what the remote has, at most
@@ -93,7 +93,7 @@ class RemoteLife:
                 nursery.start_soon(self._beat, client)
                 nursery.start_soon(self._look, client, starting)
         except BaseExceptionGroup as group:
-            raise plain(group) from None
+            raise unwrap(group) from None
 
     def _connector(self) -> Callable[[], Awaitable[trio.abc.Stream]]:
         """Connects once: what was learned over one connection may not be so any more over the next one."""

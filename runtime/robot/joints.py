@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import trio
 
-from runtime.builtin.together import together
 from runtime.components.arm import Arm
 from runtime.components.gantry import Gantry
 from runtime.components.gripper import Gripper
@@ -20,6 +19,7 @@ from runtime.machine import Machine
 from runtime.resource import Resource
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose
+from support.gather import gather
 
 TOLD_LIMIT: Final = 2.0  # seconds that a component has to tell its links and joints; the list goes without them then
 
@@ -35,7 +35,7 @@ async def poses_of(machine: Machine, parts: Iterable[Part]) -> Mapping[str, Pose
         async with machine.find(part.resource).use() as driver:
             found[part.name] = await _pose_of(driver)
 
-    await together(*(partial(ask, part) for part in parts))
+    await gather(*(partial(ask, part) for part in parts))
     return found
 
 
@@ -74,5 +74,5 @@ async def links_of(machine: Machine, parts: Iterable[Part]) -> Mapping[str, Mapp
             machine.log.debug("a part does not tell its links", part=part.name, error=str(error))
 
     with trio.move_on_after(TOLD_LIMIT):
-        await together(*(partial(ask, part) for part in parts if part.moves and part.resource))
+        await gather(*(partial(ask, part) for part in parts if part.moves and part.resource))
     return found

@@ -9,10 +9,10 @@ from typing import Final
 
 import trio
 
-from runtime.beside import Beside, beside
 from schema.durations import format_duration
 from schema.errors import ErrorKind, MachineError
 from schema.network import TunnelEndpoint
+from support.side_task import SideTask, side_task
 
 CHUNK: Final = 32 * 1024  # bytes in one message of the reply; reference value
 TUNNELS_LIMIT: Final = 64  # open at once: each holds a descriptor, of about 1,000 that a process may have
@@ -24,7 +24,7 @@ class Tunnels:
 
     def __init__(self) -> None:
         self._endpoints: dict[int, TunnelEndpoint] = {}
-        self._open: dict[Beside, int] = {}
+        self._open: dict[SideTask, int] = {}
 
     @property
     def endpoints(self) -> tuple[TunnelEndpoint, ...]:
@@ -58,11 +58,11 @@ class Tunnels:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close some, or cancel them (GetOperations lists them)",
             )
-        tunnel = Beside()  # counts from here on, so that many that connect at once stay within the limit
+        tunnel = SideTask()  # counts from here on, so that many that connect at once stay within the limit
         self._open[tunnel] = port
         try:
             async with await tunnel.until(partial(_connect, endpoint)) as stream:
-                async with beside(partial(_send, stream, data), tunnel):
+                async with side_task(partial(_send, stream, data), tunnel):
                     while chunk := await tunnel.until(partial(_receive, stream, port)):
                         yield chunk
         finally:

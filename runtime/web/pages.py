@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
-from hal.worker import BusWorker
 from rpc.guard import METRICS
 from rpc.login import Entrance
 from rpc.pages import words
@@ -32,6 +31,7 @@ from runtime.web.logview import Filter, newest
 from runtime.web.render import STATIC, Renderer
 from runtime.web.source import LEVELS, Source
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 if TYPE_CHECKING:
     from runtime.machine import Machine
@@ -62,7 +62,7 @@ def app(machine: Machine) -> Starlette:
         """`GET /metrics`: for Prometheus."""
         from runtime.metrics.prometheus import families
 
-        worker = BusWorker("metrics")
+        worker = Worker("metrics")
         async with worker.opened():
             return await exposed(families(machine), request, worker.run)
 

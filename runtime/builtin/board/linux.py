@@ -18,10 +18,10 @@ from hal.ports.digital import InputSettings, Line
 from runtime.builtin.board.analogs import AnalogInput, open_analogs
 from runtime.builtin.board.pin import Bench, Pin
 from runtime.builtin.board.ticks import TickQueue
-from runtime.builtin.together import plain
 from runtime.components.board import AnalogReading, Board, PowerMode, Tick
 from runtime.resource import Attributes, Context, Extra, Started, Unsupported
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 
 _OURS: Final = ("gpio", "pwm")  # subsystems whose devices are behind pins
 
@@ -70,7 +70,7 @@ class LinuxBoard(Board):
                 nursery.start_soon(self._watch)
                 task_status.started()
         except BaseExceptionGroup as group:
-            raise plain(group) from None
+            raise unwrap(group) from None
 
     def _failed(self, nursery: trio.Nursery, error: HalError) -> None:
         async def fail() -> None:

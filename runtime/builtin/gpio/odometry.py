@@ -11,13 +11,13 @@ from catalogue.gpio.odometry import WheeledOdometryConfig
 from hal.control.differential import Chassis, Sides
 from hal.control.odometry import Place, driven, on_globe
 from runtime.builtin.gpio.wheeled import WheeledBase
-from runtime.builtin.together import together
 from runtime.components.base import Base
 from runtime.components.motor import Motor
 from runtime.components.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.resource import Attributes, Extra, Started, Unsupported
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import GeoPoint, Orientation, Vector3
+from support.gather import gather
 
 
 class WheeledOdometry(MovementSensor):
@@ -77,7 +77,7 @@ class WheeledOdometry(MovementSensor):
         async def ask(motor: Motor) -> None:
             found[motor] = await motor.get_position()
 
-        await together(*(lambda motor=motor: ask(motor) for motor in (*self._left, *self._right)))
+        await gather(*(lambda motor=motor: ask(motor) for motor in (*self._left, *self._right)))
         return Sides(_mean([found[motor] for motor in self._left]), _mean([found[motor] for motor in self._right]))
 
     async def _now(self) -> Place:

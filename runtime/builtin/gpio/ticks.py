@@ -8,9 +8,9 @@ from typing import Final
 
 import trio
 
-from runtime.builtin.together import plain
 from runtime.components.board import Board, Tick
 from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
 
 AT_ONCE: Final = 0.02  # seconds: a board that refuses the pins does so at once, before there is anything to wait for
 
@@ -38,4 +38,4 @@ async def following(board: Board, pins: Sequence[str], take: Callable[[Tick], No
             yield
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise plain(group) from None
+        raise unwrap(group) from None

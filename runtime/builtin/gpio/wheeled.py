@@ -13,12 +13,12 @@ from catalogue.gpio.wheeled import WheeledConfig
 from hal.control.differential import Chassis, Sides, mix
 from runtime.builtin.gpio.drive import MIN_RPM
 from runtime.builtin.motion import OneMotion, at_rest, every, finite
-from runtime.builtin.together import together
 from runtime.components.base import Base, BaseProperties
 from runtime.components.motor import Motor
 from runtime.resource import Attributes, Extra, Started
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
+from support.gather import gather
 
 NO_POWER: Final = 1e-9  # rounding, not a wish
 
@@ -83,7 +83,7 @@ class WheeledBase(Base):
     async def _go_for(self, way: Sides, speed: Sides) -> None:
         """Turn the wheels by `way` revolutions, at the magnitude of `speed` revolutions per second."""
         async with self._motion.begin(self.halt):
-            await together(
+            await gather(
                 *(partial(motor.go_for, abs(speed.left) * 60, way.left) for motor in self.left),
                 *(partial(motor.go_for, abs(speed.right) * 60, way.right) for motor in self.right),
             )
@@ -113,7 +113,7 @@ class WheeledBase(Base):
 
     async def _each(self, method: str, values: Sides, least: float) -> None:
         async with self._motion.begin(self.halt):
-            await together(
+            await gather(
                 *(
                     motor.stop if abs(value) < least else partial(getattr(motor, method), value)
                     for motors, value in zip((self.left, self.right), values, strict=True)

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from hal.worker import BusWorker
 from runtime.services.shell import CopySource, FileData
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,7 +29,7 @@ async def files_to(
     Names with `..`, from the root or through symbolic links below the destination are refused. What was not complete
     when this ends is gone.
     """
-    worker = BusWorker("files of a client")
+    worker = Worker("files of a client")
     async with worker.opened():
         target = await worker.run(partial(_Target.of, destination, source, preserve))
         try:

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from hal.worker import BusWorker
 from runtime.services.shell import CopyMessage, CopyMetadata, CopySource, FileData
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 CHUNK: Final = 64 * 1024  # bytes in one message
 
@@ -40,7 +40,7 @@ async def files_from(
     """
     if not paths:
         raise MachineError("no paths are given", kind=ErrorKind.INVALID)
-    worker = BusWorker("files for a client")
+    worker = Worker("files for a client")
     async with worker.opened():
         tops = [await worker.run(partial(_top, path, recursive)) for path in paths]
         kind = CopySource.SINGLE_DIRECTORY if tops[0].is_dir else CopySource.SINGLE_FILE

@@ -18,10 +18,10 @@ from typing import Any, Final
 import trio
 
 from nursery_graph import ProcessGroup, process_group
-from runtime.beside import beside
 from runtime.builtin.shell.request import WINDOW_CHANGE, ShellRequest, read_size
 from runtime.services.shell import ShellOutput
 from schema.errors import ErrorKind, MachineError
+from support.side_task import side_task
 
 GRACE: Final = 1.0  # seconds between telling the programs of a shell to end and killing them
 CHUNK: Final = 32 * 1024  # bytes in one message
@@ -50,7 +50,7 @@ async def on_terminal(
                 master = -1
                 decoder = codecs.getincrementaldecoder("utf-8")("replace")
                 async with (
-                    beside(partial(_type, stream, data_in)) as typing,
+                    side_task(partial(_type, stream, data_in)) as typing,
                     aclosing(_output(group, [stream], typing.until)) as output,
                 ):
                     async for _, data in output:
@@ -77,7 +77,7 @@ async def on_pipes(
         assert process.stderr is not None
         decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(2)]
         async with (
-            beside(partial(_feed, process.stdin, data_in)) as feeding,
+            side_task(partial(_feed, process.stdin, data_in)) as feeding,
             aclosing(_output(group, [process.stdout, process.stderr], feeding.until)) as output,
         ):
             async for index, data in output:
@@ -148,7 +148,7 @@ async def _output(
             for wait in waits:
                 wait.deadline = trio.current_time() + REST
 
-    async with beside(collect):
+    async with side_task(collect):
         while True:
             try:
                 yield await until(receive.receive)

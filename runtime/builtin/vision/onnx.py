@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.vision.onnx import OnnxConfig
-from hal.worker import BusWorker
 from runtime.builtin.vision.labels import read
 from runtime.builtin.vision.onnx_session import OnnxSession
 from runtime.resource import Attributes, Context, Extra, Started
 from runtime.services.mlmodel import FlatTensors, Metadata, MLModel
+from support.worker import Worker
 
 
 class OnnxModel(MLModel):
@@ -25,7 +25,7 @@ class OnnxModel(MLModel):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._worker = BusWorker(str(self.name))
+        self._worker = Worker(str(self.name))
 
     async def run(self, *, task_status: Started) -> None:
         """Ready when the model is loaded. PRECONDITION names what is wrong with a file or a provider."""

@@ -9,7 +9,6 @@ from typing import ClassVar, TypeVar
 import trio
 
 from catalogue.vision.service import SeeingConfig
-from hal.worker import BusWorker
 from runtime.builtin.vision.found import likeliest
 from runtime.builtin.vision.pictures import DEPTH
 from runtime.components.camera import Camera, Image
@@ -25,6 +24,7 @@ from runtime.services.vision import (
 )
 from schema.errors import ErrorKind, MachineError
 from schema.report import did_you_mean
+from support.worker import Worker
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Seeing(Vision):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.abilities = Abilities()
-        self._worker = BusWorker(str(self.name))
+        self._worker = Worker(str(self.name))
 
     async def prepare(self) -> None:
         """Find out what can be done, before it is ready; sets `abilities`."""

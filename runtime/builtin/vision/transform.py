@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import trio
 
 from catalogue.vision.steps import Classifications, Detections, Rotate, Step
-from hal.worker import BusWorker
 from runtime.builtin.vision.overlay import draw_classifications, draw_detections
 from runtime.builtin.vision.pictures import DEPTH, JPEG, PNG, decode, encode
 from runtime.builtin.vision.steps import moved_annotations, moved_lens
@@ -29,6 +28,7 @@ from runtime.components.camera import (
 from runtime.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.services.vision import Detection, Vision
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -50,7 +50,7 @@ class TransformCamera(Camera):
         super().__init__(context)
         self._source = self.dependency(Camera, self.attributes.source)
         self._steps = self.attributes.steps()
-        self._worker = BusWorker(str(self.name))
+        self._worker = Worker(str(self.name))
 
     async def run(self, *, task_status: Started) -> None:
         """Ready at once."""

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import trio
 
-from hal.worker import BusWorker
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
@@ -19,6 +18,7 @@ from runtime.cloud.dial import address_of
 from runtime.cloud.source import CloudSource
 from schema.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.postgresql import QUICK, Cluster, cluster
@@ -75,7 +75,7 @@ class Follower:
     def __init__(self, part: dict[str, Any], address: str, folder: Path) -> None:
         own = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{address}"}
         where = address_of(Cloud(id=part["id"], secret=part["secret"], app_address=own["app_address"]))
-        self.source = CloudSource(where, json.dumps({"cloud": own}).encode(), folder, BusWorker(f"cache {part['id']}"))
+        self.source = CloudSource(where, json.dumps({"cloud": own}).encode(), folder, Worker(f"cache {part['id']}"))
         self.heard: list[int] = []
         self._changed = trio.Event()
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import trio
 
-from hal.worker import BusWorker
 from runtime.cached import load, path_of, save
+from support.worker import Worker
 from telemetry.outbox import Gap, Outbox
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def tell(what: str, number: int) -> None:
 
 async def write(folder: Path) -> None:
     """Until killed."""
-    worker = BusWorker("disk")
+    worker = Worker("disk")
     async with worker.opened(), trio.open_nursery() as nursery:
         nursery.start_soon(fill, Outbox(folder / "outbox", worker.run, segment_bytes=16 * 1024))
         nursery.start_soon(cache, path_of(folder, "part"), worker.run)

@@ -12,15 +12,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from cloud.certificates.issue import crossed, fingerprint, new_leaf, new_root
-from hal.worker import BusWorker
 from runtime.cloud.authorities import MAX_TOLD, CloudAuthorities, path_of
 from runtime.cloud.dial import CloudAddress
 from runtime.data.disk import InlineDisk
+from support.worker import Worker
 
 NOW = datetime.now(UTC)
 PAIRS = {name: new_root(name, NOW) for name in ("old", "new", "newest", "machines", "proxy")}
 OLD, NEW, NEWEST, MACHINES, PROXY = (pair.certificate for pair in PAIRS.values())
-DISK = cast("BusWorker", InlineDisk())
+DISK = cast("Worker", InlineDisk())
 
 
 class Trusting:

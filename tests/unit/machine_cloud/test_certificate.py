@@ -18,7 +18,6 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from cloud.certificates.issue import Pair, new_leaf, new_root
-from hal.worker import BusWorker
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
 from runtime.cloud.authorities import CloudAuthorities
@@ -27,6 +26,7 @@ from runtime.cloud.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUI
 from runtime.cloud.contact import Contact
 from runtime.cloud.dial import CloudAddress
 from runtime.data.disk import InlineDisk
+from support.worker import Worker
 
 METHOD = find_method("viam.app.v1.RobotService", "certificate")
 NOW = datetime.now(UTC)
@@ -82,7 +82,7 @@ class Machine:
         self.changed = 0
         self.certificate = self.made()
         self._nursery = nursery
-        self._disk = cast("BusWorker", InlineDisk())
+        self._disk = cast("Worker", InlineDisk())
 
     def made(self) -> CloudCertificate:
         moves: Callable[[Callable[[], None]], Awaitable[None]] = self._moves
@@ -264,7 +264,7 @@ async def test_a_chain_without_its_root_tells_no_roots(autojump_clock: MockClock
 
 async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, machine: Machine) -> None:
     await machine.start()
-    told = partial(machine.certificate.told, worker=cast("BusWorker", InlineDisk()))
+    told = partial(machine.certificate.told, worker=cast("Worker", InlineDisk()))
     await told({"machines": ROOT.certificate})
     await trio.sleep(QUIET + 1)
     assert len(machine.cloud.asked) == 1  # it has signed what there is
@@ -283,6 +283,6 @@ async def test_an_authority_that_signs_nothing_yet_is_asked_for_once(
 ) -> None:
     await machine.start()
     for _ in range(3):
-        await machine.certificate.told({"machines": OTHER.certificate}, cast("BusWorker", InlineDisk()))
+        await machine.certificate.told({"machines": OTHER.certificate}, cast("Worker", InlineDisk()))
         await trio.sleep(QUIET + 1)
     assert len(machine.cloud.asked) == 2

@@ -22,7 +22,7 @@ from runtime.memory import open_machine
 from runtime.source import Reading
 
 if TYPE_CHECKING:
-    from hal.worker import BusWorker
+    from support.worker import Worker
 
 OWN = {"cloud": {"id": "part-1", "secret": "s", "app_address": "http://localhost:9"}}
 
@@ -36,7 +36,7 @@ class Cloud(CloudSource):
 
     def __init__(self, home: Path) -> None:
         address = CloudAddress("http://localhost:9", "part-1", "part-1", "robot-secret", "s")
-        super().__init__(address, json.dumps(OWN).encode(), home, cast("BusWorker", InlineDisk()))
+        super().__init__(address, json.dumps(OWN).encode(), home, cast("Worker", InlineDisk()))
         self.path = cached.path_of(home, "part-1")
 
     def kept(self) -> Any:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from hal.worker import BusWorker
 from runtime.packages import store
 from runtime.packages.download import RESERVE, download
 from runtime.packages.store import Part
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 from tests.unit.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
 
 
@@ -31,7 +31,7 @@ def cut(after: int) -> Answer:
 async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = SHA) -> list[int]:
     """One attempt; what was told meanwhile."""
     told: list[int] = []
-    worker = BusWorker("test")
+    worker = Worker("test")
     async with worker.opened():
         with trio.fail_after(LIMIT):
             await download(
@@ -145,7 +145,7 @@ class FullPart(Part):
 async def test_a_disk_without_room(tmp_path: Path, free: int, words: str) -> None:
     part = FullPart(tmp_path, SHA)
     part.free = free
-    worker = BusWorker("test")
+    worker = Worker("test")
     async with Web(whole).open() as web, worker.opened():
         with pytest.raises(MachineError, match=words) as caught:
             await download(web.url, (), part, worker, size=len(DATA), sha256=SHA, progress=lambda there: None)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from hal.linux.watched import places
 from runtime.source import FileSource, Reading, decode_text
+from support.watched import places
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Several calls at once, as if they were one."""
+"""Run several calls concurrently, as if they were one call."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import trio
 from schema.errors import MachineError
 
 
-async def together(*calls: Callable[[], Awaitable[object]]) -> None:
+async def gather(*calls: Callable[[], Awaitable[object]]) -> None:
     """Run the calls concurrently. The first MachineError cancels the others and is raised bare, without a group."""
 
-    async def one(call: Callable[[], Awaitable[object]]) -> None:
+    async def run(call: Callable[[], Awaitable[object]]) -> None:
         await call()
 
     try:
         async with trio.open_nursery() as nursery:
             for call in calls:
-                nursery.start_soon(one, call)
+                nursery.start_soon(run, call)
     except BaseExceptionGroup as group:
-        raise plain(group) from None
+        raise unwrap(group) from None
 
 
-def plain(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first MachineError in a group; the group itself if there is none."""
+def unwrap(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first MachineError in a group, or the group itself if it has none."""
     errors = group.subgroup(MachineError)
     leaf: BaseException = group if errors is None else errors
     while errors is not None and isinstance(leaf, BaseExceptionGroup):

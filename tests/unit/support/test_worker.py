@@ -1,4 +1,4 @@
-"""The thread of a bus: order, cancellation, closing. A real thread, so real time; what is waited for are events."""
+"""A worker's thread: order, cancellation, closing. A real thread, so real time; the tests wait for events."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from hal import worker as module
-from hal.errors import Fault, HalError
-from hal.worker import BusWorker
+from schema.errors import ErrorKind
+from support import worker as module
+from support.worker import HangingCallError, Worker
 
 
 class Hold:
@@ -35,14 +35,14 @@ def threads(name: str) -> list[threading.Thread]:
 
 
 async def test_a_transaction_runs_in_the_thread_of_the_bus_and_returns_its_result() -> None:
-    bus = BusWorker("i2c-1")
+    bus = Worker("i2c-1")
     async with bus.opened():
         assert await bus.run(lambda: threading.current_thread().name) == "i2c-1"
         assert await bus.run(lambda: 42) == 42
 
 
 async def test_what_it_raises_is_raised_to_the_caller_and_the_thread_goes_on() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
 
     def fail() -> None:
         raise OSError(5, "garbled")
@@ -54,7 +54,7 @@ async def test_what_it_raises_is_raised_to_the_caller_and_the_thread_goes_on() -
 
 
 async def test_even_an_exit_is_the_callers() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     async with bus.opened():
         with pytest.raises(SystemExit):
             await bus.run(sys.exit)
@@ -62,7 +62,7 @@ async def test_even_an_exit_is_the_callers() -> None:
 
 
 async def test_transactions_keep_the_order_in_which_they_were_asked_for() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     done: list[int] = []
     async with bus.opened(), trio.open_nursery() as nursery:
         hold = Hold()
@@ -81,7 +81,7 @@ async def test_transactions_keep_the_order_in_which_they_were_asked_for() -> Non
 
 
 async def test_cancelled_before_it_began_it_never_begins() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     done: list[str] = []
     async with bus.opened(), trio.open_nursery() as nursery:
         hold = Hold()
@@ -99,7 +99,7 @@ async def test_cancelled_before_it_began_it_never_begins() -> None:
 
 
 async def test_a_caller_that_is_already_cancelled_asks_for_nothing() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     done: list[str] = []
     async with bus.opened():
         with trio.CancelScope() as scope:
@@ -110,7 +110,7 @@ async def test_a_caller_that_is_already_cancelled_asks_for_nothing() -> None:
 
 
 async def test_cancelled_while_it_runs_the_caller_goes_on_and_the_thread_finishes_it() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     finished = threading.Event()
     hold = Hold()
 
@@ -132,7 +132,7 @@ async def test_cancelled_while_it_runs_the_caller_goes_on_and_the_thread_finishe
 
 
 async def test_an_error_of_a_dropped_transaction_is_dropped_too() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     hold = Hold()
 
     def transaction() -> None:
@@ -149,7 +149,7 @@ async def test_an_error_of_a_dropped_transaction_is_dropped_too() -> None:
 
 
 async def test_the_first_user_starts_the_thread_and_the_last_one_ends_it() -> None:
-    bus = BusWorker("counted bus")
+    bus = Worker("counted bus")
     assert threads("counted bus") == []
     async with bus.opened():
         (first,) = threads("counted bus")
@@ -163,7 +163,7 @@ async def test_the_first_user_starts_the_thread_and_the_last_one_ends_it() -> No
 
 
 async def test_a_bus_that_is_not_open_refuses() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     with pytest.raises(RuntimeError, match="bus is not open"):
         await bus.run(lambda: 1)
     async with bus.opened():
@@ -173,7 +173,7 @@ async def test_a_bus_that_is_not_open_refuses() -> None:
 
 
 async def test_closing_under_cancellation_waits_for_the_transaction_in_progress() -> None:
-    bus = BusWorker("closing bus")
+    bus = Worker("closing bus")
     hold = Hold()
     async with trio.open_nursery() as nursery:
 
@@ -195,7 +195,7 @@ async def test_a_transaction_that_hangs_in_the_kernel_is_named_when_the_bus_is_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CLOSING_LIMIT", 0.05)
-    bus = BusWorker("i2c-7")
+    bus = Worker("i2c-7")
     hold = Hold()
 
     async def use() -> None:
@@ -204,9 +204,9 @@ async def test_a_transaction_that_hangs_in_the_kernel_is_named_when_the_bus_is_c
             await hold.begun.wait()
             nursery.cancel_scope.cancel()
 
-    with pytest.raises(HalError, match="i2c-7: a transaction has been hanging") as caught:
+    with pytest.raises(HangingCallError, match=r"i2c-7: a call has not returned for 0\.05 s") as caught:
         await use()
-    assert caught.value.fault is Fault.TIMEOUT
+    assert caught.value.kind is ErrorKind.TIMEOUT
     (stuck,) = threads("i2c-7")
     async with bus.opened():  # a new thread: the stuck one delays nobody
         assert await bus.run(lambda: threading.current_thread()) is not stuck
@@ -216,7 +216,7 @@ async def test_a_transaction_that_hangs_in_the_kernel_is_named_when_the_bus_is_c
 
 
 async def test_a_hanging_bus_does_not_delay_another() -> None:
-    stuck, fine = BusWorker("stuck"), BusWorker("fine")
+    stuck, fine = Worker("stuck"), Worker("fine")
     async with stuck.opened(), fine.opened(), trio.open_nursery() as nursery:
         hold = Hold()
         nursery.start_soon(stuck.run, hold)
@@ -228,7 +228,7 @@ async def test_a_hanging_bus_does_not_delay_another() -> None:
 
 
 async def test_many_callers_with_random_deadlines_lose_nothing() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     begun: list[int] = []
     returned: list[int] = []
     cancelled: list[int] = []
@@ -257,7 +257,7 @@ async def test_many_callers_with_random_deadlines_lose_nothing() -> None:
 
 
 async def test_what_is_posted_is_done_in_its_turn_and_before_the_last_user_has_left() -> None:
-    bus = BusWorker("bus")
+    bus = Worker("bus")
     done: list[str] = []
 
     def fail() -> None:
@@ -282,11 +282,11 @@ async def test_what_is_posted_is_done_in_its_turn_and_before_the_last_user_has_l
 
 SCRIPT = """
 import threading, trio
-from hal import worker
+from support import worker
 worker.CLOSING_LIMIT = 0.05
 
 async def main():
-    bus = worker.BusWorker("i2c-9")
+    bus = worker.Worker("i2c-9")
     async with bus.opened():
         with trio.move_on_after(0.1):
             await bus.run(threading.Event().wait)
@@ -298,4 +298,4 @@ trio.run(main)
 def test_a_transaction_that_never_ends_does_not_keep_the_process_alive() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1
-    assert "HalError: i2c-9: a transaction has been hanging in the kernel" in done.stderr
+    assert "HangingCallError: i2c-9: a call has not returned" in done.stderr

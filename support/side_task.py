@@ -1,4 +1,4 @@
-"""A task beside an async generator: its failure ends the generator's next wait, and never cancels whoever iterates."""
+"""A background task of an async generator: its failure ends the next wait, and never cancels the consumer."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import trio
 T = TypeVar("T")
 
 
-class Beside:
-    """Made by `beside`."""
+class SideTask:
+    """A running background task; made by `side_task`."""
 
     def __init__(self) -> None:
         self._failure: Exception | None = None
         self._waits: trio.CancelScope | None = None
 
     def fail(self, error: Exception) -> None:
-        """Let `until` raise `error`, now or when it is next called; the first one counts."""
+        """Make `until` raise `error`, now or when it is next called; the first error counts."""
         if self._failure is None:
             self._failure = error
         if self._waits is not None:
             self._waits.cancel()
 
     async def until(self, function: Callable[[], Awaitable[T]]) -> T:
-        """What `function` returns; raises what the task has raised, or was told to `fail`."""
+        """Return what `function` returns; raise the task's error, or that of `fail`, as soon as there is one."""
         if self._failure is None:
             with trio.CancelScope() as self._waits:
                 return await function()
@@ -41,17 +41,19 @@ class Beside:
 
 
 @asynccontextmanager
-async def beside(task: Callable[[], Awaitable[None]], found: Beside | None = None) -> AsyncGenerator[Beside, None]:
-    """Run `task` until the block is left, then cancel it. Waits in the block go through `until` of what is given.
+async def side_task(
+    task: Callable[[], Awaitable[None]], side: SideTask | None = None
+) -> AsyncGenerator[SideTask, None]:
+    """Run `task` until the block is left, then cancel it. Waits in the block go through `until` of the yielded object.
 
-    What the block raises leaves bare, without a group: a generator that is closed in here stays one.
+    An exception of the block leaves bare, without a group, so that a generator can be closed inside the block.
     """
-    found = found or Beside()
+    side = side or SideTask()
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(found._run, task)
+            nursery.start_soon(side._run, task)
             try:
-                yield found
+                yield side
             finally:
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:

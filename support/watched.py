@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from hal.linux.inotify import Inotify
+from support.inotify import Inotify
 
 SETTLE: Final = 0.2
 """Seconds without a notice after which files that belong together count as written: tools write one after the other."""

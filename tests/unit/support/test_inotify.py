@@ -15,8 +15,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from hal.linux import inotify
-from hal.linux.inotify import Inotify
+from support import inotify
+from support.inotify import Inotify
 
 
 @pytest.fixture
