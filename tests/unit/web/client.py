@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 HTML = {"accept": "text/html"}
 JSON = {"accept": "application/json"}
+LIMIT = 20.0  # seconds for an application to end after its client has disconnected, which usually takes milliseconds
 
 
 @dataclass
@@ -109,18 +110,28 @@ class Browser:
 
     @asynccontextmanager
     async def live(self, target: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[LivePage]:
-        """An open WebSocket; what the server sends waits until it is read, so an unread one is a slow client."""
+        """Open a WebSocket: what the server sends waits until it is read, so an unread one is a slow client.
+
+        Leaving the block disconnects and discards what is sent until the application ends; TooSlowError if it does not.
+        """
         scope = self._scope("websocket", target, headers or {})
         to_app, from_page = trio.open_memory_channel[dict[str, Any]](10)
         to_page, from_app = trio.open_memory_channel[Any](0)
         await to_app.send({"type": "websocket.connect"})
+
+        async def answer() -> None:
+            await self.app(scope, from_page.receive, to_page.send)
+            to_page.close()
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.app, scope, from_page.receive, to_page.send)
+            nursery.start_soon(answer)
             page = LivePage(from_app)
             page.first = await from_app.receive()
             yield page
             await to_app.send({"type": "websocket.disconnect", "code": 1000})
-            nursery.cancel_scope.deadline = trio.current_time() + 5
+            with trio.fail_after(LIMIT):
+                async for _ in from_app:  # the application may be sending still, as the rest of a refusal
+                    pass
 
 
 class LivePage:

@@ -1,0 +1,30 @@
+"""machine-cloud with limits of seconds instead of a minute: `python -m tests.e2e.cloud.brisk OPTIONS`.
+
+Unit tests and tests/sim/cloud_triggers show the real limits in virtual time; real processes need not wait for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from datetime import timedelta
+from typing import Any, Final
+
+SILENCE: Final = timedelta(seconds=8)
+LIMITS: Final[tuple[tuple[str, str, Any], ...]] = (
+    ("cloud.online", "SILENCE", SILENCE),
+    ("cloud.web.push", "PRESENCE", SILENCE.total_seconds() / 3),
+    ("cloud.triggering.outbox", "LEASE", timedelta(seconds=5)),
+)
+"""Module, name and value. In this order: modules take SILENCE by name when they are imported."""
+
+
+def main() -> None:
+    for module, name, value in LIMITS:
+        found = importlib.import_module(module)
+        assert type(getattr(found, name)) is type(value), f"{module}.{name}"
+        setattr(found, name, value)
+    importlib.import_module("cloud.cli").main()
+
+
+if __name__ == "__main__":
+    main()
