@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 SMALL: Final = 32 * 1024  # bytes that are read in one step: less than a millisecond
+LARGE: Final = SMALL + 1  # stands for a size that is not known and may be large
 
 LOOKED_AT: Final = 300  # values of a result; with more it is heavy
 

@@ -8,36 +8,40 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cloud.data.readings import ReadingRecord
 from cloud.data.table import FIXED, TIMES, Kind, cells, fixed, widen
 from cloud.times import stored
 from schema.errors import ErrorKind, MachineError
 from schema.spreadsheet import harmless
-from support.worker import Worker
+
+T = TypeVar("T")
 
 Pages = Callable[[tuple[int, int] | None], Awaitable[list[ReadingRecord]]]
 """The page of readings behind a place; none at the end."""
 
+Aside = Callable[[Callable[[], T]], Awaitable[T]]
+"""Carries out a function beside the event loop."""
+
 ROWS_A_GROUP: Final = 10_000  # of a Parquet file
 
 
-async def columns_of(pages: Pages) -> dict[str, Kind]:
+async def columns_of(pages: Pages, aside: Aside[Any]) -> dict[str, Kind]:
     """The columns of values that an export has."""
     columns: dict[str, Kind] = {}
-    worker = Worker("columns of an export")
-    async with worker.opened():
-        async for found in _each(pages):
-            await worker.run(partial(widen, columns, found))
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
+            await aside(partial(widen, columns, found))
     return columns
 
 
-async def as_csv(pages: Pages) -> AsyncGenerator[bytes, None]:
+async def as_csv(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
     """A CSV file in UTF-8 with one line of names; times in ISO 8601."""
-    columns = await columns_of(pages)
+    columns = await columns_of(pages, aside)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow([*FIXED, *(harmless(path) for path in columns)])
@@ -48,13 +52,12 @@ async def as_csv(pages: Pages) -> AsyncGenerator[bytes, None]:
             writer.writerow([*(_text(value) for value in fixed(one)), *(_text(value) for value in cells(one, columns))])
         return _taken(buffer)
 
-    worker = Worker("a CSV file")
-    async with worker.opened():
-        async for found in _each(pages):
-            yield await worker.run(partial(piece, found))
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
+            yield await aside(partial(piece, found))
 
 
-async def as_parquet(pages: Pages) -> AsyncGenerator[bytes, None]:
+async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
     """A Parquet file. UNSUPPORTED without pyarrow."""
     try:
         import pyarrow
@@ -64,17 +67,16 @@ async def as_parquet(pages: Pages) -> AsyncGenerator[bytes, None]:
             kind=ErrorKind.UNSUPPORTED,
             remedy="install the extra `parquet`, or export as CSV",
         ) from None
-    columns = await columns_of(pages)
-    worker = Worker("a Parquet file")
-    async with worker.opened():
-        file = await worker.run(lambda: _Parquet(pyarrow, columns))
-        waiting: list[ReadingRecord] = []
-        async for found in _each(pages):
+    columns = await columns_of(pages, aside)
+    file = await aside(lambda: _Parquet(pyarrow, columns))
+    waiting: list[ReadingRecord] = []
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
             waiting += found
             if len(waiting) >= ROWS_A_GROUP:
                 group, waiting = waiting, []
-                yield await worker.run(lambda rows=group: file.add(rows))  # type: ignore[misc]
-        yield await worker.run(lambda: file.end(waiting))
+                yield await aside(partial(file.add, group))
+    yield await aside(partial(file.end, waiting))
 
 
 class _Parquet:

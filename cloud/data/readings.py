@@ -44,7 +44,9 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 @dataclass(frozen=True, slots=True)
 class ReadingRecord:
-    """A kept reading. `number` rises in the order of arrival; `source_number` is equal for the same source and tags."""
+    """A kept reading. `number` rises in the order of arrival; `source_number` is equal for the same source and tags;
+    `text` is its data as JSON.
+    """
 
     number: int
     source_number: int
@@ -53,7 +55,12 @@ class ReadingRecord:
     requested: datetime
     received: datetime
     synced: datetime
-    data: Mapping[str, Any]
+    text: str
+
+    @property
+    def data(self) -> Any:
+        """`text` parsed, each time; not in a transaction, for which others wait."""
+        return json.loads(self.text)
 
 
 def keep(
@@ -141,17 +148,18 @@ def forget_uploads(sql: Sql, now: datetime) -> int:
 
 
 def _read(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:
-    tags = tags_of(sql, dict.fromkeys(row["source"] for row in rows))
+    sources = {row["source"]: read(row) for row in rows}
+    tags = tags_of(sql, sources)
     return [
         ReadingRecord(
             number=row["number"],
             source_number=row["source"],
-            source=read(row),
+            source=sources[row["source"]],
             tags=tuple(tags[row["source"]]),
             requested=moment_of(row["requested"]),
             received=moment_of(row["received"]),
             synced=moment_of(row["synced"]),
-            data=json.loads(row["data"]),
+            text=row["data"],
         )
         for row in rows
     ]

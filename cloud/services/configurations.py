@@ -12,7 +12,7 @@ from cloud import configurations, fragments, keys, logs, machines, pieces, tenan
 from cloud.access import Of, is_home, place_of
 from cloud.author import KEY, LOCATION, PART, Author
 from cloud.paths import changed
-from cloud.pieces import SMALL, heavy
+from cloud.pieces import LARGE, heavy
 from cloud.readable import check_text, kept
 from cloud.resolve import uses
 from cloud.revisions import Revisions
@@ -29,7 +29,6 @@ PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_CHANGES: Final = 1000  # of one SetConfigProperty: each copies what is on its way
 MAX_LOGGED: Final = 20  # mistakes of one save that are logged
-LARGE: Final = SMALL + 1  # as a size: in the cloud's room
 LOGGER: Final = "cloud.configuration"
 MAX_DIGITS: Final = 18  # of a number that the database can compare with
 _AUTHORS: Final = {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from cloud.data import readings
 from cloud.data.filters import Scope, Wanted
 from cloud.data.pages import MAX_PAGE
 from cloud.data.query import Cells, cells
+from cloud.data.readings import ReadingRecord
 from cloud.services.base import Service
 from cloud.store.sql import Sql
 
@@ -25,12 +27,13 @@ class Queries(Service):
         """All readings of an organization, some at a time."""
         scope, last = Scope((organization,)), 0
 
-        def work(sql: Sql) -> tuple[list[Cells], int]:
-            found = readings.arrived(sql, Wanted(), scope, last, MAX_PAGE)
-            return [cells(record) for record in found], found[-1].number if found else 0
+        def work(sql: Sql) -> list[ReadingRecord]:
+            return readings.arrived(sql, Wanted(), scope, last, MAX_PAGE)
 
-        while True:
-            some, last = await self.read(work)
-            if not some:
-                return
-            yield some
+        while found := await self.read(work):
+            last = found[-1].number
+            yield await self.cloud.room.run(organization, partial(_cells, found))
+
+
+def _cells(found: Sequence[ReadingRecord]) -> list[Cells]:
+    return [cells(one) for one in found]

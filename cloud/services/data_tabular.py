@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from cloud.access import Role
@@ -47,7 +48,10 @@ class Tabular(Service):
         for one in found:
             index.setdefault(one.source_number, len(index))
         known = {one.source_number: metadata_of(one.source, one.tags) for one in found}
-        data = [m.TabularData(one.data, index[one.source_number], one.requested, one.received) for one in found]
+        data = await self.aside(
+            _size(found),
+            lambda: [m.TabularData(one.data, index[one.source_number], one.requested, one.received) for one in found],
+        )
         last = cursor(found[-1].requested, found[-1].number) if found else ""
         return m.TabularPage([known[number] for number in index], data, count.count, last, count.size)
 
@@ -80,8 +84,9 @@ class Tabular(Service):
         wanted = _of(part_id, resource_name, resource_subtype, method_name, interval, additional_parameters)
         after: tuple[int, int] | None = None
         while found := await self.page_of_readings(wanted, after):
-            for one in found:
-                yield _point(one, resource_subtype)
+            points = await self.aside(_size(found), partial(_points, found, resource_subtype))
+            for one in points:
+                yield one
             after = stored(found[-1].requested), found[-1].number
 
     async def page_of_readings(self, wanted: Wanted, after: tuple[int, int] | None = None) -> list[ReadingRecord]:
@@ -130,6 +135,14 @@ def _of(
         end=when.end,
         parameters=canonical(parameters) if parameters else None,
     )
+
+
+def _size(found: Sequence[ReadingRecord]) -> int:
+    return sum(len(one.text) for one in found)
+
+
+def _points(found: Sequence[ReadingRecord], resource_type: str) -> list[m.TabularDataPoint]:
+    return [_point(one, resource_type) for one in found]
 
 
 def _point(one: ReadingRecord, resource_type: str) -> m.TabularDataPoint:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +16,7 @@ from cloud.data.exports import as_csv, as_parquet
 from cloud.data.files import FileRecord
 from cloud.data.media import PICTURES
 from cloud.data.readings import ReadingRecord
+from cloud.pieces import LARGE
 from cloud.services.base import Cloud
 from cloud.services.data import DataService
 from cloud.services.data_words import wanted_of
@@ -75,7 +76,10 @@ class Downloads:
         async def pages(after: tuple[int, int] | None) -> list[ReadingRecord]:
             return await service.page_of_readings(wanted, after)
 
-        return Sent(make(pages), media_type, f"readings.{format_}")
+        async def aside(function: Callable[[], Any]) -> Any:
+            return await service.aside(LARGE, function)
+
+        return Sent(make(pages, aside), media_type, f"readings.{format_}")
 
 
 class Sent(Response):

@@ -18,6 +18,7 @@ from cloud.keys import Grant, create_key
 from cloud.memory import MemoryCloud
 from cloud.web.data_view import Asked
 from cloud.web.plots import HEIGHT, MAX_POINTS, WIDTH, plot
+from cloud.workroom import Workroom
 from rpc.pages.words import bytes_text
 from schema.errors import MachineError
 from tests.unit.cloud.captured import PNG, SETS, START, Uploads, at, piece
@@ -262,6 +263,23 @@ async def test_an_export_of_several_pages_has_everything(
     await up.readings(*(piece(number, n=float(number)) for number in range(10)))
     rows = list(csv.DictReader(io.StringIO((await exported(page, "csv")).text)))
     assert [float(row["n"]) for row in rows] == list(range(10))
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+async def test_exports_are_made_in_the_threads_that_organizations_share(
+    up: Uploads, page: Browser, format_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(up)
+    asked: list[str] = []
+    run = Workroom.run
+
+    async def counted(self: Workroom, organization: str, function: Any) -> Any:
+        asked.append(organization)
+        return await run(self, organization, function)
+
+    monkeypatch.setattr(Workroom, "run", counted)
+    await exported(page, format_)
+    assert len(asked) >= 2
 
 
 # ---- what the page is made of

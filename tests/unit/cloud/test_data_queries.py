@@ -15,6 +15,7 @@ from cloud.data.pages import Page
 from cloud.memory import MemoryCloud
 from cloud.named import OWNERS
 from cloud.services.base import Sizes
+from cloud.store.sql import Row, Sql, Value
 from cloud.sweep import Swept, sweep
 from cloud.times import now
 from schema.errors import ErrorKind, MachineError
@@ -109,6 +110,37 @@ async def test_pages_have_everything_once_in_order_until_an_empty_one(
     assert len({one["metadata"]["id"] for one in found}) == len(found) == 7
     times = [one["metadata"]["time_requested"] for one in found]
     assert times == sorted(times, reverse=order == "DESCENDING")
+
+
+@pytest.mark.parametrize("few", [0, 32])
+async def test_whole_rows_are_read_of_one_page_alone(up: Uploads, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "FEW", few)
+    for number in range(9):
+        await up.readings(piece(number, x=float(number)), component_name=f"s{number % 3}")
+    scope = Scope((up.cloud.first.organization,))
+
+    def work(sql: Sql) -> tuple[list[float], int]:
+        counting = Counting(sql)
+        found = readings.query(counting, Wanted(), scope, Page(limit=2))
+        return [one.data["x"] for one in found], counting.whole
+
+    assert await up.cloud.cloud.store.read(work) == ([0.0, 1.0], 2)
+
+
+class Counting:
+    """Counts the rows that come with data."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self.whole = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sql, name)
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        found = self._sql.rows(statement, *parameters)
+        self.whole += sum("data" in row for row in found)
+        return found
 
 
 async def test_counting_answers_no_data(up: Uploads) -> None:
