@@ -77,7 +77,8 @@ class Artefacts:
         plots = self.folder / "plots"
         plots.mkdir()
         for channel in channels:
-            picture = render(channel.name, [Panel(channel.unit or channel.name, [channel])])
+            title = channel.title or channel.name
+            picture = render(title, [Panel(channel.unit or title, [channel])])
             (plots / f"{file_name(channel.name)}.svg").write_text(picture, encoding="utf-8")
 
     def tail(self, lines: int = 30) -> str:

@@ -55,6 +55,7 @@ class Channel:
     steps: bool
     points: list[tuple[float, float]] = field(default_factory=list)
     dropped: int = 0
+    title: str = ""  # what plots call it; empty for its name
 
 
 class Recorder:
@@ -69,12 +70,18 @@ class Recorder:
         """Seconds since the beginning."""
         return self._clock() - self._begin
 
-    def add(self, name: str, value: float, *, unit: str = "", steps: bool = False, at: float | None = None) -> None:
-        """Record a value now, or `at` seconds since the beginning; one that is not a finite number is a gap."""
+    def add(
+        self, name: str, value: float, *, unit: str = "", steps: bool = False, at: float | None = None, title: str = ""
+    ) -> None:
+        """Record a value now, or `at` seconds since the beginning; one that is not a finite number is a gap.
+
+        Of the titles that a channel is given, the longest is kept.
+        """
         value = float(value) if math.isfinite(value) else math.nan
         channel = self.channels.get(name)
         if channel is None:
             channel = self.channels[name] = Channel(name, unit or unit_of(name), steps)
+        channel.title = max(channel.title, title, key=len)
         if len(channel.points) >= LIMIT:
             channel.dropped += 1
         else:

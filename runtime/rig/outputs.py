@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from hal.linux.hardware import LinuxHardware
 from hal.ports.digital import DigitalOutput, Line, OutputSettings
 from hal.ports.pwm import PwmChannel, PwmOutput
+from hal.reservations import Reservations
 from hal.sim.hardware import SimHardware
 from hal.sim.world import World
 
@@ -36,6 +37,7 @@ class Outputs:
 
     def __init__(self, note: Note) -> None:
         self.note = note
+        self.reservations: Reservations | None = None  # of the hardware that the outputs belong to
         self._open: dict[str, Open] = {}
         self._failures: list[str] = []
 
@@ -52,6 +54,13 @@ class Outputs:
         """`inner`, watched."""
         name = str(target)
         return self._watched(name, inner, lambda output: _Pwm(self, name, output), 0.0)
+
+    def title(self, name: str) -> str:
+        """Return which resource drives an output and by which pin: `heater on pi 11 (GPIO17)`; empty if not known."""
+        if self.reservations is None:
+            return ""
+        owners = map(self.reservations.owner, (name, f"control of {name}"))
+        return " on ".join(owner.rpartition("/")[2] for owner in owners if owner)
 
     @asynccontextmanager
     async def _watched(
@@ -137,6 +146,7 @@ class WatchedSim(SimHardware):
     def __init__(self, world: World, outputs: Outputs) -> None:
         super().__init__(world)
         self._watch = outputs
+        outputs.reservations = self.reservations
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
         """As the port says."""
@@ -153,6 +163,7 @@ class WatchedLinux(LinuxHardware):
     def __init__(self, outputs: Outputs) -> None:
         super().__init__()
         self._watch = outputs
+        outputs.reservations = self.reservations
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
         """As the port says."""

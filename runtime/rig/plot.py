@@ -191,7 +191,7 @@ def _legend(panel: Panel) -> list[str]:
         values = known(channel)
         last = f"{values[-1][1]:.6g} {channel.unit}".rstrip() if values else "none"
         more = f", {channel.dropped} later ones not kept" if channel.dropped else ""
-        text = f"{channel.name} ({len(values)} values, last {last}{more})"
+        text = f"{channel.title or channel.name} ({len(values)} values, last {last}{more})"
         lines.append(f'<path d="M0 {y - 4}h22" {_stroke(index)}/>')
         lines.append(f'<text x="30" y="{y}">{escape(text)}</text>')
     return lines

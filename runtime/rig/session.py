@@ -78,7 +78,7 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
     def drive(name: str, level: float, at: float | None = None) -> None:
         if levels.get(name) != level:
             levels[name] = level
-            artefacts.recorder.add(name, level, steps=True, at=at)
+            artefacts.recorder.add(name, level, steps=True, at=at, title=outputs.title(name))
             state.journal.note(f"{name} {level:g}")
 
     outputs = Outputs(drive)

@@ -203,7 +203,8 @@ class Pin:
     @asynccontextmanager
     async def _controlled(self, use: Use) -> AsyncIterator[Any]:
         """The line in that use, which no other board has at the same time."""
-        with self._bench.hardware.reservations.hold(self._bench.owner, f"control of {self.line}"):
+        owner = f"{self._bench.owner} {self.title}"
+        with self._bench.hardware.reservations.hold(owner, f"control of {self.line}"):
             async with self._opening(use) as value:
                 yield value
 

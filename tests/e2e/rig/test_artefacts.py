@@ -39,6 +39,10 @@ def test_logs_readings_graph_plots_and_properties(project: Project) -> None:
     assert [row["value"] for row in rows if row["channel"] == LINE] == ["0", "1", "0"]
     assert len([row for row in rows if row["channel"] == "host a"]) == 11
     assert [row["unit"] for row in rows if row["channel"] == "my_v"] == ["V"]
+    heater = (folder / "plots" / "pinctrl-bcm2711-line-17.svg").read_text()
+    assert "heater on pi 11 (GPIO17)" in heater
+    assert "line 17" not in heater
+    assert "heater on pi 11 (GPIO17)" in (folder / "overview.svg").read_text()
     names = sorted(path.name for path in (folder / "plots").iterdir())
     assert {"my_v.svg", "heater-position.svg", "host-a.svg", "pinctrl-bcm2711-line-17.svg"} <= set(names)
     for path in [folder / "overview.svg", *(folder / "plots").iterdir()]:

@@ -38,7 +38,7 @@ async def test_a_wave_by_software(autojump_clock: MockClock) -> None:
         assert wave(r, 17) == (0.25, 200)
         await r.call("set_pwm", pin="11", duty_cycle_pct=1)
         assert wave(r, 17) is True
-        assert r.hardware.reservations.all() == {f"control of {CHIP} line 17": "rdk:component:board/board"}
+        assert r.hardware.reservations.all() == {f"control of {CHIP} line 17": "rdk:component:board/board 11 (GPIO17)"}
     assert wave(r, 17) is False
 
 
