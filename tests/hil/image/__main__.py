@@ -19,7 +19,7 @@ import trio
 from tests.hil.image.contents import HOST_TOOLS
 from tests.hil.image.disk import make_disk, make_initrd
 from tests.hil.image.kernel import Kernel, build_kernel, install_modules, newest_kernel
-from tests.hil.image.places import BUILD, IMAGE, WORK, built_from, inputs_digest, qemu_version
+from tests.hil.image.places import BUILD, IMAGE, WORK, built_from, inputs_digest, qemu_version, why_not_ready
 from tests.hil.image.rootfs import TREE, check_python, complete_tree, install_debian, install_wheels
 from tests.hil.image.state import save_state
 from tests.hil.image.steps import BuildError, command, install_host_tools, step
@@ -137,6 +137,7 @@ async def main() -> None:
         print(f"The guest image in {BUILD} is up to date.")
         return
     prepare_host(uml)
+    inputs["qemu"] = qemu_version()  # installed just now, perhaps
     if error is not None:
         _without_uml(error, inputs)
     print(f"Building the guest image in {BUILD} ({kernel.image}); about a minute.", flush=True)
@@ -145,6 +146,8 @@ async def main() -> None:
         await build(kernel, uml, inputs)
     except* BuildError as errors:
         raise errors.exceptions[0] from None
+    if reason := why_not_ready():
+        raise BuildError(f"it was built, but tests would not use it: {reason}")
     hand_over()
     print(f"Built in {time.monotonic() - start:.0f} s.")
 
