@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 from grpclib.const import Cardinality, Status
@@ -16,6 +16,7 @@ from rpc import hpack
 from rpc import metadata as codec
 from rpc.carrier import Peer
 from rpc.client_response import Response
+from rpc.silence import catch_up
 
 if TYPE_CHECKING:
     from rpc.client import Channel
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
 _pack_prefix = struct.Struct(">BI").pack
 _TURN: Final = 15  # every 16th message is a checkpoint
 
+T = TypeVar("T")
+
 
 class ClientCall:
     """Interface of `grpclib.client.Stream`. Used as an async context manager, within one task.
 
     Leaving the block normally raises GRPCError unless the status is OK; a response that is still being streamed is
     aborted, silently. Leaving it by an exception or by cancellation aborts the call. When `timeout` seconds have
-    passed the block ends with DEADLINE_EXCEEDED.
+    passed the block ends with DEADLINE_EXCEEDED, unless the whole response had arrived by then: a process that was
+    stopped reads it before it gives up.
 
     A request of one message that is refused as UNAUTHENTICATED, before the response has begun, is sent once more with
     new credentials: a token may have become void since it was given.
@@ -206,15 +210,29 @@ class ClientCall:
     async def _read_head(self) -> codec.Metadata | None:
         """The response's head; that of the second response if `_again` has sent the request once more."""
         try:
-            head = await self._response.head()
+            head = await self._read(self._response.head)
         except GRPCError as error:
             if not await self._again(error):
                 raise
-            return await self._response.head()
+            return await self._read(self._response.head)
         failure = self._response.failure() if head is None else None
         if failure is not None and await self._again(failure):
-            head = await self._response.head()
+            head = await self._read(self._response.head)
         return head
+
+    async def _read(self, part: Callable[[], Awaitable[T]]) -> T:
+        """Wait for a part of the response. At the deadline it is delivered if the whole response has arrived."""
+        try:
+            return await part()
+        except trio.Cancelled:
+            if not self._scope.cancel_called:
+                raise
+            with trio.CancelScope(shield=True):
+                if not self._response.ended:
+                    await catch_up()
+                if self._response.ended:
+                    return await part()
+            raise
 
     async def recv_message(self) -> Any:
         """The next reply, None at the end."""
@@ -223,7 +241,7 @@ class ClientCall:
         self._turn += 1
         if self._turn & _TURN == 0:
             await trio.lowlevel.checkpoint()
-        data = await self._response.message()
+        data = await self._read(self._response.message)
         if data is None:
             return None
         try:
@@ -257,7 +275,7 @@ class ClientCall:
 
     async def _read_trailers(self) -> None:
         self._trailers_read = True
-        self.trailing_metadata = await self._response.trailers()
+        self.trailing_metadata = await self._read(self._response.trailers)
         failure = self._response.failure()
         if failure is not None:
             raise failure

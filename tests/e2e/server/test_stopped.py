@@ -1,15 +1,24 @@
-"""A machine-server that was stopped for longer than its clients' window (SIGSTOP) gives none of them up for that."""
+"""Processes that were stopped (SIGSTOP) read what has arrived before they act on a deadline that has passed meanwhile.
+
+A machine-server keeps the sessions of its clients, and a client takes the reply to its call.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import trio
 
 from rpc.api.client import ApiClient
+from rpc.call import ServerCore
+from rpc.http2_server import serve_http2
 from tests.e2e.server.process import server
+from tests.unit.rpc_core.echo import EchoService
 
 ROBOT = "viam.robot.v1.RobotService"
 
@@ -35,3 +44,30 @@ async def test_sessions_of_living_clients_survive(tmp_path: Path) -> None:
             await trio.sleep(0.4)  # a window in which a late deadline would still end it
             nursery.cancel_scope.cancel()
         await client.call(ROBOT, "", "send_session_heartbeat", id=session)
+
+
+async def test_a_client_takes_the_reply_that_came_before_its_deadline() -> None:
+    limit, service = 2.0, EchoService()
+    core = ServerCore(service.__mapping__())
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, partial(serve_http2, core=core), [listener])
+        port = str(listener.socket.getsockname()[1])
+        command = [sys.executable, "-m", "tests.e2e.server.stopped_client", port, str(limit)]
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            with trio.fail_after(30):
+                await service.started.wait()
+                begun = trio.current_time()  # the client's time began before
+                os.kill(process.pid, signal.SIGSTOP)
+                service.gate.set()
+                await trio.sleep_until(begun + limit)
+                assert core.statistics.failed_calls == core.statistics.cancelled_calls == 0  # the reply was sent
+                os.kill(process.pid, signal.SIGCONT)
+                assert b"".join([data async for data in process.stdout]) == b"4\n"
+        finally:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+        nursery.cancel_scope.cancel()
