@@ -49,7 +49,7 @@ class Node:
     uses: AbstractSet[str] = frozenset()
     version: Hashable = None
     revision: str = ""
-    start_timeout: float = 120.0  # seconds from the call of run to started()
+    start_timeout: float = 120.0  # seconds from the call of run to started(); anew if the process stood still meanwhile
     stop_timeout: float = (
         30.0  # seconds from cancellation to the end of run; then it is reported and no longer waited for
     )

@@ -10,6 +10,7 @@ import contextvars
 from collections import deque
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import Final
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
@@ -21,6 +22,8 @@ from nursery_graph.observe import Board
 from nursery_graph.restart import after_failure
 from nursery_graph.slot import Slot
 from nursery_graph.timers import Timers
+
+_FORGIVEN: Final = 3  # start limits in a row that were noticed much too late
 
 
 class Steps:
@@ -136,8 +139,7 @@ class Steps:
         self.instances[instance] = None
         slot.runs += 1
         self._move(slot, Event.START)
-        limit = slot.since + wanted.node.start_timeout
-        instance.timer = self.timers.at(limit, lambda: self._not_ready_in_time(instance))
+        self._limit_start(instance, slot.since, 0)
         self._context.run(self._spawn, self._nursery, instance)
 
     def _spawn(self, nursery: trio.Nursery, instance: Instance) -> None:
@@ -234,10 +236,17 @@ class Steps:
             self.stop(dependent, f"{slot.name!r} failed: {reason}")
         self._consider_followers(slot)
 
+    def _limit_start(self, instance: Instance, since: float, forgiven: int) -> None:
+        due = since + instance.wanted.node.start_timeout
+        instance.timer = self.timers.at(due, lambda: self._not_ready_in_time(instance, due, forgiven))
+
     @enable_ki_protection
-    def _not_ready_in_time(self, instance: Instance) -> None:
+    def _not_ready_in_time(self, instance: Instance, due: float, forgiven: int) -> None:
+        limit, now = instance.wanted.node.start_timeout, trio.current_time()
+        if now - due > limit / 4 and forgiven < _FORGIVEN:  # the process stood still, and nothing could become ready
+            self._limit_start(instance, now, forgiven + 1)
+            return
         place = "; ".join(instance.slot.task_tree())
-        limit = instance.wanted.node.start_timeout
         self._fail(instance, f"not ready within {limit:g} s, still running: {place}")
         self.cancel(instance)
         self._work()

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from rpc import metadata as codec
 from rpc.client_call import ClientCall
 from rpc.http2_client import ClientConnection
 from rpc.limits import Limits
+from rpc.silence import within
 from rpc.statistics import Statistics
 
 _COMMON: Final = hpack.encode(
@@ -196,14 +198,15 @@ class Channel:
                     raise GRPCError(Status.UNAVAILABLE, f"the channel to {self._name} was closed")
                 raise RuntimeError("the channel is not open: use it with `async with`")
             if failures == self._failures:  # else the attempt this call has waited for was its own, too
-                self._failure = "no answer"
-                with trio.move_on_after(self.limits.handshake_timeout):
-                    try:
-                        connection = self._connection = await self._open(self._nursery)
-                        return connection
-                    except (OSError, trio.BrokenResourceError) as error:
-                        cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-                        self._failure = str(cause or error)
+                try:
+                    opening = partial(self._open, self._nursery)
+                    connection = self._connection = await within(self.limits.handshake_timeout, opening)
+                    return connection
+                except trio.TooSlowError:
+                    self._failure = "no answer"
+                except (OSError, trio.BrokenResourceError) as error:
+                    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+                    self._failure = str(cause or error)
                 self._failures += 1
         raise GRPCError(Status.UNAVAILABLE, f"cannot connect to {self._name}: {self._failure}")
 

@@ -7,13 +7,16 @@ counts from then on. Trio's clock does not follow changes of the computer's date
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import trio
 
 _PASSES: Final = 16  # of the scheduler: a socket is read in the first, and its call runs a few later
 _FORGIVEN: Final = 3  # times in a row, so that a process that is always late gives up at last
+
+
+T = TypeVar("T")
 
 
 def stood_still(due: float, window: float) -> bool:
@@ -43,3 +46,30 @@ async def silence(heard: Callable[[], float], window: Callable[[], float]) -> No
             forgiven, due = forgiven + 1, trio.current_time() + window()
         else:
             return
+
+
+async def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `work`; TooSlowError, after its cancellation, if it takes longer than `seconds`.
+
+    The limit is that of `silence`: input that has arrived is read first, and time in which this process stood still
+    does not count.
+    """
+    begun = trio.current_time()
+    with trio.CancelScope() as scope:
+
+        async def watch() -> None:
+            await silence(lambda: begun, lambda: seconds)
+            scope.cancel()
+
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            try:
+                return await work()
+            except Exception as error:
+                failure = error  # leaves as it is, not in a group
+            finally:
+                nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+    raise trio.TooSlowError

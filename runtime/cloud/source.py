@@ -7,12 +7,14 @@ import math
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import trio
 
+from rpc.silence import within
 from runtime import cached
 from runtime.cloud.dial import CloudAddress, Refused, connected
 from runtime.cloud.document import NotAMessage, document_of
@@ -178,9 +180,9 @@ class CloudSource:
         """Notice a cloud that has gone without a word."""
         while True:
             await trio.sleep(SILENCE / 2)
-            with trio.move_on_after(SILENCE / 2) as limit:
-                await answered(socket)
-            if limit.cancelled_caught:
+            try:
+                await within(SILENCE / 2, partial(answered, socket))
+            except trio.TooSlowError:
                 scope.cancel()
 
     async def _report(self, socket: WebSocketConnection, state: State) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -13,6 +14,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
+from rpc.silence import within
 from schema.errors import ErrorKind, MachineError
 from schema.machine import ResourceEntry
 from schema.names import API, Model
@@ -57,17 +59,15 @@ class ModuleClient:
 
     async def ready(self, parent: str) -> Offer:
         """Wait until the module says that it is ready; what it offers. Without end: the caller sets the limit."""
+        addresses = {"parent_address": parent, "raw_parent_address": parent}
         while True:
             try:
-                with trio.move_on_after(READY_LIMIT) as limit:
-                    answer = await self.calls.call(
-                        SERVICE, "", "ready", parent_address=parent, raw_parent_address=parent
-                    )
-                    if answer["ready"]:
-                        return _offer(answer["handlermap"] or {})
-                    self.trouble = "it says that it is not ready yet"
-                if limit.cancelled_caught:
-                    self.trouble = f"no answer within {READY_LIMIT:g} s"
+                answer = await within(READY_LIMIT, partial(self._ask, "ready", **addresses))
+                if answer["ready"]:
+                    return _offer(answer["handlermap"] or {})
+                self.trouble = "it says that it is not ready yet"
+            except trio.TooSlowError:
+                self.trouble = f"no answer within {READY_LIMIT:g} s"
             except MachineError as error:
                 self.trouble = error.message
                 if error.kind not in _NOT_YET:
@@ -91,13 +91,14 @@ class ModuleClient:
 
     async def validate(self, entry: ResourceEntry) -> Needs:
         """Ask about an entry. A module that has no such question has no objection."""
-        with self._busy(), trio.move_on_after(VALIDATE_LIMIT):
+        with self._busy():
             try:
-                answer = await self.calls.call(SERVICE, "", "validate_config", config=config_of(entry))
+                answer = await within(VALIDATE_LIMIT, partial(self._ask, "validate_config", config=config_of(entry)))
+            except trio.TooSlowError:
+                return Needs(error=f"it did not answer within {VALIDATE_LIMIT:g} s", silent=True)
             except MachineError as error:
                 return Needs() if error.kind is ErrorKind.UNSUPPORTED else Needs(error=error.message)
-            return Needs(_known(answer["dependencies"]), _known(answer["optional_dependencies"]))
-        return Needs(error=f"it did not answer within {VALIDATE_LIMIT:g} s", silent=True)
+        return Needs(_known(answer["dependencies"]), _known(answer["optional_dependencies"]))
 
     async def add(self, entry: ResourceEntry, level: str, dependencies: Iterable[str]) -> None:
         """Have the resource built, to log at `level`. MachineError as the module says."""
@@ -108,6 +109,9 @@ class ModuleClient:
     async def remove(self, entry: ResourceEntry) -> None:
         """Have the resource closed."""
         await self.calls.call(SERVICE, "", "remove_resource", name=str(entry.name))
+
+    async def _ask(self, method: str, /, **arguments: Any) -> Any:
+        return await self.calls.call(SERVICE, "", method, **arguments)
 
     @contextmanager
     def _busy(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,8 @@ import structlog
 import trio
 
 from nursery_graph import ProcessFailed
+from rpc.client import Channel
+from rpc.silence import within
 from runtime.modules.apis import learn
 from runtime.modules.client import ModuleClient
 from runtime.modules.command import command_line, environment_of
@@ -103,23 +106,26 @@ class ModuleLife:
             client = ModuleClient(channel, link.module.name)
             link.starting = client
             try:
-                with trio.move_on_after(limit) as scope:
-                    await process.appeared()
-                    offer = await client.ready(self._parent)
-                    apis, faults = await learn(channel, offer)
-                    await link.opened(client, offer, apis, faults)
-                if scope.cancelled_caught:
+                try:
+                    await within(limit, partial(self._meet, process, client, channel))
+                except trio.TooSlowError:
                     trouble = f": {client.trouble}" if client.trouble else ""
                     raise MachineError(
                         f"the module {link.module.name} was not ready within {limit:g} s{trouble}",
                         kind=ErrorKind.TIMEOUT,
-                    )
+                    ) from None
                 self._log.info("module is ready", models=sorted(str(model) for _, model in link.offers))
                 task_status.started(link)
                 nursery.start_soon(self._watch, process, client)
                 await link.follow()
             finally:
                 link.closed()
+
+    async def _meet(self, process: Running, client: ModuleClient, channel: Channel) -> None:
+        await process.appeared()
+        offer = await client.ready(self._parent)
+        apis, faults = await learn(channel, offer)
+        await self._link.opened(client, offer, apis, faults)
 
     async def _watch(self, process: Running, client: ModuleClient) -> None:
         try:

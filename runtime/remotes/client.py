@@ -14,6 +14,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.client import ApiClient, build_request, find_method
 from rpc.client import Channel
+from rpc.silence import within
 from rpc.status import to_machine_error
 from runtime.remotes.names import MACHINES_KEY, Report
 from runtime.sessions import EXPIRED, SESSION_KEY
@@ -194,7 +195,8 @@ def _expired(error: MachineError) -> bool:
 
 
 async def answered(question: Callable[[], Awaitable[T]], limit: float) -> T:
-    """The answer; MachineError (UNAVAILABLE) if there is none within `limit` seconds."""
-    with trio.move_on_after(limit):
-        return await question()
-    raise MachineError(f"no answer within {limit:g} s", kind=ErrorKind.UNAVAILABLE)
+    """Return the answer; MachineError (UNAVAILABLE) if there is none `within` so many seconds."""
+    try:
+        return await within(limit, question)
+    except trio.TooSlowError:
+        raise MachineError(f"no answer within {limit:g} s", kind=ErrorKind.UNAVAILABLE) from None

@@ -16,12 +16,14 @@ from trio_websocket import ConnectionClosed
 
 from runtime import cached
 from runtime.cloud.dial import CloudAddress
-from runtime.cloud.source import FIRST_DELAY, MAX_DELAY, CloudSource
+from runtime.cloud.source import FIRST_DELAY, MAX_DELAY, SILENCE, CloudSource
 from runtime.data.disk import InlineDisk
 from runtime.memory import open_machine
 from runtime.source import Reading
 
 if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
+
     from support.worker import Worker
 
 OWN = {"cloud": {"id": "part-1", "secret": "s", "app_address": "http://localhost:9"}}
@@ -95,6 +97,27 @@ class Socket:
 
     async def ping(self) -> None:
         """It answers."""
+
+
+async def test_a_machine_that_was_stopped_does_not_hang_up_on_its_cloud(
+    mock_clock: MockClock, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    class Socket:
+        pong = trio.Event()
+
+        async def ping(self) -> None:
+            await self.pong.wait()
+            await trio.lowlevel.checkpoint()
+
+    scope = trio.CancelScope()
+    nursery.start_soon(Cloud(tmp_path)._ping, cast("WebSocketConnection", Socket()), scope)
+    await trio.testing.wait_all_tasks_blocked()
+    mock_clock.jump(SILENCE / 2)
+    await trio.testing.wait_all_tasks_blocked()
+    Socket.pong.set()  # the answer is here, and the limit has passed
+    mock_clock.jump(SILENCE)
+    await trio.testing.wait_all_tasks_blocked()
+    assert not scope.cancel_called
 
 
 async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.modules.manager import start_limit
 from runtime.modules.memory import Behaviour
@@ -76,6 +77,16 @@ async def test_a_module_that_is_never_ready_has_its_reason_and_is_tried_again(
         await trio.sleep(110)
         assert "was not ready within 300 s" in memory.machine.status().modules[0].reason
         assert memory.machine.status().modules[0].consecutive_failures == 1
+
+
+async def test_a_start_has_its_whole_limit_though_the_machine_was_suspended(
+    autojump_clock: MockClock, home: Home
+) -> None:
+    async with machine(one_module(), runs(Behaviour(start_after=50)), home) as (memory, processes):
+        await trio.sleep(20)
+        autojump_clock.jump(400)
+        await until(lambda: ready(memory, "one", "two"))
+        assert processes.starts == 1
 
 
 async def test_its_end_takes_only_its_resources_and_all_come_back(autojump_clock: object, home: Home) -> None:

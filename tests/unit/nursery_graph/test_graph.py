@@ -350,3 +350,38 @@ async def test_a_finished_node_that_was_removed_starts_when_it_comes_back(
     assert begun == ["job", "job"]
     assert {name: status.state for name, status in snapshot.nodes.items()} == {"job": State.READY, "user": State.READY}
     graph.stop()
+
+
+async def test_a_start_has_its_whole_limit_though_the_process_stood_still(mock_clock: trio.testing.MockClock) -> None:
+    answer = trio.Event()
+
+    async def run(deps: object, /, *, task_status: trio.TaskStatus[None]) -> None:
+        await answer.wait()
+        task_status.started()
+        await trio.sleep_forever()
+
+    graph = Graph()
+    graph.apply([Node("a", run, start_timeout=10)])
+    async with trio.open_nursery() as nursery:
+        await nursery.start(graph.run)
+        await trio.testing.wait_all_tasks_blocked()
+        answer.set()
+        mock_clock.jump(3600)  # its answer is here, and nobody has read it
+        await trio.testing.wait_all_tasks_blocked()
+        assert (graph.snapshot()["a"].state, graph.snapshot()["a"].runs) == (State.READY, 1)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_process_that_is_always_late_gives_a_start_up_at_last(mock_clock: trio.testing.MockClock) -> None:
+    async def run(deps: object, /, *, task_status: trio.TaskStatus[None]) -> None:
+        await trio.sleep_forever()
+
+    graph = Graph()
+    graph.apply([Node("a", run, start_timeout=10)])
+    async with trio.open_nursery() as nursery:
+        await nursery.start(graph.run)
+        for state in (*[State.CONFIGURING] * 4, State.UNHEALTHY):
+            await trio.testing.wait_all_tasks_blocked()
+            assert graph.snapshot()["a"].state is state
+            mock_clock.jump(50)
+        nursery.cancel_scope.cancel()

@@ -99,6 +99,30 @@ async def test_a_server_that_cannot_be_had_is_asked_once_for_all_that_wait(autoj
         await one.stub.Echo(Request()), "the next call tries again"
 
 
+async def test_a_connection_that_was_made_while_this_process_stood_still_is_used(
+    mock_clock: trio.testing.MockClock, nursery: trio.Nursery
+):
+    async with rig(client_limits=Limits(handshake_timeout=7)) as one:
+        made = trio.Event()
+        replies = []
+
+        async def slow() -> trio.abc.Stream:
+            await made.wait()
+            await trio.lowlevel.checkpoint()
+            return await one.connect()
+
+        async def call() -> None:
+            replies.append((await one.stub.Echo(Request(host="late"))).valid_host)
+
+        one.channel._connect = slow
+        nursery.start_soon(call)
+        await trio.testing.wait_all_tasks_blocked()
+        made.set()
+        mock_clock.jump(8)
+        await trio.testing.wait_all_tasks_blocked()
+        assert replies == ["late"]
+
+
 async def test_a_cancelled_attempt_is_nobody_elses_failure(autojump_clock: trio.testing.MockClock):
     async with rig() as one:
         dialled = trio.Event()

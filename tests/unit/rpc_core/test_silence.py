@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rpc.silence import silence
+from rpc.silence import silence, within
 
 
 async def test_silence_ends_after_exactly_one_window(autojump_clock: MockClock):
@@ -70,3 +70,44 @@ async def test_a_process_that_is_always_late_gives_up_at_last(mock_clock: MockCl
         mock_clock.jump(10)
     await trio.testing.wait_all_tasks_blocked()
     assert done.is_set()
+
+
+async def test_work_has_its_whole_limit_though_this_process_stood_still(
+    mock_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    """Twice: before the first answer was read, and before the second was asked for."""
+    answers = [trio.Event(), trio.Event()]
+    ended: list[str] = []
+
+    async def work() -> str:
+        for answer in answers:
+            await answer.wait()
+            await trio.lowlevel.checkpoint()
+        return "done"
+
+    async def run() -> None:
+        ended.append(await within(2.0, work))
+
+    nursery.start_soon(run)
+    await trio.testing.wait_all_tasks_blocked()
+    for answer in answers:
+        answer.set()
+        mock_clock.jump(50)
+        await trio.testing.wait_all_tasks_blocked()
+    assert ended == ["done"]
+
+
+async def test_work_that_takes_too_long_is_cancelled_and_errors_stay_themselves(autojump_clock: MockClock) -> None:
+    begun = trio.current_time()
+    with pytest.raises(trio.TooSlowError):
+        await within(2.0, trio.sleep_forever)
+    assert trio.current_time() - begun == pytest.approx(2.0)
+
+    async def fail() -> None:
+        raise LookupError("as it is")
+
+    with pytest.raises(LookupError, match="as it is"):
+        await within(2.0, fail)
+    with trio.move_on_after(1.0) as outer:
+        await within(2.0, trio.sleep_forever)
+    assert outer.cancelled_caught
