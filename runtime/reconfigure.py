@@ -181,17 +181,17 @@ def _want_of_module(entry: ResourceEntry, link: ModuleLink, directory: Directory
     else:
         raise ConfigError(
             entry.path,
-            f"{entry.api} is an API of the module {link.module.name} itself, and what it looks like is not known: "
+            f"{entry.api} is an API of the module {link.module.name!r} itself, and what it looks like is not known: "
             f"{link.faults.get(entry.api, 'it names no service for it')}",
             value=str(entry.api),
             remedy="serve gRPC reflection in the module, as the official SDKs do",
         )
     needs = link.needs(entry)
     if needs is None:
-        raise ConfigError(entry.path, f"the module {link.module.name} was not asked about its attributes yet")
+        raise ConfigError(entry.path, f"the module {link.module.name!r} was not asked about its attributes yet")
     if needs.error:
         verb = "is asked again about them" if needs.silent else "refuses them"
-        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name} {verb}: {needs.error}")
+        raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name!r} {verb}: {needs.error}")
     level = WORDS[levels.level(f"{of_module(link.module.name)}.{entry.name}")]
     attributes = ModuleAttributes(link=link, entry=entry, level=level)
     wanted = _wanted(entry, directory, cls, attributes, needs.required, needs.optional)

@@ -40,7 +40,7 @@ class Window:
         if wanted is None:
             remote = _remote_of(sensor)
             if any(remote == one.name for one in (*machine.document.remotes, *document.remotes)):
-                return NoAnswer(f"the remote {remote} has no such resource, or has not told of it yet")
+                return NoAnswer(f"the remote {remote!r} has no such resource, or has not told of it yet")
             return NoWindow(f"the sensor {sensor} is not configured")
         if any(str(entry.resource) == sensor for entry in machine.document.broken):
             return NoWindow(f"the entry of {sensor} has mistakes: {wanted.fault}")

@@ -111,7 +111,7 @@ class ModuleLife:
                 except trio.TooSlowError:
                     trouble = f": {client.trouble}" if client.trouble else ""
                     raise MachineError(
-                        f"the module {link.module.name} was not ready within {limit:g} s{trouble}",
+                        f"the module {link.module.name!r} was not ready within {limit:g} s{trouble}",
                         kind=ErrorKind.TIMEOUT,
                     ) from None
                 self._log.info("module is ready", models=sorted(str(model) for _, model in link.offers))

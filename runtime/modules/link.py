@@ -75,7 +75,7 @@ class ModuleLink:
         """Its client; MachineError (UNAVAILABLE) while it does not run."""
         if self.client is None:
             raise MachineError(
-                f"the module {self.module.name} is away ({self.waiting})",
+                f"the module {self.module.name!r} is away ({self.waiting})",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="try again later",
             )

@@ -174,7 +174,7 @@ class Modules:
         if self._machine.options.untrusted_env and module.module_id.partition(":")[0] != TRUSTED_NAMESPACE:
             return ConfigError(
                 path,
-                f"the module {module.name} is a program of the configuration, which -untrusted-env refuses",
+                f"the module {module.name!r} is a program of the configuration, which -untrusted-env refuses",
                 value=module.name,
                 remedy="start machine-server without -untrusted-env, or remove the module",
             )

@@ -39,7 +39,7 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
             answered = trio.current_time()  # this process did not run: its answer may be here, unread
         elif (client.building, client.built) == (0, built) or silent >= limit + build_limit:
             raise MachineError(
-                f"the module {module.name} has answered nothing for {silent:.0f} s",
+                f"the module {module.name!r} has answered nothing for {silent:.0f} s",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="it is started again; if its calls may block it for so long, raise watchdog of the module",
             )
@@ -53,7 +53,7 @@ async def watch_usage(usage: Callable[[], Usage], module: Module) -> None:
         reason = exceeded(module.limits, usage())
         if reason:
             raise MachineError(
-                f"the module {module.name} is ended: {reason}",
+                f"the module {module.name!r} is ended: {reason}",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="it is started again; raise the limit if it needs more",
             )

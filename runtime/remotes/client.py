@@ -103,7 +103,7 @@ class RemoteClient(ApiClient):
 
     def unavailable(self, reason: str) -> MachineError:
         """UNAVAILABLE with the name of the remote."""
-        return MachineError(f"remote {self._remote}: {reason}", kind=ErrorKind.UNAVAILABLE)
+        return MachineError(f"remote {self._remote!r}: {reason}", kind=ErrorKind.UNAVAILABLE)
 
     # ---- the session
 

@@ -50,16 +50,16 @@ class RemoteLink:
         """Its client; MachineError (UNAVAILABLE) with the reason while it is away."""
         if self.client is None:
             raise MachineError(
-                f"remote {self.remote.name} is not connected: {self.failure}", kind=ErrorKind.UNAVAILABLE
+                f"remote {self.remote.name!r} is not connected: {self.failure}", kind=ErrorKind.UNAVAILABLE
             )
         return self.client
 
     def trouble(self, name: ResourceName) -> str:
         """Why a resource cannot be used now; empty if it can, as far as is known."""
         if self.failure:
-            return f"remote {self.remote.name} is not connected: {self.failure}"
+            return f"remote {self.remote.name!r} is not connected: {self.failure}"
         reason = self._troubles.get(name)
-        return f"on remote {self.remote.name}: {reason}" if reason else ""
+        return f"on remote {self.remote.name!r}: {reason}" if reason else ""
 
     # ---- for the life
 

@@ -107,8 +107,8 @@ class Remotes:
         first, colon, _ = text.rpartition("/")[2].partition(":")
         if colon:
             if first in waiting:
-                return f"the remote {first} is not connected: {waiting[first]}"
-            return f"the remote {first} has none of that name" if first in self.links else ""
+                return f"the remote {first!r} is not connected: {waiting[first]}"
+            return f"the remote {first!r} has none of that name" if first in self.links else ""
         listed = ", ".join(f"{name} ({reason})" for name, reason in waiting.items())
         return f"a remote may have it and is not connected: {listed}" if waiting else ""
 

@@ -45,7 +45,7 @@ class FakeCamera(OnBench, Camera):
         stamp = ResponseMetadata(datetime.now(UTC))
         if filter_source_names and SOURCE not in filter_source_names:
             raise MachineError(
-                f"{self.name} has no source {', '.join(filter_source_names)}",
+                f"{self.name} has no source {', '.join(map(repr, filter_source_names))}",
                 kind=ErrorKind.INVALID,
                 remedy=f"use {SOURCE}, or none for all",
             )

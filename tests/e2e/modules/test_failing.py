@@ -132,7 +132,7 @@ async def test_a_constructor_that_hangs(tmp_path: Path) -> None:
         for _ in range(20):
             assert await readings(client, "plain") == PLAIN
         # The constructor blocks the whole process: after its limit the watchdog finds that it does not answer.
-        await until(lambda: _in_log(server, "the module demo has answered nothing for"), message=server.log()[-2000:])
+        await until(lambda: _in_log(server, "the module 'demo' has answered nothing for"), message=server.log()[-2000:])
         assert await readings(client, "plain") == PLAIN
 
 

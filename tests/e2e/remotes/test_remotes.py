@@ -96,7 +96,7 @@ async def test_a_remote_is_killed_and_comes_back_with_another_configuration(tmp_
             assert ready("own", "needy")(found)
             error = await refused(client, SENSOR, "pi:air", "get_readings")
             assert error.kind is ErrorKind.UNAVAILABLE
-            assert "remote pi is not connected" in str(error)
+            assert "remote 'pi' is not connected" in str(error)
             assert await client.call(SENSOR, "own", "get_readings") == {"a": 1, "b": 2, "c": 3}
             again = {"components": [LEFT, component("water", SENSOR)], "network": at(pi.address)}
             async with running(tmp_path / "pi", again):
@@ -238,7 +238,7 @@ async def test_a_remote_that_is_not_there_is_said_everywhere(tmp_path: Path) -> 
     async with running(tmp_path / "parent", document) as parent, parent.client() as client:
         found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
         assert found["pi"][1] == "cannot connect to 127.0.0.1:1: Connection refused"
-        assert "the remote pi is not connected: cannot connect to 127.0.0.1:1" in found["needy"][1]
+        assert "the remote 'pi' is not connected: cannot connect to 127.0.0.1:1" in found["needy"][1]
         assert ready("own")(found)
         machine = str(Path(sys.executable).with_name("machine"))
         with trio.fail_after(LIMIT):

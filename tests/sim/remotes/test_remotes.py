@@ -71,7 +71,7 @@ async def test_a_remote_that_goes_and_comes_disturbs_nobody(
     await until(lambda: status(parent, "pi").state == "unhealthy", 5)
     error = await refused(parent, SENSOR, "pi:air", "get_readings")
     assert error.kind is ErrorKind.UNAVAILABLE
-    assert "remote pi is not connected" in str(error)
+    assert "remote 'pi' is not connected" in str(error)
     assert "not connected" in status(parent, "pi:air").reason
     assert await names(parent) == ["near", "own", "pi:air", "pi:left"]
     if not prompt:
@@ -110,7 +110,7 @@ async def test_what_a_remote_adds_and_removes_without_a_restart(network: Network
     assert error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE)
     await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.hosts, 3)
     await until(
-        lambda: "the remote pi has none of that name" in status(parent, "near").reason or not ready(parent, "near")()
+        lambda: "the remote 'pi' has none of that name" in status(parent, "near").reason or not ready(parent, "near")()
     )
     pi.write(PI)
     await until(ready(parent, "pi:left", "near"), 15)
@@ -121,7 +121,7 @@ async def test_what_is_not_well_there_is_kept_and_says_why(network: Network, aut
     Gauge.broken.add("air")
     pi.write(document(motor("left"), gauge("air", speed=2.0)))
     await until(lambda: status(parent, "pi:air").state == "unhealthy", 15)
-    assert status(parent, "pi:air").reason == "on remote pi: unhealthy: no such bus"
+    assert status(parent, "pi:air").reason == "on remote 'pi': unhealthy: no such bus"
     error = await refused(parent, SENSOR, "pi:air", "get_readings")
     assert error.kind is ErrorKind.UNAVAILABLE
     assert "no such bus" in str(error)
@@ -185,11 +185,11 @@ async def test_a_chain_of_three(network: Network, autojump_clock: MockClock) -> 
     await trio.sleep(1)
     error = await refused(parent, MOTOR, "pi:deck:crane", "is_moving")
     assert error.kind is ErrorKind.UNAVAILABLE
-    assert "remote pi: " in str(error)
-    assert "remote deck" in str(error)
+    assert "remote 'pi': " in str(error)
+    assert "remote 'deck'" in str(error)
     await trio.sleep(30)
     assert await names(parent) == ["pi:deck:crane", "pi:left"]
-    assert "remote deck is not connected" in status(parent, "pi:deck:crane").reason
+    assert "remote 'deck' is not connected" in status(parent, "pi:deck:crane").reason
     assert await parent.client().call(MOTOR, "pi:left", "is_moving") is False
 
 

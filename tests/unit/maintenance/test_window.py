@@ -176,7 +176,7 @@ async def test_a_sensor_of_a_remote_that_has_not_told_of_it(autojump_clock: Mock
         memory.write(document(2.0, window=window) | {"remotes": [{"name": "pi", "address": "127.0.0.1:1"}]})
         await taken(memory)
         assert speed(memory) == 1.0
-        assert "the remote pi has no such resource, or has not told" in memory.machine.status().config.pending
+        assert "the remote 'pi' has no such resource, or has not told" in memory.machine.status().config.pending
 
 
 async def test_the_window_of_the_new_document_counts(autojump_clock: MockClock) -> None:

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from nursery_graph import NodeStatus, State
+from runtime.memory import open_machine
+from runtime.modules.link import ModuleLink
 from runtime.modules.memory import Behaviour
 from runtime.reasons import reason_of
+from schema.errors import MachineError
+from schema.modules import Module
 from schema.names import API, Model
 from tests.unit.modules.support import SENSOR, entry, machine, reason, sensor, until
 
@@ -76,3 +80,15 @@ def test_an_api_of_a_module_is_not_taken_for_a_misspelt_one() -> None:
     assert "did you mean rdk:service:vision?" in str(
         unknown(API.parse("rdk:service:visions"), Model.parse("acme:demo:eye"), pairs)
     )
+
+
+async def test_simple_names_are_quoted_in_errors() -> None:
+    """A name as a configuration has it is quoted, a full name is not. Errors of remotes: tests/sim/remotes."""
+    module = ModuleLink(Module(name="demo", executable_path="/x"), "modules.0", lambda: None)
+    with pytest.raises(MachineError, match=r"^the module 'demo' is away"):
+        module.connected()
+    camera = {"name": "eye", "api": "rdk:component:camera", "model": "fake"}
+    async with open_machine({"components": [camera]}) as memory:
+        await memory.machine.running.wait()
+        with pytest.raises(MachineError, match=r"^rdk:component:camera/eye has no source 'left', 'right'"):
+            await memory.client().call(camera["api"], "eye", "get_images", filter_source_names=["left", "right"])
