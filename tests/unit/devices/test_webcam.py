@@ -30,7 +30,7 @@ async def test_the_newest_frame_is_the_image(bench: Bench, autojump_clock: objec
     await trio.sleep(1)
     assert (await camera.get_status())["frames"] in (10, 11, 12)
     assert (await camera.get_images(["color"])).images[0].source_name == "color"
-    with pytest.raises(MachineError, match="no source depth") as caught:
+    with pytest.raises(MachineError, match="no source 'depth'") as caught:
         await camera.get_images(["depth"])
     assert caught.value.kind is ErrorKind.INVALID
     with pytest.raises(Unsupported):
