@@ -22,7 +22,8 @@ from cloud.store.sql import Sql
 from cloud.tenants import location, organization
 from cloud.web.site import render
 from rpc.addresses import group_of
-from rpc.attempts import Attempts
+from rpc.attempts import ADDRESS_FAILURES, Attempts
+from rpc.auth import digest_of
 from rpc.carrier import Peer
 from schema.errors import ErrorKind, MachineError
 
@@ -48,15 +49,16 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class InvitePages:
-    """The endpoints. Whoever tries links that are none is made to wait, as with keys."""
+    """The endpoints. Wrong links are counted for each address and link, and for the address; right ones always work."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self._attempts = Attempts()
+        self._attempts = Attempts()  # of a link from an address
+        self._addresses = Attempts(failures=ADDRESS_FAILURES)
 
     async def look(self, request: Request) -> Response:
         """`GET`: what one is invited to. Opening it changes nothing: mail programs look at links, too."""
-        secret = self._secret(request)
+        secret: str = request.path_params["secret"]
 
         def work(sql: Sql) -> Shown:
             return _shown(sql, invites.opened(sql, secret, self._cloud.clock()))
@@ -69,7 +71,7 @@ class InvitePages:
 
     async def accept(self, request: Request) -> Response:
         """`POST`: a key in the person's name, shown this once."""
-        secret = self._secret(request)
+        secret: str = request.path_params["secret"]
 
         def work(sql: Sql) -> tuple[Shown, str, str]:
             now = self._cloud.clock()
@@ -86,30 +88,29 @@ class InvitePages:
             return shown, subject, key
 
         try:
+            # A wrong link is refused by a read: only right ones wait for, and take, the turn to write.
+            await self._cloud.store.read(lambda sql: invites.opened(sql, secret, self._cloud.clock()))
             shown, subject, key = await self._cloud.store.write(work)
         except MachineError as error:
             raise self._counted(request, error) from None
         return _page(request, "invite_accepted.html", invite=shown, id=subject, key=key)
 
-    def _secret(self, request: Request) -> str:
-        """The secret of the link; EXHAUSTED for an address that has tried too many."""
-        if wait := self._attempts.wait(_group(request), trio.current_time()):
-            raise MachineError(
-                "too many links were tried from this address",
-                kind=ErrorKind.EXHAUSTED,
-                remedy=f"try again in {wait:.0f} seconds",
-            )
-        secret: str = request.path_params["secret"]
-        return secret
-
     def _counted(self, request: Request, error: MachineError) -> MachineError:
-        if error.kind is ErrorKind.NOT_FOUND:
-            self._attempts.failed(_group(request), trio.current_time())
+        """Count a wrong link and return its error: EXHAUSTED after too many. A right link is never refused for others.
+
+        The link is looked up first, which is one read of an index, so that nobody at an address is locked out by others
+        behind it.
+        """
+        if error.kind is not ErrorKind.NOT_FOUND:
+            return error
+        address, now = group_of(Peer(request.scope.get("client"))), trio.current_time()
+        link = f"{address} {digest_of(request.path_params['secret'])}"
+        if wait := max(self._attempts.wait(link, now), self._addresses.wait(address, now)):
+            text = "this invitation is not valid (any more), and too many such links were tried from this address"
+            return MachineError(text, kind=ErrorKind.EXHAUSTED, remedy=f"try again in {wait:.0f} seconds")
+        self._attempts.failed(link, now)
+        self._addresses.failed(address, now)
         return error
-
-
-def _group(request: Request) -> str:
-    return group_of(Peer(request.scope.get("client")))
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:

@@ -10,7 +10,7 @@ import pytest
 from cloud import audit
 from cloud.audit import AuditQuery
 from cloud.memory import MemoryCloud
-from rpc.attempts import FAILURES
+from rpc.attempts import ADDRESS_FAILURES, FAILURES
 from tests.unit.cloud.pages import browser, post, signed_in
 from tests.unit.cloud.test_members import ADA, invite, listed, role, secret
 from tests.unit.cloud.test_web_keys import shown
@@ -75,13 +75,29 @@ async def test_only_pages_of_this_site_accept(cloud: MemoryCloud, person: Browse
     assert await listed(cloud) == ([], [ADA])
 
 
-async def test_whoever_tries_links_is_made_to_wait(cloud: MemoryCloud, person: Browser) -> None:
+async def test_wrong_links_are_counted_for_each_link_and_for_the_address(cloud: MemoryCloud, person: Browser) -> None:
     path = await invited(cloud, person)
     stranger = browser(cloud)
-    for number in range(FAILURES):
+    for _ in range(FAILURES):
+        assert (await stranger.get("/invites/old")).status == 404
+    refused = await stranger.get("/invites/old")
+    assert refused.status == 429
+    assert "not valid (any more)" in refused.text
+    for number in range(ADDRESS_FAILURES - FAILURES):
         assert (await stranger.get(f"/invites/guess{number}")).status == 404
     assert (await stranger.get("/invites/guess")).status == 429
-    assert (await post(stranger, path)).status == 429  # also with one that is right
+    assert (await post(stranger, "/invites/guess")).status == 429
+    # A right link works from the same address all the same.
+    assert (await stranger.get(path)).status == 200
+    assert (await post(stranger, path)).status == 200
+
+
+async def test_a_wrong_link_takes_no_turn_to_write(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def write(work: object) -> None:
+        raise AssertionError("the database was to be written")
+
+    monkeypatch.setattr(cloud.cloud.store, "write", write)
+    assert (await post(browser(cloud), "/invites/guess")).status == 404
 
 
 async def test_who_accepted_is_in_the_audit_log_and_the_link_is_not(cloud: MemoryCloud, person: Browser) -> None:
