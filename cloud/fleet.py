@@ -30,12 +30,13 @@ class FleetLocation:
 
 @dataclass(frozen=True, slots=True)
 class FleetPart:
-    """A part of a machine of the fleet."""
+    """A part of a machine of the fleet. `seen` and `online` are arguments of `cloud.online.presence`."""
 
     id: str
     name: str
     main: bool
     seen: datetime | None
+    online: bool
     revision: int
     saved: datetime
     reported: Mapping[str, Any]
@@ -110,9 +111,9 @@ def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, li
     """The rows of parts, by machine."""
     columns = f"""
         SELECT machines.id AS machine_id, machines.name AS machine, machines.location_id AS location_id,
-            parts.id AS id, parts.name AS name, main, seen, revision, saved, reported
+            parts.id AS id, parts.name AS name, main, seen, online, revision, saved, reported
         FROM machines JOIN locations ON locations.id = machines.location_id
-            JOIN parts ON parts.machine_id = machines.id
+            JOIN parts ON parts.machine_id = machines.id LEFT JOIN trigger_presence ON part_id = parts.id
         WHERE (locations.organization_id = ? OR locations.id IN ({REACHED}))
     """
     order = "ORDER BY lower(machines.name), machines.id, main DESC, parts.name"
@@ -140,6 +141,7 @@ def _part(row: Mapping[str, Any]) -> FleetPart:
         row["name"],
         bool(row["main"]),
         moment_of(row["seen"]) if row["seen"] is not None else None,
+        bool(row["online"]),
         row["revision"],
         moment_of(row["saved"]),
         json.loads(row["reported"]),

@@ -22,18 +22,25 @@ MAIN: Final = "-main"  # behind the name of a machine: its first part
 
 @dataclass(frozen=True, slots=True)
 class MachineRecord:
-    """A machine: one main part, perhaps further ones. `seen` is when any of them called last."""
+    """A machine: one main part, perhaps further ones. `seen` is when any of them called last.
+
+    `online` is True if one of them is recorded as online; see `cloud.online.presence`.
+    """
 
     id: str
     location_id: str
     name: str
     created: datetime
     seen: datetime | None
+    online: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PartRecord:
-    """A computer of a machine. `saved` tells when its configuration was saved last, `revision` which one that is."""
+    """A computer of a machine. `saved` tells when its configuration was saved last, `revision` which one that is.
+
+    `seen` and `online` are arguments of `cloud.online.presence`.
+    """
 
     id: str
     machine_id: str
@@ -46,6 +53,7 @@ class PartRecord:
     revision: int
     saved: datetime
     seen: datetime | None
+    online: bool
     restart: bool
     reported: Mapping[str, Any]
 
@@ -58,7 +66,9 @@ class PartRecord:
 # ---- machines
 
 _MACHINE = """
-    SELECT id, location_id, name, created, (SELECT MAX(seen) FROM parts WHERE machine_id = machines.id) AS seen
+    SELECT id, location_id, name, created, (SELECT MAX(seen) FROM parts WHERE machine_id = machines.id) AS seen,
+        (SELECT MAX(online) FROM parts JOIN trigger_presence ON part_id = parts.id WHERE machine_id = machines.id)
+            AS online
     FROM machines
 """
 
@@ -92,7 +102,9 @@ def machines(sql: Sql, place: str) -> list[MachineRecord]:
 
 def _machine(row: Mapping[str, Any]) -> MachineRecord:
     seen = moment_of(row["seen"]) if row["seen"] is not None else None
-    return MachineRecord(row["id"], row["location_id"], row["name"], moment_of(row["created"]), seen)
+    return MachineRecord(
+        row["id"], row["location_id"], row["name"], moment_of(row["created"]), seen, bool(row["online"])
+    )
 
 
 def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
@@ -130,8 +142,9 @@ def delete_machine(sql: Sql, subject: str) -> None:
 
 _PART = """
     SELECT parts.id, machine_id, location_id, organization_id, machines.name AS machine, parts.name, main,
-        parts.created, revision, saved, seen, restart, reported
+        parts.created, revision, saved, seen, online, restart, reported
     FROM parts JOIN machines ON machines.id = parts.machine_id JOIN locations ON locations.id = machines.location_id
+        LEFT JOIN trigger_presence ON part_id = parts.id
 """
 
 
@@ -179,6 +192,7 @@ def _part(row: Mapping[str, Any]) -> PartRecord:
         revision=row["revision"],
         saved=moment_of(row["saved"]),
         seen=moment_of(row["seen"]) if row["seen"] is not None else None,
+        online=bool(row["online"]),
         restart=bool(row["restart"]),
         reported=json.loads(row["reported"]),
     )

@@ -1,4 +1,7 @@
-"""Whether a part is online: pure rules over when it called last."""
+"""Whether a part is online: pure rules over when it called last, and whether it was given up since.
+
+The time of day alone would take every machine offline when the cloud's clock is set forward, or its computer suspended.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,20 @@ class Presence(Enum):
     OFFLINE = "offline"
 
 
-def presence(seen: datetime | None, now: datetime) -> Presence:
-    """`seen` is when the part called last; None if it never did.
+def presence(seen: datetime | None, now: datetime, *, online: bool) -> Presence:
+    """Return the state of a part that called last at `seen`; None if it never did.
 
-    Of a moment that is yet to come nothing is known: the cloud's clock was wrong, and has been set back since.
+    `online` is what `cloud.triggering.presence` records: True until SILENCE has passed on a clock that nobody sets.
+    It is False for a part that has just come, until that is recorded, so a call less than SILENCE ago counts as well. A
+    moment that is yet to come does not: the cloud's clock was wrong, and has been set back since.
     """
     if seen is None:
         return Presence.NEVER
-    return Presence.ONLINE if abs(now - seen) < SILENCE else Presence.OFFLINE
+    return Presence.ONLINE if online or abs(now - seen) < SILENCE else Presence.OFFLINE
 
 
-def silent_for(seen: datetime | None, now: datetime) -> int:
-    """Whole seconds since a part that is offline was online; 0 for one that is online or never was."""
-    if seen is None or presence(seen, now) is not Presence.OFFLINE:
+def silent_for(seen: datetime | None, now: datetime, *, online: bool) -> int:
+    """Return whole seconds since a part that is offline was online; 0 for one that is online or never was."""
+    if seen is None or presence(seen, now, online=online) is not Presence.OFFLINE:
         return 0
     return max(0, int((now - seen).total_seconds()))

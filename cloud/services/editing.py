@@ -231,7 +231,7 @@ def _running(part: PartRecord, version: str, told: watching.Told | None, now: da
     ]
     return Running(
         part,
-        presence(part.seen, now),
+        presence(part.seen, now, online=part.online),
         version,
         version if fresh else said,
         fresh,

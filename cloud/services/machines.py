@@ -160,8 +160,8 @@ class Machines(Service):
                     part_id=part.id,
                     part_name=part.name,
                     is_main_part=part.main,
-                    online_state=STATES[presence(part.seen, now)],
-                    seconds_since_online=silent_for(part.seen, now),
+                    online_state=STATES[presence(part.seen, now, online=part.online)],
+                    seconds_since_online=silent_for(part.seen, now, online=part.online),
                     last_access=part.seen,
                     last_online=part.seen,
                     viam_server_version=_version(
@@ -192,8 +192,8 @@ def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
         location=one.location_id,
         last_access=one.seen,
         created_on=one.created,
-        online_state=STATES[presence(one.seen, now)],
-        seconds_since_online=silent_for(one.seen, now),
+        online_state=STATES[presence(one.seen, now, online=one.online)],
+        seconds_since_online=silent_for(one.seen, now, online=one.online),
     )
 
 
@@ -224,8 +224,8 @@ def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.Rob
         created_on=part.created,
         secrets=secrets,
         last_updated=part.saved,
-        online_state=STATES[presence(part.seen, now)],
-        seconds_since_online=silent_for(part.seen, now),
+        online_state=STATES[presence(part.seen, now, online=part.online)],
+        seconds_since_online=silent_for(part.seen, now, online=part.online),
         robot_config_json=shown_text(text, whole=whole),
     )
 

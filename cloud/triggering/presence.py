@@ -1,5 +1,7 @@
 """Parts that come online and go offline: every transition is an event, once, whatever restarts or runs beside it.
 
+Every part that calls is followed, whether it has triggers or not: pages and calls show what is recorded here.
+
 A part is offline when nothing was heard of it for cloud.online.SILENCE, counted by a clock that nobody sets from the
 moment when its call was written, which is at most cloud.seen.FLUSH later; after a start of the cloud, for as long from
 that start. Of several replicas that one tells of a transition whose UPDATE
@@ -26,6 +28,7 @@ from rpc.silence import stood_still
 from triggers.events import Presence
 
 SEEN: Final = "seen"  # told by cloud.machines.note_seen
+CHANGED: Final = "presence"  # told by this module: pages show a part as online or offline
 BATCH: Final = 500  # parts of one query
 
 
@@ -75,6 +78,7 @@ def came(sql: Sql, parts: Iterable[str], now: datetime) -> None:
             stored(now),
         )
         if changed:
+            sql.notify(CHANGED, part)
             _tell(sql, part, now, online=True)
 
 
@@ -90,6 +94,7 @@ def went(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
         elif sql.run(
             "UPDATE trigger_presence SET online = 0, changed = ? WHERE part_id = ? AND online = 1", stored(now), part
         ):
+            sql.notify(CHANGED, part)
             _tell(sql, part, now, online=False)
     return alive
 

@@ -162,12 +162,15 @@ def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
 
 
 def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None:
-    """In how many seconds the first of them goes offline unless it is heard of; None if none is online."""
+    """Return in how many seconds a call of one of them is as old as SILENCE; None if none called so recently.
+
+    That takes it offline unless it is recorded as online; when that ends, the topic `presence` tells.
+    """
     left = [
         (part.seen + SILENCE - now).total_seconds()
         for machine in machines
         for part in machine.parts
-        if part.seen is not None and presence(part.seen, now) is Presence.ONLINE
+        if part.seen is not None and presence(part.seen, now, online=False) is Presence.ONLINE
     ]
     return min(left, default=None)
 
@@ -187,7 +190,7 @@ def _fits(one: Row, wanted: Wanted) -> bool:
 
 def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
     """Return CSS class and text of a state: degraded if the part is online with problems or a refused configuration."""
-    state = WORDS[presence(part.seen, now)]
+    state = WORDS[presence(part.seen, now, online=part.online)]
     if state == WORDS[Presence.ONLINE] and (problems_of(part) or _text(part, "rejected")):
         return DEGRADED
     return state

@@ -217,7 +217,8 @@ class _Pages:
 
     async def _follow(self, subject: str, page: LivePage) -> None:
         asks, sent = Editor(self._cloud, page.author), ""
-        async with news_of(self._cloud, *((topic, subject) for topic in ("part", "seen", "live"))) as news:
+        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live")]
+        async with news_of(self._cloud, *topics) as news:
             while True:
                 html = part("editing.html", "running", await asks.running(subject), self._cloud.clock())
                 if html != sent:

@@ -195,7 +195,7 @@ class MachinePages:
 
     async def _follow(self, page: LivePage, subject: str) -> None:
         patcher = Patcher(lambda piece: part("machine_parts.html", piece.macro, *piece.arguments))
-        topics = [(topic, subject) for topic in ("part", "seen", "live")]
+        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live")]
         async with news_of(self._cloud, *topics) as news:
             sent: object = None
             while True:

@@ -99,7 +99,7 @@ class Machines:
         """Only machines that were heard of are read again; all of them when one is new, renamed, moved or gone."""
         store, clock = self._cloud.store, self._cloud.clock
         patcher = Patcher(lambda piece: part("machines_parts.html", piece.macro, *piece.arguments))
-        async with news_of(self._cloud, ("part", EVERY), ("seen", EVERY)) as news:
+        async with news_of(self._cloud, *((topic, EVERY) for topic in ("part", "seen", "presence"))) as news:
             known = await _whole(self._cloud, page)
             while True:
                 now = clock()

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from cloud import machines
+from cloud.online import Presence, presence
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql
 from cloud.triggering.presence import Watch
@@ -57,6 +58,11 @@ class Cloud:
             if told and number != process:
                 events.tell("seen", self.part)
         await wait_all_tasks_blocked()
+
+    def shown(self) -> Presence:
+        """What pages and calls say of the machine."""
+        part = machines.part(self.world.sql(), self.part)
+        return presence(part.seen, self.now(), online=part.online)
 
     def events(self) -> list[tuple[float, bool]]:
         """Seconds since the beginning, and what was told then."""
@@ -147,13 +153,31 @@ async def test_a_clock_that_is_set_takes_nobody_offline(
     await cloud.call()
     await trio.sleep(30)
     cloud.jump = timedelta(hours=hours)
+    assert cloud.shown() is Presence.ONLINE
     await trio.sleep(20)
+    assert cloud.shown() is Presence.ONLINE
     await cloud.call()
     assert len(cloud.events()) == 1
     await trio.sleep(50)
     assert len(cloud.events()) == 1
+    assert cloud.shown() is Presence.ONLINE
     await trio.sleep(20)
     assert [online for _, online in cloud.events()] == [True, False]
+    assert cloud.shown() is Presence.OFFLINE
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+async def test_a_machine_that_never_calls_again_is_offline_a_minute_after_its_call_whatever_the_clock_says(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, hours: int
+) -> None:
+    await cloud.start(nursery)
+    await cloud.call()
+    await trio.sleep(30)
+    cloud.jump = timedelta(hours=hours)
+    await trio.sleep(29)
+    assert cloud.shown() is Presence.ONLINE
+    await trio.sleep(2)
+    assert cloud.shown() is Presence.OFFLINE
 
 
 @pytest.mark.parametrize("seconds", [-3600, -50, 50, 3600])

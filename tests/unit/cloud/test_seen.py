@@ -108,12 +108,12 @@ async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, 
     for one in (subject, silent):
         await cloud.client(one, "robot-secret").call(ROBOT, "", "needs_restart", id=one)
     clock.now -= timedelta(days=1)
-    assert presence(await called(cloud, silent), clock()) is Presence.OFFLINE
-    assert silent_for(await called(cloud, silent), clock()) == 0
+    assert presence(await called(cloud, silent), clock(), online=False) is Presence.OFFLINE
+    assert silent_for(await called(cloud, silent), clock(), online=False) == 0
     with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen", subject) as news:
         cloud.cloud.seen.heard(subject, clock())
         await news.next()
-    assert presence(await called(cloud, subject), clock()) is Presence.ONLINE
+    assert presence(await called(cloud, subject), clock(), online=False) is Presence.ONLINE
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,11 @@ async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, 
     ],
 )
 def test_who_is_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
-    assert presence(clock.now - ago, clock.now) is wanted
-    assert silent_for(clock.now - ago, clock.now) == seconds
-    assert presence(None, clock.now) is Presence.NEVER
+    assert presence(clock.now - ago, clock.now, online=False) is wanted
+    assert silent_for(clock.now - ago, clock.now, online=False) == seconds
+    assert presence(clock.now - ago, clock.now, online=True) is Presence.ONLINE
+    assert silent_for(clock.now - ago, clock.now, online=True) == 0
+    assert presence(None, clock.now, online=False) is Presence.NEVER
 
 
 async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
