@@ -208,6 +208,8 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         Elsewhere("rpc.limits:Limits.authentication_timeout", "seconds", "from connecting to a call with a key"),
         Elsewhere("rpc.limits:Limits.max_streams", "calls", "at once on one connection"),
         Elsewhere("rpc.limits:Limits.max_message", "bytes", "in one gRPC message, compressed or not (default)"),
+        Elsewhere("rpc.parsing:MAX_STRUCTURE", "bytes", "in one gRPC message besides files: values of 4 KiB and more"),
+        Elsewhere("rpc.parsing:MAX_ENTRIES", "entries", "in one map or object of a gRPC message of more than 64 KiB"),
         Elsewhere("rpc.limits:MAX_UNAUTHENTICATED", "bytes", "in a message of a client that has not signed in"),
         Elsewhere("rpc.limits:Limits.max_buffered", "bytes", "received and not yet read on one connection (default)"),
         Elsewhere("rpc.limits:Limits.max_header_list", "bytes", "in the headers of one request over HTTP/2"),

@@ -79,7 +79,7 @@ class ServerCore:
     statistics: Statistics = field(default_factory=Statistics)
     fallback: Fallback | None = None  # for requests that are not gRPC; None answers 404
     gateway: Callable[[Fallback], Fallback] | None = None  # answers before `fallback` does, or leaves it to it
-    turns: Turns = field(default_factory=Turns)  # of connections, to begin calls
+    turns: Turns = field(default_factory=Turns)  # of connections, to begin calls and to parse pieces of large messages
     messages: Mapping[str, int] = field(default_factory=dict)  # bytes of one, for methods other than limits.max_message
     _connections: set[Closable] = field(default_factory=set)
     _changed: trio.Event = field(default_factory=trio.Event)

@@ -12,6 +12,7 @@ import trio
 
 if TYPE_CHECKING:
     from rpc.inbox import Budget
+    from rpc.turns import Flow
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
 """Header fields in order; names are lower-case, values are latin-1 text."""
@@ -112,6 +113,11 @@ class Carrier(Protocol):
     @property
     def budget(self) -> Budget:
         """Bound of the bytes received and not yet read, all calls of the carrier together."""
+        ...
+
+    @property
+    def flow(self) -> Flow:
+        """What the carrier has had of turns."""
         ...
 
     def send_headers(self, sid: int, extra: Headers) -> None:

@@ -13,6 +13,7 @@ from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, MutableHeaders, Peer
 from rpc.http1_head import Head, HeadError
 from rpc.inbox import Budget
+from rpc.turns import Flow
 from rpc.web import Content, TextDecoder, call_headers, cors, to_text, trailers_frame
 
 SID: Final = 1  # HTTP/1.1 carries one call at a time
@@ -69,6 +70,7 @@ class WebCall:
         self.head = head
         self.content = content
         self.budget = Budget(core.limits.max_buffered)
+        self.flow = Flow()
         self.gone = False
         self._unread = 0
         self._read = trio.Event()

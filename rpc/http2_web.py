@@ -16,6 +16,7 @@ from rpc.web import Content, TextDecoder, cors, to_text, trailers_frame
 if TYPE_CHECKING:
     from rpc.http2_server import ServerConnection
     from rpc.server_call import ServerCall
+    from rpc.turns import Flow
 
 
 class WebCarrier:
@@ -38,6 +39,11 @@ class WebCarrier:
     def budget(self) -> Budget:
         """That of the connection."""
         return self._connection.budget
+
+    @property
+    def flow(self) -> Flow:
+        """That of the connection."""
+        return self._connection.flow
 
     def send_headers(self, sid: int, extra: Headers) -> None:
         """Response headers."""

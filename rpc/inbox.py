@@ -8,12 +8,14 @@ it may be larger than any window.
 from __future__ import annotations
 
 import struct
-import zlib
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
+
+from rpc.parsing import Steps, inflating, one_by_one
 
 PREFIX: Final = 5  # flag and length before each message
 _unpack_prefix = struct.Struct(">BI").unpack_from
@@ -47,6 +49,7 @@ class Inbox:
         "_encoding",
         "_ended",
         "_error",
+        "_inflate",
         "_max_message",
         "_need",
         "_pos",
@@ -56,12 +59,20 @@ class Inbox:
     )
 
     def __init__(
-        self, carrier: Credit, sid: int, *, max_message: int, budget: Budget, encoding: str | None = None
+        self,
+        carrier: Credit,
+        sid: int,
+        *,
+        max_message: int,
+        budget: Budget,
+        encoding: str | None = None,
+        inflate: Callable[[Steps[bytes]], Awaitable[bytes]] = one_by_one,
     ) -> None:
         self._carrier = carrier
         self._sid = sid
         self._max_message = max_message
         self._encoding = encoding  # "gzip", or None for identity
+        self._inflate = inflate  # carries out the steps of decompressing a message
         self.budget = budget
         self._buffer: bytes | bytearray = b""
         self._pos = 0  # where the first message begins
@@ -119,7 +130,7 @@ class Inbox:
         self._pos = self._need = self._credited = 0
 
     async def get(self) -> bytes | None:
-        """The next message, None at the end. Not a checkpoint if a message is there.
+        """The next message, None at the end. Not a checkpoint if a message is there that is not compressed.
 
         Raises GRPCError for a message that is too large, cannot be decompressed, or is cut off, and whatever `fail`
         was given.
@@ -139,9 +150,11 @@ class Inbox:
         need, pos, buffer = self._need, self._pos, self._buffer
         compressed = buffer[pos]
         end = pos + need
-        message = buffer[pos + PREFIX : end]  # one copy for bytes, two for bytearray
-        if isinstance(message, bytearray):
-            message = bytes(message)
+        if isinstance(buffer, bytes):
+            message = buffer[pos + PREFIX : end]
+        else:
+            with memoryview(buffer) as view:
+                message = bytes(view[pos + PREFIX : end])
         self._need = 0
         self.budget.used -= need
         credited = self._credited
@@ -158,7 +171,7 @@ class Inbox:
             if isinstance(buffer, bytearray) and end > 65536:
                 del buffer[:end]
                 self._pos = 0
-        return self._decompress(message) if compressed else message
+        return await self._inflate(inflating(message, self._max_message)) if compressed else message
 
     def _head_is_complete(self) -> bool:
         """True if the first message is all there. Gives back the window of an incomplete one."""
@@ -182,19 +195,6 @@ class Inbox:
             owed, self._credited = have - self._credited, have
             self._carrier.consumed(self._sid, owed)
         return False
-
-    def _decompress(self, data: bytes) -> bytes:
-        inflate = zlib.decompressobj(wbits=31)
-        try:
-            message = inflate.decompress(data, self._max_message + 1)
-        except zlib.error as error:
-            raise GRPCError(Status.INTERNAL, "message is not valid gzip") from error
-        if len(message) > self._max_message:
-            text = f"message is larger than the limit of {self._max_message} bytes when decompressed"
-            raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
-        if not inflate.eof:
-            raise GRPCError(Status.INTERNAL, "message is truncated gzip")
-        return message
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -6,7 +6,7 @@ import logging
 import struct
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 from grpclib.const import Handler, Status
@@ -17,6 +17,7 @@ from rpc import status as statuses
 from rpc.carrier import Carrier, Headers, Identity, MutableHeaders, Peer
 from rpc.errors import CANCEL
 from rpc.inbox import Inbox
+from rpc.parsing import PIECE, Steps, in_turns, is_large, merging
 
 if TYPE_CHECKING:
     from rpc.call import ServerCore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SHUTDOWN: Final = statuses.Outcome(Status.UNAVAILABLE, "the server is shutting down")
 _DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
 _log = logging.getLogger("rpc.call")
+T = TypeVar("T")
 _pack_prefix = struct.Struct(">BI").pack
 _TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
 
@@ -88,7 +90,9 @@ class ServerCall:
         self.initial_headers: MutableHeaders = []
         self._deadline_at = inf if timeout is None else trio.current_time() + timeout
         largest = core.limits.max_message if max_message is None else max_message
-        self._inbox = Inbox(carrier, sid, max_message=largest, budget=carrier.budget, encoding=encoding)
+        self._inbox = Inbox(
+            carrier, sid, max_message=largest, budget=carrier.budget, encoding=encoding, inflate=self._in_turns
+        )
         self._scope: trio.CancelScope | None = None
         self._gone = False  # the peer has left, or was told to
         self._sent_initial = self._sent_message = self._sent_trailing = False
@@ -125,7 +129,8 @@ class ServerCall:
     async def recv_message(self) -> Any:
         """The next request, None when the client has ended its side.
 
-        Raises GRPCError if the client sent something that is not a message; let it pass, it is the answer.
+        Raises GRPCError if the client sent something that is not a message; let it pass, it is the answer. Of a large
+        message a piece is parsed in each turn of the connection; cancelled meanwhile, the message is lost.
         """
         self._turn += 1
         if self._turn & _TURN == 0:
@@ -133,11 +138,18 @@ class ServerCall:
         data = await self._inbox.get()
         if data is None:
             return None
+        kind = self._handler.request_type
         try:
-            return self._handler.request_type.FromString(data)
+            if len(data) > PIECE and is_large(kind, data):
+                return await self._in_turns(merging(kind, data))
+            return kind.FromString(data)
+        except GRPCError:
+            raise
         except Exception as error:  # protobuf's DecodeError, without importing protobuf here
-            name = self._handler.request_type.__name__
-            raise GRPCError(Status.INTERNAL, f"the request is not a valid {name}") from error
+            raise GRPCError(Status.INTERNAL, f"the request is not a valid {kind.__name__}") from error
+
+    async def _in_turns(self, steps: Steps[T]) -> T:
+        return await in_turns(steps, self._core.turns, self._carrier.flow)
 
     def __aiter__(self) -> ServerCall:
         return self

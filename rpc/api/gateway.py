@@ -26,6 +26,7 @@ from rpc.api.table import SERVICES
 from rpc.call import Refusal, ServerCore, accept
 from rpc.carrier import Headers, HttpExchange, MutableHeaders, Peer
 from rpc.inbox import Budget
+from rpc.turns import Flow
 from rpc.web import cors
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class _Reply:
 
     peer: Peer
     budget: Budget
+    flow: Flow = field(default_factory=Flow)
     data: bytes | None = None
     status: int = Status.UNAVAILABLE.value
     extra: dict[str, str] = field(default_factory=dict)

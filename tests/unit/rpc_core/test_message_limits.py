@@ -15,6 +15,7 @@ from rpc.auth import AUTHENTICATE
 from rpc.call import ServerCall, ServerCore, accept
 from rpc.inbox import Budget
 from rpc.limits import MAX_UNAUTHENTICATED, MIB
+from rpc.turns import Flow
 
 UPLOAD, SAVE = "/a.Data/Upload", "/a.Data/Save"
 
@@ -23,6 +24,7 @@ class Carrier:
     """Carries nothing."""
 
     budget = Budget(96 * MIB)
+    flow = Flow()
 
     def consumed(self, sid: int, n: int) -> None:
         """As Carrier."""

@@ -16,6 +16,7 @@ from rpc.call import ServerCore, accept
 from rpc.carrier import Headers, Peer
 from rpc.inbox import Budget
 from rpc.server_call import ServerCall
+from rpc.turns import Flow
 
 
 class Paper:
@@ -24,6 +25,7 @@ class Paper:
     def __init__(self) -> None:
         self.peer = Peer()
         self.budget = Budget(1000)
+        self.flow = Flow()
         self.sent: list[Any] = []
 
     def send_headers(self, sid: int, extra: Headers) -> None:
