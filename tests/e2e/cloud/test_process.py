@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import signal
 import stat
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
+import trio
 
+from cloud.app import STOP_LIMIT
+from cloud.data.query_process import Bounds
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
+from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
+from tests.e2e.harness import START_LIMIT_S
 
 APP = "viam.app.v1.AppService"
+DATA = "viam.app.data.v1.DataService"
 
 
 async def test_the_first_start_prints_a_key_once(tmp_path: Path) -> None:
@@ -53,3 +61,45 @@ async def test_a_port_that_is_taken_is_said_and_ends_it(tmp_path: Path) -> None:
         with pytest.raises(AssertionError, match="in use"):
             async with cloud(tmp_path / "b", "--listen", running.address):
                 pass
+
+
+# One call of a function: SQLite cannot interrupt it.
+SLOW = "SELECT instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || 'b')"
+
+
+async def test_it_ends_with_its_children_while_a_question_runs(tmp_path: Path) -> None:
+    ended: list[MachineError] = []
+    computed = 0.0
+
+    async def ask(client: ApiClient, organization: str) -> None:
+        with pytest.raises(MachineError) as caught:
+            await client.call(DATA, "", "tabular_data_by_sql", organization_id=organization, sql_query=SLOW)
+        ended.append(caught.value)
+
+    async def watch(child: psutil.Process) -> None:
+        nonlocal computed
+        with suppress(psutil.NoSuchProcess):
+            while child.is_running():
+                computed = _computed(child)
+                await trio.sleep(0.05)  # another process tells nobody
+
+    async with cloud(tmp_path) as running, running.client() as client, trio.open_nursery() as nursery:
+        nursery.start_soon(ask, client, running.facts["organization"])
+        with trio.fail_after(START_LIMIT_S):
+            while not (
+                children := [one for one in psutil.Process(running.process.pid).children() if _computed(one) > 1]
+            ):
+                assert not ended, ended
+                await trio.sleep(0.05)
+        nursery.start_soon(watch, children[0])
+        with trio.fail_after(STOP_LIMIT):
+            assert await running.stop() == 0
+    assert not children[0].is_running()
+    assert 1 < computed < Bounds().cpu - 5  # killed by the stop, which gives calls 10 s, not by its own limit
+    assert ended[0].kind is ErrorKind.UNAVAILABLE
+
+
+def _computed(child: psutil.Process) -> float:
+    """Return how many seconds a process has computed; its start takes a part of one."""
+    times = child.cpu_times()
+    return float(times.user + times.system)
