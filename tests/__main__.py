@@ -1,15 +1,17 @@
 """Run all tests but those of the rig, as many rooms at a time as there are processors: `python -m tests [ARGUMENTS]`.
 
-A room is a folder of tests with a pytest of its own; ARGUMENTS are for each of them (`-k`, `-x`, ...). What a room says
-is kept in build/tests, and printed in one piece when it ends: the whole of it if something failed, otherwise what was
-skipped and the counts. What has failed is run once more, by itself. build/tests/junit.xml has all results.
-MACHINE_TESTS_AT_ONCE is the number of rooms at a time.
+A room is a folder of tests. Long rooms have a pytest of their own, short ones share one; ARGUMENTS are for each of them
+(`-k`, `-x`, ...). Its output is kept in build/tests, and printed in one piece when it ends: all of it if a test failed,
+otherwise what was skipped and the counts. At the end come the slowest tests and the seconds of each room. Tests that
+failed are run once more, by themselves: the last line, `wavered: ...`, names those that passed then.
+build/tests/junit.xml has all results. MACHINE_TESTS_AT_ONCE is the number of rooms at a time.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,15 +24,24 @@ from typing import Final
 
 import trio
 
-from tests.again import once_more
+from tests.again import once_more, wavered
+from tests.timing import summary
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
 APART: Final = ("hil",)  # python -m tests.hil
-LONG: Final = ("e2e/cloud", "e2e/module_api", "unit/cloud", "e2e/modules", "e2e/access", "sim/cloud_triggers")
-"""Rooms that take longest begin first, so that none of them is left alone at the end."""
-TOGETHER: Final = 10  # other rooms for one process, which takes two seconds to begin
+SECONDS: Final = {
+    "e2e/cloud": 330, "unit/cloud": 140, "e2e/modules": 115, "e2e/files": 95, "netns": 95, "e2e/options": 90,
+    "e2e/rig": 80, "sim/cloud_triggers": 80, "e2e/browser": 75, "e2e/module_api": 75, "sim/reconfigure": 75,
+    "sim/remotes": 65, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50, "e2e/maintenance": 45, "e2e/logs": 40,
+    "e2e/remotes": 35, "e2e/data": 30, "unit/gpio": 25, "e2e/tour": 25, "e2e/hostile": 20, "e2e/triggers": 20,
+    "e2e/typescript": 20, "unit/control": 17, "sim/data_sync": 17, "sim/modules": 17, "e2e/web": 15,
+}  # fmt: skip
+"""How long rooms take that take longer than USUAL, by the list at the end of a run. Only their relation matters."""
+USUAL: Final = 4
+LONG: Final = 50  # seconds: rooms that take longer have a process of their own
+TOGETHER: Final = 90  # seconds of shorter rooms for one process, which takes two seconds to begin
 AT_ONCE: Final = 4  # at most, unless asked for
 ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it where everything is judged
 TIMED_OUT: Final = 124  # the status that timeout(1) gives
@@ -75,12 +86,30 @@ def rooms(tests: Path = HERE) -> list[str]:
 
 
 def runs(found: Sequence[str]) -> list[Run]:
-    """Long rooms first, each alone; then the others, neighbours in different processes."""
-    long = [room for room in LONG if room in found]
-    rest = [room for room in found if room not in long]
-    parts = -(-len(rest) // TOGETHER)
-    together = [Run(f"rest-{part + 1}", tuple(rest[part::parts])) for part in range(parts)]
-    return [*(Run(room.replace("/", "-"), (room,)) for room in long), *together]
+    """Share out rooms to processes, and begin with those that take longest, so that none is left alone at the end."""
+    shares: dict[str, list[str]] = {room.replace("/", "-"): [room] for room in found if _seconds(room) > LONG}
+    rest = sorted((room for room in found if _seconds(room) <= LONG), key=lambda room: (-_seconds(room), room))
+    parts = [list[str]() for _ in range(-(-sum(map(_seconds, rest)) // TOGETHER))]
+    for room in rest:
+        min(parts, key=_total).append(room)
+    shares |= {f"rest-{number}": part for number, part in enumerate(parts, 1)}
+    return [Run(name, tuple(share)) for name, share in sorted(shares.items(), key=lambda one: -_total(one[1]))]
+
+
+def _seconds(room: str) -> int:
+    return SECONDS.get(room, USUAL)
+
+
+def _total(share: Sequence[str]) -> int:
+    return sum(map(_seconds, share))
+
+
+def heed_interrupts() -> None:
+    """Give SIGINT its usual meaning, here and in what is started from here.
+
+    A shell starts a background job with SIGINT ignored, which programs inherit: then tests of Ctrl-C fail.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def counts_of(report: Path) -> Counter[str]:
@@ -98,7 +127,7 @@ def counts_of(report: Path) -> Counter[str]:
 
 
 def said(run: Run) -> str:
-    """What is printed of a run that has ended."""
+    """Return what is printed of a run that has ended."""
     lines = run.log.read_text(errors="replace").splitlines()
     if run.good:
         lines = [line for line in lines if line.startswith("SKIPPED")] + lines[-1:]
@@ -106,7 +135,7 @@ def said(run: Run) -> str:
 
 
 def merge(reports: Sequence[Path], into: Path) -> None:
-    """All reports as one."""
+    """Write all reports as one."""
     whole = ElementTree.Element("testsuites")
     for report in reports:
         try:
@@ -117,7 +146,7 @@ def merge(reports: Sequence[Path], into: Path) -> None:
 
 
 async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -> None:
-    """One process of pytest from its turn on; it is killed after its limit, and when this is cancelled."""
+    """Run pytest when it is this run's turn; it is killed after its limit, and when this is cancelled."""
     async with turns:
         begin = time.monotonic()
         words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{one}" for one in run.folders)]
@@ -151,17 +180,23 @@ async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once:
         for run in every:
             nursery.start_soon(carry_out, run, arguments, turns)
             await trio.lowlevel.checkpoint()  # the order of the turns is that of the list
-    merge([run.report for run in every], report)
+    reports = [run.report for run in every]
+    merge(reports, report)
     bad = [run for run in every if not run.good]
     total = sum((run.counts for run in every), Counter())
+    print(summary(reports, [folder for run in every for folder in run.folders]))
     words = ", ".join(f"{total[key]} {key}" for key in ("failed", "passed", "skipped", "errors") if total[key])
     print(f"\n{words or 'no tests'} in {time.monotonic() - begin:.0f} s, {at_once} rooms at a time", flush=True)
     for run in bad:
         print(f"failed: {' '.join(run.folders)}, see {run.log.relative_to(ROOT)}")
     if not total["passed"] or any(run.status != FAILED for run in bad):
         return 1
-    return once_more(report, ROOT) if bad else 0
+    if bad:
+        return once_more(report, ROOT)
+    print(wavered(), flush=True)
+    return 0
 
 
 if __name__ == "__main__":
+    heed_interrupts()
     raise SystemExit(trio.run(main, sys.argv[1:]))

@@ -1,7 +1,7 @@
-"""What failed beside other work, run once more by itself: both results are printed.
+"""Run failed tests once more by themselves.
 
-A computer that does other things is late now and then; what fails because of that alone passes by itself, and is named
-as wavering, so that somebody looks at it. What fails again has failed.
+A test that passes then is named in a last line `wavered: ...`: its result depends on how busy the computer is, which is
+a defect of the test. A test that fails twice has failed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,24 @@ FEW: Final = 10
 
 
 def once_more(report: Path, root: Path) -> int:
-    """Run what has failed by a JUnit report, in `root`; the status of pytest, or 1 at once if too much has failed."""
+    """Run the tests that failed according to a JUnit report once more, and name those that passed.
+
+    Returns the exit status of pytest, or 1 at once if too many have failed.
+    """
     again = failed(report)
     if not again or (len(again) > FEW and len({test.partition("::")[0] for test in again}) > 1):
         return 1
     print(f"\n{len(again)} failed and are run once more, by themselves:", *again, sep="\n  ", flush=True)
-    status = pytest(again, root)
-    if status == 0:
-        print("they wavered: failed beside other work, passed by themselves", flush=True)
+    second = report.with_name("again.xml")
+    second.unlink(missing_ok=True)
+    status = pytest([f"--junitxml={second.resolve()}", *again], root)
+    print(wavered(again, failed(second) if second.exists() else again), flush=True)
     return status
+
+
+def wavered(once: Sequence[str] = (), twice: Sequence[str] = ()) -> str:
+    """The last line of a run: the tests that failed once, and passed by themselves."""
+    return f"wavered: {', '.join(test for test in once if test not in twice) or 'none'}"
 
 
 def pytest(arguments: Sequence[str], root: Path) -> int:
@@ -35,10 +44,15 @@ def pytest(arguments: Sequence[str], root: Path) -> int:
 
 
 def failed(report: Path) -> list[str]:
-    """The tests that failed, as pytest is told them."""
+    """Return the ids of the tests that failed."""
     cases = ElementTree.parse(report).iter("testcase")
-    found = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    return list(dict.fromkeys(f"{_place(case.get('classname', ''))}::{case.get('name')}" for case in found))
+    bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    return list(dict.fromkeys(map(id_of, bad)))
+
+
+def id_of(case: ElementTree.Element) -> str:
+    """Return the id of the test that a testcase of a JUnit report is about."""
+    return f"{_place(case.get('classname', ''))}::{case.get('name')}"
 
 
 def _place(dotted: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from tests.__main__ import OUTPUT, Run, carry_out_all
+from tests.__main__ import OUTPUT, Run, carry_out_all, heed_interrupts
 from tests.again import once_more, pytest
 from tests.hil.image.places import BUILD
 from tests.hil.rig.kinds import why_not_uml
@@ -95,4 +95,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    heed_interrupts()
     raise SystemExit(main(sys.argv[1:]))

@@ -42,7 +42,18 @@ def test_what_passes_by_itself_wavered(
     assert once_more(report, tmp_path) == status
     printed = capfd.readouterr().out
     assert "tests/test_late.py::test_it" in printed
-    assert ("they wavered" in printed) == (status == 0)
+    assert printed.splitlines()[-1] == f"wavered: {'none' if status else 'tests/test_late.py::test_it'}"
+
+
+def test_only_what_passed_the_second_time_wavered(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "test_two.py").write_text("def test_late(): pass\ndef test_bad(): assert 1 == 2\n")
+    cases = "".join(
+        f'<testcase classname="test_two" name="{name}"><failure/></testcase>' for name in ("test_late", "test_bad")
+    )
+    report = tmp_path / "junit.xml"
+    report.write_text(f"<testsuite>{cases}</testsuite>")
+    assert once_more(report, tmp_path) == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "wavered: test_two.py::test_late"
 
 
 @pytest.mark.parametrize(("files", "status"), [(1, 0), (2, 1)])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -10,7 +14,23 @@ import pytest
 import trio
 
 from tests import __main__ as running
-from tests.__main__ import APART, HERE, LONG, TOGETHER, Run, carry_out, counts_of, main, merge, rooms, runs, said
+from tests.__main__ import (
+    APART,
+    HERE,
+    LONG,
+    ROOT,
+    SECONDS,
+    TOGETHER,
+    USUAL,
+    Run,
+    carry_out,
+    counts_of,
+    main,
+    merge,
+    rooms,
+    runs,
+    said,
+)
 
 GOOD = "def test_a(): pass\ndef test_b(): pass\n"
 BAD = "import pytest\ndef test_c(): assert 1 == 2\ndef test_d(): pytest.skip('no hammer here')\n"
@@ -23,14 +43,22 @@ def test_every_test_is_in_exactly_one_run() -> None:
     assert {file: sum(folder in file.parents for folder in folders) for file in files} == dict.fromkeys(files, 1)
 
 
-def test_long_rooms_come_first_and_the_others_together() -> None:
-    found = [*(f"unit/{number:02}" for number in range(25)), *reversed(LONG)]
+def test_long_rooms_are_alone_and_what_takes_longest_begins_first() -> None:
+    long = [room for room, seconds in SECONDS.items() if seconds > LONG]
+    found = [*(f"unit/{number:02}" for number in range(50)), *reversed(SECONDS)]
     every = runs(found)
-    assert [run.folders for run in every[: len(LONG)]] == [(room,) for room in LONG]
-    rest = every[len(LONG) :]
-    assert sorted(folder for run in rest for folder in run.folders) == found[:25]
-    assert all(len(run.folders) <= TOGETHER for run in rest)
+    assert sorted(folder for run in every for folder in run.folders) == sorted(found)
+    totals = [sum(SECONDS.get(folder, USUAL) for folder in run.folders) for run in every]
+    assert totals == sorted(totals, reverse=True)
+    assert all(len(run.folders) == 1 for run in every if set(run.folders) & set(long))
+    rest = [total for run, total in zip(every, totals, strict=True) if run.name.startswith("rest-")]
+    assert max(rest) <= TOGETHER
+    assert max(rest) - min(rest) <= USUAL
     assert len({run.name for run in every}) == len(every)
+
+
+def test_every_long_room_exists() -> None:
+    assert set(SECONDS) - set(rooms()) == set()
 
 
 @pytest.fixture
@@ -49,11 +77,14 @@ async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(running, "rooms", lambda: ["unit/bad", "unit/good"])
-    monkeypatch.setattr(running, "LONG", ("unit/bad", "unit/good"))
+    monkeypatch.setattr(running, "SECONDS", {"unit/bad": LONG + 1, "unit/good": LONG + 1})
     assert await main(["-q"]) == 1
     printed = capsys.readouterr().out
     assert "1 failed, 2 passed, 1 skipped in" in printed
     assert "1 failed and are run once more" in printed
+    assert printed.splitlines()[-1] == "wavered: none", "it failed twice"
+    table = printed.partition("slowest tests:")[2]
+    assert re.search(r" s  tests/unit/bad/test_bad.py::test_c\n", table)
     assert "no hammer here" in printed
     assert "assert 1 == 2" in printed
     assert printed.count("failed: unit/bad") == 1
@@ -95,3 +126,24 @@ def test_what_went_well_is_said_in_a_line(place: Path) -> None:
         "SKIPPED [1] x.py:1: no hammer",
         "=== 2 passed in 1.0s ===",
     ]
+
+
+@pytest.mark.parametrize("runner", ["tests", "tests.hil"])
+def test_tests_that_run_in_the_background_may_be_interrupted(runner: str, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import signal\ndef test_it(): signal.raise_signal(signal.SIGINT)\n")
+    program = (
+        "import runpy, subprocess, sys, tests.again, trio\n"
+        f"words = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', {str(tmp_path)!r}]\n"
+        "trio.run = tests.again.pytest = lambda *_: subprocess.run(words).returncode\n"
+        f"sys.argv[1:] = ['x']\nrunpy.run_module('{runner}', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stdout + done.stderr
+    assert "KeyboardInterrupt" in done.stdout
