@@ -11,7 +11,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
 from cloud import authentication
-from cloud.audit import organization_of
+from cloud.author import Author
 from cloud.credentials import require_in_force
 from cloud.openings import STREAMS
 from cloud.pieces import heavy
@@ -24,6 +24,7 @@ from cloud.services.datasync import DataSyncService
 from cloud.services.packages import PackageService
 from cloud.services.robot import RobotService
 from cloud.standing import while_allowed
+from cloud.store.turns import working_for
 from cloud.unbuilt import sentence
 from rpc.api.client import find_method
 from rpc.api.router import ApiRouter
@@ -68,22 +69,28 @@ class CloudTarget:
         if path in UPLOADS or stream.identity is None or not heavy(what):
             return function()
         author = authentication.author_of(stream.identity)
-        organization = await self._cloud.store.read(lambda sql: organization_of(sql, author))
-        return await self._cloud.room.run(organization or author.name, function)
+        return await self._cloud.room.run(await self._cloud.homes.of(self._cloud.store, author), function)
 
     @asynccontextmanager
     async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
         author = await self._cloud.authenticator.confirmed(request.identity)
         service = SERVICES[request.rpc.strip("/").partition("/")[0]](self._cloud, author)
         service.request = request
+        with working_for(await self._cloud.homes.of(self._cloud.store, author)):
+            async with self._opened(service, author, request):
+                yield service
+
+    @asynccontextmanager
+    async def _opened(self, service: Service, author: Author, request: CallInfo) -> AsyncIterator[None]:
+        """A call that streams lasts as long as its caller may make it, and counts among the open ones."""
         if not request.streaming:
-            yield service
+            yield
             return
         name = request.rpc.strip("/").partition("/")[0]
         answers = find_method(name, request.method).server_streaming
         with self._cloud.openings.one(f"the key {author.name}", STREAMS) if answers else nullcontext():
             async with while_allowed(self._cloud, author, service.again):
-                yield service
+                yield
 
 
 class CloudRouter:

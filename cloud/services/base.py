@@ -18,6 +18,7 @@ from cloud.blobs import Blobs
 from cloud.credentials import require_in_force
 from cloud.data.query import Engine
 from cloud.data.query_process import QueryProcesses
+from cloud.homes import Homes
 from cloud.links import Links
 from cloud.openings import Openings
 from cloud.permissions import Rule
@@ -61,6 +62,7 @@ class Cloud:
     mails: bool = False  # whether there is a mail server for invitations
     tls: PortTls | None = None  # of its port; None for one in plain text
     seen: Seen = field(default_factory=Seen)
+    homes: Homes = field(default_factory=Homes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,16 @@ wrote.
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
+from cloud.crew import Crew
 from cloud.store.events import Events
 from cloud.store.sql import Work
+from cloud.store.turns import organization
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+EACH: Final = 3  # of one organization at a time
 CONNECTIONS: Final = 4  # that read, and as many that write: more would only wait for the one core that a process has
 
 
@@ -102,29 +104,25 @@ class PostgresStore:
 
 
 class _Pool:
-    """Connections, each with its thread. Who asks gets the one that has been idle longest."""
+    """Connections, each with its thread, which organizations share."""
 
-    def __init__(self, lines: Sequence[tuple[Worker, Session]]) -> None:
-        self._idle = deque(lines)
-        self._free = trio.Semaphore(len(lines))
+    def __init__(self, workers: Sequence[Worker], sessions: Sequence[Session]) -> None:
+        self._crew = Crew(workers, EACH)
+        self._sessions = sessions
 
     async def run(self, function: Callable[[Session], T]) -> T:
         """Carry out `function` with a connection, in its thread."""
-        async with self._free:
-            worker, session = self._idle.popleft()
-            try:
-                return await worker.run(lambda: function(session))
-            finally:
-                self._idle.append((worker, session))
+        return await self._crew.run(organization(), lambda number: function(self._sessions[number]))
 
 
 @asynccontextmanager
 async def _opened(name: str, make: Callable[[], Session]) -> AsyncIterator[_Pool]:
     async with AsyncExitStack() as stack:
-        lines = []
+        workers, sessions = [], []
         for number in range(1, CONNECTIONS + 1):
             worker, session = Worker(f"{name} {number}"), make()
             await stack.enter_async_context(worker.opened())
             stack.callback(worker.post, session.close)
-            lines.append((worker, session))
-        yield _Pool(lines)
+            workers.append(worker)
+            sessions.append(session)
+        yield _Pool(workers, sessions)

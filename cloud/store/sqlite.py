@@ -1,7 +1,8 @@
 """The default database: one SQLite file in write-ahead mode, one thread that writes and a few that read.
 
 A commit reaches the disk before it is acknowledged (synchronous FULL). Writes that wait at the same time share one
-commit: each is a savepoint of its own, so one that fails undoes only itself.
+commit: each is a savepoint of its own, so one that fails undoes only itself. Organizations take turns: what one of them
+does delays a transaction of another by one of its transactions, and by a commit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,10 +19,13 @@ import outcome
 import structlog
 import trio
 
+from cloud.crew import Crew
+from cloud.slots import Line
 from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
+from cloud.store.turns import organization
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -31,7 +35,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.database")
 BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as a backup
 WAL_LIMIT: Final = 64 * 1024 * 1024  # bytes of the write-ahead log that stay on the disk after it had to grow
 READERS: Final = 3  # threads that read: one long read does not keep others waiting
+EACH: Final = 2  # of them, for one organization
 GROUP: Final = 256  # writes that share one commit at most
+HOLD: Final = 0.01  # seconds after which no further write joins a commit, for which those before it wait
 
 _OF_THE_FILE: Final = frozenset(
     {
@@ -113,6 +119,7 @@ class _Write:
 
     def __init__(self, work: Work[Any]) -> None:
         self.work = work
+        self.dropped = False  # by its caller; it is carried out all the same if it has begun
         self.done = trio.Event()
         self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("it was not carried out"))
         self.told: list[tuple[str, str]] = []
@@ -130,9 +137,9 @@ class SqliteStore:
             if path == ":memory:"
             else [_Thread(path, f"database reader {number}", query_only=True) for number in range(1, READERS + 1)]
         )
-        self._idle = list(self._readers)
-        self._free = trio.Semaphore(len(self._readers))
-        self._waiting: deque[_Write] = deque()
+        self._crew = Crew([one.worker for one in self._readers], min(EACH, len(self._readers)))
+        self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer's thread
+        self._waiting: Line[_Write] = Line()  # in the writer's thread
         self._asked = trio.Event()
 
     @asynccontextmanager
@@ -189,36 +196,21 @@ class SqliteStore:
 
     async def read(self, work: Work[T]) -> T:
         """As Store."""
-        await self._free.acquire()
-        reader = self._idle.pop()
         try:
-            result = await reader.run(lambda connection: _reading(connection, work))
-        except trio.Cancelled:
-            reader.when_idle(lambda: self._give_back(reader))  # a read that has begun is finished first
-            raise
-        except BaseException as error:
-            self._give_back(reader)
-            if isinstance(error, sqlite3.Error):
-                raise self._failure(error, "read") from error
-            raise
-        self._give_back(reader)
-        return result
-
-    def _give_back(self, reader: _Thread) -> None:
-        self._idle.append(reader)
-        self._free.release()
+            return await self._crew.run(organization(), lambda number: _reading(self._readers[number].connection, work))
+        except sqlite3.Error as error:
+            raise self._failure(error, "read") from error
 
     async def write(self, work: Work[T]) -> T:
         """As Store."""
         await trio.lowlevel.checkpoint_if_cancelled()
         write = _Write(work)
-        self._waiting.append(write)
+        self._arrived.append((organization(), write))
         self._asked.set()
         try:
             await write.done.wait()
         except trio.Cancelled:
-            if write in self._waiting:
-                self._waiting.remove(write)
+            write.dropped = True
             raise
         result: T = write.result.unwrap()
         return result
@@ -227,14 +219,23 @@ class SqliteStore:
         while True:
             await self._asked.wait()
             self._asked = trio.Event()
-            while self._waiting:
-                group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
+            while self._arrived or self._waiting:
                 with trio.CancelScope(shield=True):  # begun: whoever waits must learn how it ended
-                    await self._commit(group)
+                    await self._commit()
 
-    async def _commit(self, group: list[_Write]) -> None:
+    def _next(self) -> _Write | None:
+        """The write whose turn it is; in the writer's thread."""
+        while self._arrived:
+            self._waiting.put(*self._arrived.popleft())
+        while (found := self._waiting.take()) is not None:
+            if not found[1].dropped:
+                return found[1]
+        return None
+
+    async def _commit(self) -> None:
+        group: list[_Write] = []
         try:
-            await self._writer.run(lambda connection: _writing(connection, group))
+            await self._writer.run(lambda connection: _writing(connection, self._next, group))
         except sqlite3.Error as error:
             for write in group:
                 write.result = outcome.Error(self._unavailable(error, "written"))
@@ -266,32 +267,22 @@ class _Thread:
     def __init__(self, path: Path | str, name: str, *, query_only: bool) -> None:
         self._path = path
         self._query_only = query_only
-        self._worker = Worker(name)
-        self._connection: sqlite3.Connection
+        self.worker = Worker(name)
+        self.connection: sqlite3.Connection
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Connected while the context is open."""
-        async with self._worker.opened():
-            self._connection = await self._worker.run(self._connect)
+        async with self.worker.opened():
+            self.connection = await self.worker.run(self._connect)
             try:
                 yield
             finally:
-                self._worker.post(self._connection.close)
+                self.worker.post(self.connection.close)
 
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Carry out `function` in the thread."""
-        return await self._worker.run(lambda: function(self._connection))
-
-    def when_idle(self, function: Callable[[], object]) -> None:
-        """Call `function` on the event loop as soon as the thread has finished what it was asked before."""
-        token = trio.lowlevel.current_trio_token()
-
-        def told() -> None:
-            with suppress(trio.RunFinishedError):
-                token.run_sync_soon(function)
-
-        self._worker.post(told)
+        return await self.worker.run(lambda: function(self.connection))
 
     def _connect(self) -> sqlite3.Connection:
         try:
@@ -341,11 +332,13 @@ def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
             connection.execute("ROLLBACK")
 
 
-def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
-    """All of a group in one commit; each by itself whole or not at all."""
+def _writing(connection: sqlite3.Connection, following: Callable[[], _Write | None], group: list[_Write]) -> None:
+    """Carry out what follows in one commit, each by itself whole or not at all; `group` gets all that was begun."""
+    until = time.monotonic() + HOLD
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for write in group:
+        while (write := following()) is not None:
+            group.append(write)
             connection.execute("SAVEPOINT one")
             handle = SqliteHandle(connection)
             write.result = outcome.capture(handle.result, write.work)
@@ -356,6 +349,8 @@ def _writing(connection: sqlite3.Connection, group: Sequence[_Write]) -> None:
             else:
                 write.told = handle.told
             connection.execute("RELEASE one")
+            if len(group) == GROUP or time.monotonic() >= until:
+                break
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

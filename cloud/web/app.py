@@ -13,14 +13,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from cloud.authentication import author_of
 from cloud.metrics import machine_families, process_families, runs_the_cloud
 from cloud.services.base import Cloud
+from cloud.store.turns import working_for
 from cloud.triggering import http
 from cloud.web import history_api, members_api, pages, site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from cloud.web.push import Push
-from rpc.guard import METRICS, Guard
+from rpc.guard import METRICS, Guard, identity_of
 from rpc.login import Entrance
 from rpc.pages.headers import Protect
 from rpc.pages.scrape import exposed
@@ -69,7 +71,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     ]
     inner = Starlette(
         routes=guarded_routes(cloud, routes),
-        middleware=[Middleware(Protect)],
+        middleware=[Middleware(Protect), Middleware(InTurn, cloud=cloud)],
         exception_handlers={
             404: site.not_found,
             405: site.wrong_method,
@@ -87,6 +89,21 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         entrance=ENTRANCE,
         outside=url,
     )
+
+
+class InTurn:
+    """Whatever a request does, until its answer has been sent, is done in the line of who asks."""
+
+    def __init__(self, app: Any, cloud: Cloud) -> None:
+        self._app = app
+        self._cloud = cloud
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """As ASGI 3."""
+        identity = identity_of(scope)
+        author = author_of(identity)
+        with working_for("" if identity is None else await self._cloud.homes.of(self._cloud.store, author)):
+            await self._app(scope, receive, send)
 
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:

@@ -8,11 +8,13 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
+from cloud.store import sqlite
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
@@ -93,13 +95,14 @@ async def test_waiting_writes_share_commits(tmp_path: Path, events: Events, monk
 
 async def _share(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     groups: list[int] = []
-    commit = store._commit
+    writing = sqlite._writing
 
-    async def counted(group: list[object]) -> None:
+    def counted(connection: sqlite3.Connection, following: Any, group: list[Any]) -> None:
+        writing(connection, following, group)
         groups.append(len(group))
-        await commit(group)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(store, "_commit", counted)
+    monkeypatch.setattr(sqlite, "_writing", counted)
+    monkeypatch.setattr(sqlite, "HOLD", 60.0)
     async with trio.open_nursery() as nursery:
         for number in range(100):
             nursery.start_soon(store.write, put(str(number), ""))
