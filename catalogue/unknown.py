@@ -23,12 +23,14 @@ NOT_BUILT: Final = {
     ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
     ("rdk:component:arm", "wrapper_arm"): "wrapping an arm in another kinematic model",
     ("rdk:component:base", "sensor-controlled"): "closed-loop control of a base by movement sensors",
+    ("rdk:component:board", "esp32"): "boards of microcontrollers",
     ("rdk:component:camera", "ffmpeg"): "reading video streams with ffmpeg",
     ("rdk:component:camera", "replay_pcd"): "replaying point clouds from the cloud",
     ("rdk:component:input_controller", "mux"): "merging input controllers",
     ("rdk:component:input_controller", "webgamepad"): "a gamepad in the browser",
     ("rdk:component:movement_sensor", "merged"): "merging movement sensors",
     ("rdk:component:movement_sensor", "replay"): "replaying movement data from the cloud",
+    ("rdk:service:mlmodel", "fake"): "a model without a file",
     ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
 """Models of the reference that are missing here, and what each is for."""

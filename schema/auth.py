@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -39,6 +39,13 @@ class AuthHandler(Section, frozen=True, kw_only=True):
         return {key_id: key for key_id, key in self.config.items() if key_id != "keys"}
 
 
+_NOT_BUILT: Final = {
+    "tls_auth_entities": "signing in with client certificates",
+    "external_auth_config": "tokens of another issuer",
+}
+"""Keys of the reference that would let more clients in, and the feature that each needs."""
+
+
 class ExternalAuth(Section, frozen=True, kw_only=True):
     """Tokens of somebody else's, checked by that party's public keys."""
 
@@ -52,11 +59,14 @@ class Auth(Section, frozen=True, kw_only=True):
     handlers: tuple[AuthHandler, ...] = ()
     """Ways to prove who one is, at most one of a kind."""
     tls_auth_entities: tuple[str, ...] = ()
-    """Names in client certificates that are let in."""
+    """Names in client certificates that are let in. Not built: refused."""
     external_auth_config: ExternalAuth | None = None
-    """Tokens of somebody else's."""
+    """Tokens of somebody else's. Not built: refused."""
 
     def __post_init__(self) -> None:
+        for key, feature in _NOT_BUILT.items():
+            if getattr(self, key):
+                raise ConfigError(key, f"not built: {feature}", remedy="remove the key, and let clients use API keys")
         kinds = [handler.type for handler in self.handlers]
         for index, kind in enumerate(kinds):
             if kind in kinds[:index]:

@@ -48,7 +48,7 @@ def test_every_key_is_read() -> None:
             "sessions": {"heartbeat_window": "30ms"},
             "traffic_tunnel_endpoints": [{"port": 22}],
         },
-        auth={"handlers": [{"type": "api-key", "config": {"id": "key", "keys": ["id"]}}], "tls_auth_entities": ["x"]},
+        auth={"handlers": [{"type": "api-key", "config": {"id": "key", "keys": ["id"]}}]},
         debug=True,
         enable_web_profile=True,
         log=[{"pattern": "rdk.*", "level": "Debug"}],
