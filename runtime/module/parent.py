@@ -12,6 +12,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.api.client import ApiClient
 from rpc.client import Channel
+from rpc.silence import within
 from runtime.apis import base_of
 from runtime.host import ResourceHost
 from runtime.module.api import own_bases
@@ -77,9 +78,9 @@ class Parent:
     async def run(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Parent]) -> None:
         """The node's life. Stops after everything else, so that the last messages are sent too."""
         task_status.started(self)
-        with trio.move_on_after(ASK_LIMIT) as limit:
-            await self._introduced.wait()
-        if limit.cancelled_caught:
+        try:
+            await within(ASK_LIMIT, self._introduced.wait)
+        except trio.TooSlowError:
             self._gone(f"no machine has asked for this module within {ASK_LIMIT:g} s")
             await trio.sleep_forever()
         async with self._dial(self._address) as (channel, gone):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from rpc.client import Channel
+from rpc.silence import within
 from runtime.apis import BASES
 from runtime.modules.client import Offer
 from schema.errors import MachineError
@@ -26,10 +28,9 @@ async def learn(channel: Channel, offer: Offer) -> tuple[dict[API, ForeignApi], 
 
     async def one(api: API, service: str) -> None:
         try:
-            with trio.move_on_after(LEARN_LIMIT) as limit:
-                apis[api] = await _describe(channel, api, service)
-            if limit.cancelled_caught:
-                faults[api] = f"its server did not tell within {LEARN_LIMIT:g} s what {service} looks like"
+            apis[api] = await within(LEARN_LIMIT, partial(_describe, channel, api, service))
+        except trio.TooSlowError:
+            faults[api] = f"its server did not tell within {LEARN_LIMIT:g} s what {service} looks like"
         except MachineError as error:
             faults[api] = error.message
 
