@@ -32,11 +32,11 @@ from rpc.api.client import ApiClient
 from rpc.auth import PART_SECRET
 from rpc.client import Channel
 from rpc.credentials import ApiKey
-from runtime.cloud.dial import address_of
-from runtime.cloud.source import CloudSource
 from schema.cloud import Cloud
 from schema.errors import MachineError
 from support.worker import Worker
+from uplink.configuration import CloudSource
+from uplink.dial import address_of
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"

@@ -23,13 +23,13 @@ from runtime.reasons import reason_of
 from runtime.registry import Registry
 from runtime.serving import NODE as RPC
 from runtime.serving import Serving
-from runtime.source import FileSource, Reading, decode_text
 from runtime.version import version
 from schema.errors import MachineError
 from telemetry.activity import tell
 from telemetry.early_stop import held
 from telemetry.log import Logs, configure
 from telemetry.sinks import ConsoleSink, FileSink, Sink
+from uplink.files import FileSource, Reading, decode_text
 
 if TYPE_CHECKING:
     from runtime.cloud.link import CloudLink

@@ -14,11 +14,11 @@ import msgspec
 from catalogue.check import check as check_document
 from catalogue.models import Models
 from runtime.registry import Registry
-from runtime.source import FileSource, decode_text
 from schema.errors import ConfigError
 from schema.machine import MachineDocument
 from schema.report import join
 from schema.substitution import fill
+from uplink.files import FileSource, decode_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from runtime.nodes import resource_nodes
 from runtime.parts import Surroundings, owned_nodes, part_of
 from runtime.reconfigure import plan
 from runtime.serving import Serving
-from runtime.source import Reading, decode_text
 from runtime.status import ConfigProblem, MachineState
 from runtime.version import version
 from runtime.window import Window
@@ -36,6 +35,7 @@ from schema.secrets import masked
 from schema.substitution import fill
 from telemetry.activity import tell
 from telemetry.log import REVEALED, Logs
+from uplink.files import Reading, decode_text
 
 if TYPE_CHECKING:
     from runtime.packages.part import Packages

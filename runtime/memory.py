@@ -24,10 +24,10 @@ from runtime.machine import Machine
 from runtime.options import Options
 from runtime.registry import Registry
 from runtime.serving import NODE, Serving
-from runtime.source import Reading
 from schema.machine import MachineDocument
 from telemetry.log import Logs
 from telemetry.ring import LogRing
+from uplink.files import Reading
 
 
 class MemorySource:

@@ -20,6 +20,7 @@ PACKAGES = [
     "hal",
     "support",
     "rpc",
+    "uplink",
     "netmgr",
     "triggers",
     "training",

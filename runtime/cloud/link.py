@@ -9,19 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.cloud.authorities import CloudAuthorities
-from runtime.cloud.authorities import path_of as authorities_of
-from runtime.cloud.certificate import CloudCertificate, path_of
-from runtime.cloud.dial import HERE, CloudAddress, address_of
 from runtime.cloud.live import MAX_TEXT, tell
-from runtime.cloud.platform import platform
-from runtime.cloud.source import CloudSource
 from runtime.modules.command import home
 from schema.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from telemetry.outbox import Outbox
 from telemetry.outbox_sink import OutboxSink
+from uplink.authorities import CloudAuthorities
+from uplink.authorities import path_of as authorities_of
+from uplink.certificate import CloudCertificate, path_of
+from uplink.configuration import CloudSource
+from uplink.dial import HERE, CloudAddress, address_of
+from uplink.platform import platform
 
 if TYPE_CHECKING:
     from runtime.machine import Machine

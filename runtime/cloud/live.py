@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+
+from uplink.watch import Send, Watch
 
 if TYPE_CHECKING:
     from runtime.machine import Machine
@@ -17,42 +19,10 @@ if TYPE_CHECKING:
     from runtime.web.readings import Reading, Shared
 
 PERIOD: Final = 1.0  # seconds between two snapshots
-LONGEST: Final = 60.0  # seconds that one word of the cloud lasts; pages renew it
 MAX_SNAPSHOT: Final = 256 * 1024  # bytes of JSON; the cloud takes twice as many
 MAX_SENSORS: Final = 50  # that are read; the first ones by name
 MAX_VALUES: Final = 100  # of one sensor
 MAX_TEXT: Final = 300  # characters of a reason or a value
-
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-"""Sends one snapshot, and returns when it is on its way."""
-
-
-class Watch:
-    """For how long somebody looks."""
-
-    def __init__(self) -> None:
-        self._until = -1.0
-        self._begun = trio.Event()
-
-    def look(self, seconds: float) -> None:
-        """Somebody looks for so long, from now on."""
-        self._until = max(self._until, trio.current_time() + min(seconds, LONGEST))
-        self._begun.set()
-
-    @property
-    def looking(self) -> bool:
-        """Whether somebody looks now."""
-        return trio.current_time() < self._until
-
-    async def begun(self) -> None:
-        """Wait until somebody looks."""
-        while not self.looking:
-            self._begun = trio.Event()
-            await self._begun.wait()
-
-
-Tell = Callable[[Watch, Send], Awaitable[None]]
-"""Tells, whenever somebody looks, until cancelled."""
 
 
 async def tell(machine: Machine, watch: Watch, send: Send) -> None:

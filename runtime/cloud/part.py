@@ -9,10 +9,10 @@ import trio
 
 from nursery_graph import Node, Restart
 from runtime.cloud.link import CloudLink
-from runtime.cloud.upload import upload
 from runtime.machine import INTERNAL
 from runtime.parts import Surroundings
 from schema.machine import MachineDocument
+from uplink.upload import upload
 
 QUEUE: Final = f"{INTERNAL}cloud-log-queue"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"

@@ -18,8 +18,8 @@ from runtime.machine import INTERNAL
 from schema.errors import MachineError
 
 if TYPE_CHECKING:
-    from runtime.cloud.dial import CloudAddress
     from runtime.data.sync import Settings
+    from uplink.dial import CloudAddress
 
 SYNC: Final = f"{INTERNAL}data-sync"
 

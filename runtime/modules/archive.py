@@ -7,7 +7,6 @@ unpacked to its end, also after a power cut.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 import os
@@ -21,6 +20,7 @@ from typing import Final
 
 from runtime.modules.command import Program
 from schema.errors import ErrorKind, MachineError
+from uplink.download import Stopped, digest_of
 
 META: Final = "meta.json"
 MOST_MEMBERS: Final = 200_000  # a Python environment with its packages has some 20,000
@@ -41,10 +41,6 @@ _UNFINISHED: Final = ".unpacking"
 MARKER: Final = ".first_run_succeeded"  # beside the folder; of the protocol
 
 
-class Stopped(Exception):
-    """Somebody asked to stop."""
-
-
 class _Member(tarfile.TarInfo):
     """A member whose extended header is not read if it is too large: tarfile reads it whole, before it is seen here."""
 
@@ -63,16 +59,6 @@ def folder_of(packages: Path, name: str, digest: str) -> Path:
 def marker_of(folder: Path) -> Path:
     """The file that says that the first_run program of what is in `folder` has succeeded."""
     return folder.with_name(folder.name + MARKER)
-
-
-def digest_of(archive: Path, stopped: Callable[[], bool] = lambda: False) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with archive.open("rb") as file:
-        while piece := file.read(_PIECE):
-            _check(stopped)
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def prepare(archive: Path, packages: Path, name: str, stopped: Callable[[], bool] = lambda: False) -> Program:

@@ -44,7 +44,7 @@ def _cloud_host(config: Path | None) -> str:
     """The host of the cloud that a configuration names; ConfigError if the file is not one."""
     if config is None:
         return ""
-    from runtime.source import FileSource, decode_text
+    from uplink.files import FileSource, decode_text
 
     reading = FileSource(config).read()
     if reading.data is None:

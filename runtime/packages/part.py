@@ -14,12 +14,10 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from nursery_graph import Node, Restart
 from runtime.machine import INTERNAL
 from runtime.modules import archive, install
-from runtime.modules.archive import Stopped
 from runtime.modules.command import data_folder, environment_of, machine_facts
 from runtime.modules.manager import PACKAGE
 from runtime.packages import store
-from runtime.packages.download import Headers, download
-from runtime.packages.store import Installed, Part
+from runtime.packages.store import Installed
 from runtime.packages.wanted import Key, Wanted, wanted_of
 from runtime.parts import Surroundings
 from runtime.refused import NO_RESTART
@@ -30,6 +28,7 @@ from schema.modules import Module
 from schema.packages import PackageSource
 from support.worker import Worker
 from telemetry.names import PACKAGES
+from uplink.download import Headers, Part, Stopped, download
 
 TIDY: Final = f"{INTERNAL}package-tidy"
 AT_ONCE: Final = 2  # downloads; more would only share the line
@@ -225,7 +224,7 @@ class Packages:
             raise MachineError(
                 f"{source.url} is at a cloud, and this machine has joined none", kind=ErrorKind.PRECONDITION
             )
-        from runtime.cloud.dial import HTTP1, token_headers
+        from uplink.dial import HTTP1, token_headers
 
         address = link.address
         try:

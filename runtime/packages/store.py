@@ -9,7 +9,6 @@ whole.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -22,9 +21,9 @@ from runtime.modules import archive
 from runtime.modules.archive import MARKER, folder_of
 from runtime.modules.command import home
 from runtime.packages.wanted import MODULE, Key
+from uplink.download import PARTS, part_of
 
 FOLDER: Final = "packages"
-PARTS: Final = "part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,6 @@ def root_of(environment: Mapping[str, str]) -> Path:
 def folder(root: Path, key: Key, sha256: str) -> Path:
     """Where a content of a package is unpacked."""
     return folder_of(root / key[0], key[1], sha256)
-
-
-def part_of(root: Path, sha256: str) -> Path:
-    """Where a download is while it is not whole."""
-    return root / PARTS / sha256
 
 
 def records(root: Path) -> dict[Key, Installed]:
@@ -73,11 +67,6 @@ def note(root: Path, key: Key, record: Installed) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-
-
-def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
-    """SHA-256 of a file; archive.Stopped soon after `stopped` has become true."""
-    return archive.digest_of(path, stopped)
 
 
 def unpacked(root: Path, key: Key, sha256: str, stopped: Callable[[], bool]) -> Path:
@@ -120,39 +109,3 @@ def tidy(root: Path, kept: Collection[tuple[Key, str]], parts: Collection[str]) 
         if entry.name not in parts:
             entry.unlink(missing_ok=True)
     return gone
-
-
-class Part:
-    """A download that is written to the disk, begun anew or gone on with."""
-
-    def __init__(self, root: Path, sha256: str) -> None:
-        self.path = part_of(root, sha256)
-
-    def begin(self) -> int:
-        """How many bytes are there."""
-        self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        try:
-            return self.path.stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def room(self) -> int:
-        """Bytes that the disk has free."""
-        return shutil.disk_usage(self.path.parent).free
-
-    def write(self, data: bytes, at: int) -> None:
-        """Put `data` at the end, which is at `at`; at 0 whatever was there is gone."""
-        with self.path.open("r+b" if at else "wb") as file:
-            file.truncate(at)
-            file.seek(at)
-            file.write(data)
-
-    def remove(self) -> None:
-        """Forget it."""
-        self.path.unlink(missing_ok=True)
-
-    def digest(self, stopped: Callable[[], bool]) -> str:
-        """SHA-256 of what is there."""
-        if not self.path.exists():
-            return hashlib.sha256().hexdigest()
-        return digest_of(self.path, stopped)

@@ -14,14 +14,14 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.client import Channel
 from rpc.credentials import ApiKey
-from runtime.cloud.dial import address_of
-from runtime.cloud.source import CloudSource
 from schema.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.postgresql import QUICK, Cluster, cluster
+from uplink.configuration import CloudSource
+from uplink.dial import address_of
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"

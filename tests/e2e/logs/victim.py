@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import trio
 
-from runtime.cached import load, path_of, save
 from support.worker import Worker
 from telemetry.outbox import Gap, Outbox
+from uplink.cached import load, path_of, save
 
 T = TypeVar("T")
 SENSORS = 20

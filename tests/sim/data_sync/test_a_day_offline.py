@@ -16,7 +16,6 @@ from grpclib.exceptions import GRPCError
 from trio.testing import MockClock
 
 from rpc.api import values
-from runtime.cloud.upload import upload
 from runtime.data import retention, store
 from runtime.data.read import capture_files, read
 from telemetry.entry import INFO, Entry
@@ -25,6 +24,7 @@ from telemetry.outbox_sink import OutboxSink
 from tests.unit.data import machines
 from tests.unit.data.clouds import FakeCloud, Upload
 from tests.unit.data.machines import Counting, machine, sensor, status
+from uplink.upload import upload
 
 T = TypeVar("T")
 DAY = 86_400.0

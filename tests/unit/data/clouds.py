@@ -16,7 +16,6 @@ from grpclib.exceptions import GRPCError
 from rpc.api import messages, values
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
-from runtime.cloud.contact import Contact
 from runtime.data.disk import InlineDisk
 from runtime.data.files import CaptureFile
 from runtime.data.frames import framed
@@ -25,6 +24,7 @@ from runtime.data.names import folder_of
 from runtime.data.store import Store
 from runtime.data.sync import Settings, Syncer
 from runtime.data.sync_upload import SERVICE, Uploader
+from uplink.contact import Contact
 
 LOG = structlog.stdlib.get_logger("test")
 SYNC = messages.load("app.datasync.v1.data_sync_pb2")

@@ -12,10 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from cloud.certificates.issue import crossed, fingerprint, new_leaf, new_root
-from runtime.cloud.authorities import MAX_TOLD, CloudAuthorities, path_of
-from runtime.cloud.dial import CloudAddress
 from runtime.data.disk import InlineDisk
 from support.worker import Worker
+from uplink.authorities import MAX_TOLD, CloudAuthorities, path_of
+from uplink.dial import CloudAddress
 
 NOW = datetime.now(UTC)
 PAIRS = {name: new_root(name, NOW) for name in ("old", "new", "newest", "machines", "proxy")}

@@ -20,13 +20,13 @@ from trio.testing import MockClock
 from cloud.certificates.issue import Pair, new_leaf, new_root
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
-from runtime.cloud.authorities import CloudAuthorities
-from runtime.cloud.authorities import path_of as authorities_of
-from runtime.cloud.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUIET, CloudCertificate, path_of
-from runtime.cloud.contact import Contact
-from runtime.cloud.dial import CloudAddress
 from runtime.data.disk import InlineDisk
 from support.worker import Worker
+from uplink.authorities import CloudAuthorities
+from uplink.authorities import path_of as authorities_of
+from uplink.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUIET, CloudCertificate, path_of
+from uplink.contact import Contact
+from uplink.dial import CloudAddress
 
 METHOD = find_method("viam.app.v1.RobotService", "certificate")
 NOW = datetime.now(UTC)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from rpc.auth import API_KEY, credentials_of, digest_of
-from runtime.cloud.dial import address_of
-from runtime.cloud.document import NotAMessage, document_of
-from runtime.cloud.upload import wire_entry
 from schema.cloud import ApiKey, Cloud
 from schema.errors import ConfigError
 from schema.machine import decode
 from telemetry.entry import ERROR, Entry
+from uplink.dial import address_of
+from uplink.document import NotAMessage, document_of
+from uplink.upload import wire_entry
 
 OWN = {"cloud": {"id": "part", "secret": "s", "app_address": "http://localhost:8090"}}
 DIGEST = digest_of("the key")

@@ -14,13 +14,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.cloud.live import LONGEST, MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, Watch, bounded, snapshot, tell
+from runtime.cloud.live import MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, bounded, snapshot, tell
 from runtime.components.sensor import Sensor
 from runtime.memory import MemoryMachine, open_machine
 from runtime.registry import Registry
 from runtime.resource import Extra
 from runtime.web.readings import Reading
 from schema.names import Model
+from uplink.watch import LONGEST, Watch
 
 SENSOR = "rdk:component:sensor"
 SECRET = "hunter2-hunter2"

@@ -18,12 +18,12 @@ from rpc.call import ServerCore
 from rpc.listeners import open_listeners
 from rpc.port import serve
 from rpc.tls import HeldTls, TlsError
-from runtime.cloud.dial import CloudAddress, Refused, address_of, connected
 from runtime.cloud.link import open_link, reached_at
 from runtime.options import Options
 from runtime.serving import bind_address, server_tls
 from schema.cloud import Cloud
 from schema.machine import MachineDocument, decode
+from uplink.dial import CloudAddress, Refused, address_of, connected
 
 NOW = datetime.now(UTC)
 ROOT = new_root("test", NOW)

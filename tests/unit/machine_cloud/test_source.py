@@ -14,12 +14,12 @@ import trio.testing
 from trio.testing import MockClock
 from trio_websocket import ConnectionClosed
 
-from runtime import cached
-from runtime.cloud.dial import CloudAddress
-from runtime.cloud.source import FIRST_DELAY, MAX_DELAY, SILENCE, CloudSource
 from runtime.data.disk import InlineDisk
 from runtime.memory import open_machine
-from runtime.source import Reading
+from uplink import cached
+from uplink.configuration import FIRST_DELAY, MAX_DELAY, SILENCE, CloudSource
+from uplink.dial import CloudAddress
+from uplink.files import Reading
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
@@ -134,7 +134,7 @@ async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(
     def gap() -> float:
         return called[-1] - called[-2]
 
-    monkeypatch.setattr("runtime.cloud.source.connected", connected)
+    monkeypatch.setattr("uplink.configuration.connected", connected)
     async with Cloud(tmp_path).readings():
         await trio.sleep(600)
         assert MAX_DELAY / 2 <= gap() <= MAX_DELAY + lasts

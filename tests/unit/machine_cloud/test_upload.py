@@ -15,11 +15,11 @@ from trio.testing import MockClock
 from rpc.api import values
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
-from runtime.cloud.contact import Contact
-from runtime.cloud.dial import CloudAddress
-from runtime.cloud.upload import MAX_DELAY, SERVICE, upload
 from telemetry.entry import Entry
 from telemetry.outbox_sink import OutboxSink, Upload
+from uplink.contact import Contact
+from uplink.dial import CloudAddress
+from uplink.upload import MAX_DELAY, SERVICE, upload
 
 
 def entry(message: str, **fields: Any) -> Entry:

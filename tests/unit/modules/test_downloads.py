@@ -9,11 +9,10 @@ import pytest
 import trio
 
 from runtime.packages import store
-from runtime.packages.download import RESERVE, download
-from runtime.packages.store import Part
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
+from uplink.download import RESERVE, Part, download
 
 
 def status(line: str, body: bytes = b"") -> Answer:

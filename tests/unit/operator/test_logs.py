@@ -16,7 +16,7 @@ ENTRY: dict[str, Any] = {
     "time": "2026-03-01T12:00:00.123456Z",
     "level": "warn",
     "logger": "rdk.config",
-    "caller": "runtime/source.py:90",
+    "caller": "uplink/files.py:90",
     "message": "two\nlines",
     "fields": {"path": "a.json", "why": "not there", "none": "", "count": 3, "list": [1, "x"]},
 }

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.cached import ASIDE, Cached, load, path_of, save
 from telemetry import log
 from telemetry.log import Logs
+from uplink.cached import ASIDE, Cached, load, path_of, save
 
 T = TypeVar("T")
 

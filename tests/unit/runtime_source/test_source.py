@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.source import FileSource, Reading, decode_text
 from support.watched import places
+from uplink.files import FileSource, Reading, decode_text
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ async def test_endless_writing_does_not_starve_the_reader(path: Path) -> None:
 
 
 async def test_a_text_that_is_too_large_or_no_file_is_a_problem(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.source.MAX_BYTES", 3)
+    monkeypatch.setattr("uplink.files.MAX_BYTES", 3)
     async with following(path) as readings:
         assert await text(readings) == "1"
         path.write_text("12345")

@@ -14,10 +14,10 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.tls import HeldTls, TlsError
-from runtime import cached
-from runtime.cloud.authorities import CloudAuthorities
-from runtime.cloud.dial import CloudAddress
 from schema.errors import ErrorKind, MachineError
+from uplink import cached
+from uplink.authorities import CloudAuthorities
+from uplink.dial import CloudAddress
 
 if TYPE_CHECKING:
     from support.worker import Worker

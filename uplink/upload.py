@@ -13,10 +13,10 @@ import structlog
 import trio
 
 from rpc.api.client import ApiClient
-from runtime.cloud.dial import CloudAddress
 from schema.errors import ErrorKind, MachineError
 from telemetry.entry import Entry
 from telemetry.outbox_sink import OutboxSink
+from uplink.dial import CloudAddress
 
 SERVICE: Final = "viam.app.v1.RobotService"
 BATCH: Final = 500  # entries of one call; the protocol allows 1,000

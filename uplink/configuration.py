@@ -15,11 +15,11 @@ import structlog
 import trio
 
 from rpc.silence import within
-from runtime import cached
-from runtime.cloud.dial import CloudAddress, Refused, connected
-from runtime.cloud.document import NotAMessage, document_of
-from runtime.cloud.live import Tell, Watch
-from runtime.source import Reading
+from uplink import cached
+from uplink.dial import CloudAddress, Refused, connected
+from uplink.document import NotAMessage, document_of
+from uplink.files import Reading
+from uplink.watch import Tell, Watch
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection

@@ -19,11 +19,11 @@ from rpc.client import Channel
 from rpc.credentials import ApiKey
 from rpc.tls import ALPN, TlsError, client_context
 from rpc.websocket_client import NotOpened, Stream, open_websocket
-from runtime.cloud.contact import Contact
-from runtime.cloud.platform import platform, tags
 from schema.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.gather import unwrap
+from uplink.contact import Contact
+from uplink.platform import platform, tags
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import structlog
 
-from runtime import cached
+from uplink import cached
 
 if TYPE_CHECKING:
     from support.worker import Worker

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import re
+import shutil
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from runtime.packages.store import Part
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
 from support.worker import Worker
@@ -25,9 +27,68 @@ WRITTEN: Final = 1024 * 1024  # bytes that are gathered before they are written
 WORDS: Final = 400  # bytes of a refusal that are told
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
+PARTS: Final = "part"  # the folder of downloads that are not whole
+_PIECE: Final = 1024 * 1024  # bytes that are read at once for a digest
+
 Headers = Sequence[tuple[str, str]]
 Progress = Callable[[int], None]
-"""Told how many bytes there are."""
+"""Called with the number of bytes downloaded so far."""
+
+
+class Stopped(Exception):
+    """A long calculation was asked to stop."""
+
+
+def part_of(root: Path, sha256: str) -> Path:
+    """Return where a download below `root` is kept while it is not whole."""
+    return root / PARTS / sha256
+
+
+def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
+    """Return the SHA-256 of a file in hexadecimal; raise Stopped soon after `stopped` has become true."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_PIECE):
+            if stopped():
+                raise Stopped
+            digest.update(data)
+    return digest.hexdigest()
+
+
+class Part:
+    """A download on the disk that may be continued. All methods block: call them in a worker."""
+
+    def __init__(self, root: Path, sha256: str) -> None:
+        self.path = part_of(root, sha256)
+
+    def begin(self) -> int:
+        """Make the folder; return how many bytes have been downloaded."""
+        self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def room(self) -> int:
+        """Return how many bytes the disk has free."""
+        return shutil.disk_usage(self.path.parent).free
+
+    def write(self, data: bytes, at: int) -> None:
+        """Write `data` at the offset `at` and drop what was after it."""
+        with self.path.open("r+b" if at else "wb") as file:
+            file.truncate(at)
+            file.seek(at)
+            file.write(data)
+
+    def remove(self) -> None:
+        """Delete it."""
+        self.path.unlink(missing_ok=True)
+
+    def digest(self, stopped: Callable[[], bool]) -> str:
+        """Return the SHA-256 of what has been downloaded; raise Stopped soon after `stopped` has become true."""
+        if not self.path.exists():
+            return hashlib.sha256().hexdigest()
+        return digest_of(self.path, stopped)
 
 
 async def download(
