@@ -38,7 +38,11 @@ def rows_of_page() -> dict[str, dict[str, object]]:
     """What the page says now."""
     text = PAGE.read_text() if PAGE.exists() else ""
     return {
-        found["what"]: {"seen": found["seen"], "seconds": float(found["seconds"]), "test": found["test"]}
+        found["what"]: {
+            "seen": found["seen"].replace("\\|", "|"),
+            "seconds": float(found["seconds"]),
+            "test": found["test"],
+        }
         for found in ROW.finditer(text)
     }
 
