@@ -51,6 +51,9 @@ UPLOADS: Final = (
 )
 """Calls whose messages hold files: they may be as large as --max-message, all others as `cloud.limits.CALL`."""
 
+FEW_FILES: Final = 16  # contents of files in one upload that are read on the event loop
+NOBODY: Final = ""  # in whose turn calls without a key are worked on
+
 T = TypeVar("T")
 
 
@@ -66,9 +69,15 @@ class CloudTarget:
 
     async def aside(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
         """As Target: what is heavy is done in the cloud's room."""
-        if path in UPLOADS or stream.identity is None or not heavy(what):
+        if stream.identity is None or not (_many(stream, what) if hasattr(what, "DESCRIPTOR") else heavy(what)):
             return function()
-        author = authentication.author_of(stream.identity)
+        return await self.in_room(stream.identity, function)
+
+    async def in_room(self, identity: Identity | None, function: Callable[[], T]) -> T:
+        """What `function` returns, in a thread of the cloud's room, in the turn of the caller's organization."""
+        if identity is None:
+            return await self._cloud.room.run(NOBODY, function)
+        author = authentication.author_of(identity)
         return await self._cloud.room.run(await self._cloud.homes.of(self._cloud.store, author), function)
 
     @asynccontextmanager
@@ -97,7 +106,9 @@ class CloudRouter:
     """Authentication, the services, and a sentence for what is published but not built here."""
 
     def __init__(self, cloud: Cloud) -> None:
-        inner = ApiRouter(CloudTarget(cloud), bases={}, services=SERVICES)
+        target = CloudTarget(cloud)
+        self.in_room = target.in_room
+        inner = ApiRouter(target, bases={}, services=SERVICES)
         self._router = StandardServices(
             inner,
             lambda: cloud.authenticator,
@@ -129,6 +140,16 @@ async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[No
     with cloud.openings.one(f"the key {author.name}", STREAMS):
         async with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
             yield
+
+
+def _many(stream: Any, request: Any) -> bool:
+    """Whether a request has many values to be read, and is not only large by a file."""
+    if not heavy(stream.size):
+        return False
+    contents = getattr(request, "sensor_contents", None)
+    if contents is None:
+        return True
+    return len(contents) > FEW_FILES or any(not one.HasField("binary") for one in contents)
 
 
 async def _refuse(text: str, stream: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 from grpclib.const import Handler, Status
@@ -46,6 +46,9 @@ Authorize = Callable[[str, codec.Metadata], Identity | None]
 """`authorize(method, metadata)`: who calls, None if nobody in particular. GRPCError refuses. Must not block."""
 
 
+Aside = Callable[[Identity | None, Callable[[], Any]], Awaitable[Any]]
+"""Carries out work for a caller, in a thread, and returns what that does."""
+
 Fallback = Callable[[HttpExchange], Awaitable[None]]
 """Answers a request that is not gRPC."""
 
@@ -79,6 +82,7 @@ class ServerCore:
     statistics: Statistics = field(default_factory=Statistics)
     fallback: Fallback | None = None  # for requests that are not gRPC; None answers 404
     gateway: Callable[[Fallback], Fallback] | None = None  # answers before `fallback` does, or leaves it to it
+    aside: Aside | None = None  # for JSON of the gateway that takes long; None: on the event loop
     turns: Turns = field(default_factory=Turns)  # of connections, to begin calls and to parse pieces of large messages
     messages: Mapping[str, int] = field(default_factory=dict)  # bytes of one, for methods other than limits.max_message
     _connections: set[Closable] = field(default_factory=set)

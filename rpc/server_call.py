@@ -59,6 +59,7 @@ class ServerCall:
         "received",
         "sent",
         "sid",
+        "size",
         "status",
     )
 
@@ -99,6 +100,7 @@ class ServerCall:
         self._turn = 0
         # what observers read: bytes of messages so far, and the gRPC status, None until it ends or if the peer has gone
         self.received = self.sent = 0
+        self.size = 0  # bytes of the last request, decompressed
         self.status: int | None = None
         self.ended: Callable[[ServerCall], None] | None = None  # called once, when all this is final
 
@@ -138,6 +140,7 @@ class ServerCall:
         data = await self._inbox.get()
         if data is None:
             return None
+        self.size = len(data)
         kind = self._handler.request_type
         try:
             if len(data) > PIECE and is_large(kind, data):

@@ -130,8 +130,9 @@ class Service:
         """What `function` makes of `size` characters or bytes of a caller: in the cloud's room if they are many."""
         if size <= SMALL:
             return function()
-        organization = self._place.organization if self._place is not None else self.author.name
-        return await self.cloud.room.run(organization, function)
+        place, cloud = self._place, self.cloud
+        organization = place.organization if place is not None else await cloud.homes.of(cloud.store, self.author)
+        return await cloud.room.run(organization, function)
 
     def now(self) -> datetime:
         """The time of day."""

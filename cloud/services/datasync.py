@@ -35,6 +35,7 @@ MIME: Final = {
     m.MimeType.VIDEO_MP4: "video/mp4",
 }
 KINDS: Final = {m.DataType.BINARY_SENSOR: "binary", m.DataType.TABULAR_SENSOR: "tabular", m.DataType.FILE: "file"}
+TOGETHER: Final = 100  # readings whose JSON is made in one step
 BEGINNING: Final = 16  # bytes that tell the type of content
 
 
@@ -113,12 +114,15 @@ class DataSyncService(Service):
             raise MachineError(
                 "readings cannot be in a dataset", kind=ErrorKind.INVALID, remedy="leave dataset_ids out"
             )
-        kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
-        known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
         where = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
-        what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
-        key = _key(metadata.part_id, *where, parameters, tags, what) if known else None
 
+        def prepared() -> tuple[list[NewReading], str | None]:
+            kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
+            known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
+            what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
+            return kept, _key(metadata.part_id, *where, parameters, tags, what) if known else None
+
+        kept, key = await self.aside(self.request.call.size if self.request is not None else 0, prepared)
         kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
 
         def work(sql: Sql) -> str:
@@ -263,4 +267,21 @@ def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
 
 
 def _key(*parts: Any) -> str:
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    """The digest of `parts` as JSON, made in steps: a list may be of all readings of an upload."""
+    digest = sha256(b"[")
+    for number, part in enumerate(parts):
+        digest.update(b", " if number else b"")
+        if isinstance(part, list):
+            digest.update(b"[")
+            for start in range(0, len(part), TOGETHER):
+                digest.update(b", " if start else b"")
+                digest.update(_dumped(part[start : start + TOGETHER])[1:-1])
+            digest.update(b"]")
+        else:
+            digest.update(_dumped(part))
+    digest.update(b"]")
+    return digest.hexdigest()
+
+
+def _dumped(part: Any) -> bytes:
+    return json.dumps(part, sort_keys=True, default=str).encode()

@@ -96,7 +96,7 @@ class _Binding:
             if aside is None:
                 keywords = read(request)
             else:
-                keywords = await aside(stream, path, stream.received, partial(read, request))
+                keywords = await aside(stream, path, request, partial(read, request))
             info = CallInfo(
                 api,
                 name_of(request),
@@ -138,7 +138,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = read(request)
+            keywords = await self.read_aside(stream, request, partial(read, request))
             await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
@@ -152,7 +152,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = read(request) | items_of(stream, request)
+            keywords = await self.read_aside(stream, request, partial(read, request)) | items_of(stream, request)
             info = self.info(stream, name_of(request), keywords)
             async with self.target.call(info) as found:
                 await stream.send_initial_metadata(metadata=info.reply_metadata)
@@ -177,7 +177,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = read(request) | items_of(stream, request)
+            keywords = await self.read_aside(stream, request, partial(read, request)) | items_of(stream, request)
             await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
@@ -203,6 +203,11 @@ class _Binding:
                         await stream.send_message(self.encoded(found, info, item))
                 except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
+
+    async def read_aside(self, stream: Any, request: Any, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What `read` makes of the request, where the target wants it done."""
+        aside = getattr(self.target, "aside", None)
+        return read() if aside is None else await aside(stream, self.method.path, request, read)
 
     def info(self, stream: Any, name: str, keywords: dict[str, Any]) -> CallInfo:
         """What the target is told of a streaming call."""

@@ -12,28 +12,36 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import trio
 from grpclib.const import Status
+from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
 from rpc.api import messages
 from rpc.api.fields import read_query, write_json
 from rpc.api.table import SERVICES
-from rpc.call import Refusal, ServerCore, accept
+from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, HttpExchange, MutableHeaders, Peer
 from rpc.inbox import Budget
+from rpc.parsing import at_once, is_large, merging
+from rpc.status import of_exception
 from rpc.turns import Flow
 from rpc.web import cors
+from schema.errors import MachineError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import MethodDescriptor
 
+T = TypeVar("T")
+
 MAX_BODY: Final = 256 << 10  # bytes of a request
-MAX_REPLY: Final = 256 << 10  # bytes of a reply besides its pictures and files: JSON is made on the event loop
+MAX_REPLY: Final = 256 << 10  # bytes of a reply besides its pictures and files
+SMALL: Final = 4 << 10  # bytes of a request or reply that are read or written on the event loop
 PREFIXES: Final = (
     ("viam", "api"),
     ("api", "v1"),
@@ -210,19 +218,33 @@ class Gateway:
             await _refuse(exchange, call.status, call.message, allowed)
             return
         try:
-            request = messages.message_class(method.input_type)()
-            read_query(request, await _body(exchange), parse_qsl(query, keep_blank_values=True), variables)
+            body = await _body(exchange)
+            read = partial(_request, messages.message_class(method.input_type), body, query, variables)
+            raw = await self._aside(call, len(body) + len(query), read)
         except ValueError as error:
             await _refuse(exchange, Status.INVALID_ARGUMENT, str(error), allowed)
             return
-        raw = request.SerializeToString()
+        except MachineError as error:
+            await self._unable(exchange, error, allowed)
+            return
         call.feed(b"\0" + len(raw).to_bytes(4) + raw, 0)
         call.end()
         await call.run()
-        await self._answer(exchange, method, carrier, allowed)
+        await self._answer(exchange, method, call, carrier, allowed)
+
+    async def _aside(self, call: ServerCall, size: int, function: Callable[[], T]) -> T:
+        """What `function` makes of `size` bytes: where the server wants long work done, if they are many."""
+        if self._core.aside is None or size <= SMALL:
+            return function()
+        result: T = await self._core.aside(call.identity, function)
+        return result
+
+    async def _unable(self, exchange: HttpExchange, error: MachineError, allowed: Headers) -> None:
+        outcome = of_exception(error)
+        await _refuse(exchange, outcome.status, outcome.message or "", allowed)
 
     async def _answer(
-        self, exchange: HttpExchange, method: MethodDescriptor, carrier: _Reply, allowed: Headers
+        self, exchange: HttpExchange, method: MethodDescriptor, call: ServerCall, carrier: _Reply, allowed: Headers
     ) -> None:
         status = Status(carrier.status)
         if status is not Status.OK or carrier.data is None:
@@ -230,17 +252,35 @@ class Gateway:
             details = codec.decode_details(status, text, carrier.extra.get(codec.DETAILS_KEY))
             await _refuse(exchange, status, text, allowed, details=details or ())
             return
-        reply: Any = messages.message_class(method.output_type).FromString(carrier.data)
+        reply_class: Any = messages.message_class(method.output_type)
         if method.output_type.full_name == _BODY:
+            reply = reply_class.FromString(carrier.data)
             kind = reply.content_type if reply.content_type in _SAFE_IMAGES else "application/octet-stream"
             await _send(exchange, 200, kind, reply.data, allowed)
             return
         try:
-            data = json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
+            data = await self._aside(call, len(carrier.data), partial(_written, reply_class, carrier.data))
         except ValueError as error:
             await _refuse(exchange, Status.RESOURCE_EXHAUSTED, f"{method.name}: {error}", allowed)
             return
+        except (GRPCError, MachineError) as error:
+            await self._unable(exchange, error, allowed)
+            return
         await _send(exchange, 200, "application/json", data, allowed)
+
+
+def _request(kind: Any, body: bytes, query: str, variables: Mapping[str, str]) -> bytes:
+    """The request that JSON, query and path say, as its bytes. ValueError names what does not fit."""
+    message = kind()
+    read_query(message, _object(body), parse_qsl(query, keep_blank_values=True), variables)
+    raw: bytes = message.SerializeToString()
+    return raw
+
+
+def _written(kind: Any, data: bytes) -> bytes:
+    """The JSON of a reply."""
+    reply = at_once(merging(kind, data)) if is_large(kind, data) else kind.FromString(data)
+    return json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
 
 
 def _call_headers(headers: Headers, path: str) -> Iterator[tuple[str, str]]:
@@ -252,13 +292,18 @@ def _call_headers(headers: Headers, path: str) -> Iterator[tuple[str, str]]:
             yield name.removeprefix(_METADATA), value
 
 
-async def _body(exchange: HttpExchange) -> Any:
-    """The JSON of the request's body, {} without one; ValueError if it is none, or too large."""
+async def _body(exchange: HttpExchange) -> bytes:
+    """The request's body; ValueError if it is too large."""
     body = bytearray()
     while data := await exchange.receive():
         body += data
         if len(body) > MAX_BODY:
             raise ValueError(f"the body is larger than {MAX_BODY >> 10} KiB: use gRPC")
+    return bytes(body)
+
+
+def _object(body: bytes) -> Any:
+    """The JSON object in a body, {} without one; ValueError if it is none."""
     if not body.strip():
         return {}
     try:

@@ -156,7 +156,7 @@ class MemoryStream:
         self.identity = identity
         self.peer = Peer(("127.0.0.1", 0))
         self._call = call
-        self.received = self.sent = 0
+        self.received = self.sent = self.size = 0
         self.status: int | None = None
         self.ended: Callable[[MemoryStream], None] | None = None
 
@@ -168,6 +168,7 @@ class MemoryStream:
         except trio.EndOfChannel:
             return None
         self.received += len(data)
+        self.size = len(data)
         return self._call._handler.request_type.FromString(data)
 
     def __aiter__(self) -> MemoryStream:

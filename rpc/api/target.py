@@ -34,8 +34,8 @@ class Target(Protocol):
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         """Enter for one call; gives the object whose method is to be called. Raises MachineError if there is none.
 
-        A target may also have `async def aside(stream, path, size_or_result, function)`: it carries out `function`,
-        which reads a unary request of so many bytes or writes its result, here or in a thread, and returns what that
-        does.
+        A target may also have `async def aside(stream, path, message_or_result, function)`: it carries out `function`,
+        which reads the message of a request or writes the result of a unary call, here or in a thread, and returns what
+        that does.
         """
         ...

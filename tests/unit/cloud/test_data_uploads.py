@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from cloud.data import readings
 from cloud.data.media import EXTENSIONS, TYPES, UNKNOWN, extension_of, mime_of
 from cloud.memory import MemoryCloud
+from cloud.services import datasync
 from cloud.services.base import Sizes
 from cloud.triggering import ingestion
+from cloud.workroom import Workroom
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import PNG, SETS, START, SYNC, Uploads, at, blobs, piece
 from tests.unit.cloud.triggering_help import evaluated
@@ -320,3 +324,27 @@ async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, ki
     contents = [{"struct": {"celsius": 1.0}}]
     await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
     assert [one.trigger for one in await evaluated(up.cloud, up.part)] == [fires]
+
+
+async def test_many_values_of_an_upload_are_worked_on_in_the_room_and_files_are_not(
+    up: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, aside = Workroom.run, list[str]()
+
+    async def counted(self: Workroom, organization: str, function: Any) -> Any:
+        aside.append(organization)
+        return await run(self, organization, function)
+
+    monkeypatch.setattr(Workroom, "run", counted)
+    await up.readings(piece(0, x=1.0))
+    await up.file(PNG + bytes(100_000))
+    assert aside == []
+    await up.readings(*(piece(number, x=1.0) for number in range(2000)))
+    assert aside[0] == up.cloud.first.organization  # whose turn it takes to read the request
+    assert len(aside) == 2  # and once more to make what is kept
+
+
+def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:
+    for count in (0, 1, 100, 101, 350):
+        parts = ("a", {"b": 1, "a": None}, [["x", "ü", number] for number in range(count)])
+        assert datasync._key(*parts) == sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -13,11 +13,12 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
 from rpc.api import messages
-from rpc.api.gateway import MAX_BODY, PREFIXES, Gateway, Route, routes_of
+from rpc.api.gateway import MAX_BODY, PREFIXES, SMALL, Gateway, Route, routes_of
 from rpc.api.table import SERVICES
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.origins import Origins
+from schema.errors import ErrorKind, MachineError
 
 ROUTES = [route for service in SERVICES for route in routes_of(service)]
 UNARY = [route for route in ROUTES if not (route.method.client_streaming or route.method.server_streaming)]
@@ -248,3 +249,34 @@ async def test_keys_and_origins_count_as_for_grpc() -> None:
         assert "access-control-allow-origin" not in exchange.fields
     assert service.seen == []
     assert (await ask(service, "PUT", power, origins=lambda: closed)).status == 200
+
+
+async def test_long_json_is_read_and_written_aside(service: Service) -> None:
+    owner, asked = Identity("key"), list[Any]()
+
+    async def aside(identity: Identity | None, function: Any) -> Any:
+        asked.append(identity)
+        return function()
+
+    do = next(route for route in UNARY if route.path == "/viam.component.generic.v1.GenericService/DoCommand")
+    for size, expected in ((SMALL // 2, []), (SMALL, [owner, owner]), (MAX_BODY // 2, [owner, owner])):
+        asked.clear()
+        service.reply = messages.common().DoCommandResponse(result={"text": "x" * size})
+        body = {"command": {"text": "x" * size}}
+        answer = await ask(
+            service, do.verb, filled(do)[0], body=body, authorize=lambda method, metadata: owner, aside=aside
+        )
+        service.reply = None
+        assert (answer.status, json.loads(answer.answer)) == (200, {"result": {"text": "x" * size}})
+        assert asked == expected
+
+
+async def test_the_refusal_of_work_aside_is_the_answer(service: Service) -> None:
+    async def aside(identity: Identity | None, function: Any) -> Any:
+        raise MachineError("too much waits", kind=ErrorKind.EXHAUSTED)
+
+    do = next(route for route in UNARY if route.path == "/viam.component.generic.v1.GenericService/DoCommand")
+    service.seen.clear()
+    answer = await ask(service, do.verb, filled(do)[0], body={"command": {"text": "x" * SMALL}}, aside=aside)
+    assert (answer.status, json.loads(answer.answer)["message"]) == (429, "too much waits")
+    assert not service.seen
