@@ -49,6 +49,15 @@ FAILED: Final = 1  # pytest's exit status when tests have failed
 NOTHING_FOUND: Final = 5  # and when -k has left nothing
 
 
+def compile_sources() -> None:
+    """Write the bytecode of the product's packages, which some hundred processes load.
+
+    Where PYTHONDONTWRITEBYTECODE is set they would each compile up to 270 modules, a third of machine-cloud's start.
+    """
+    packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent != HERE)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", *packages], cwd=ROOT, check=True)
+
+
 @dataclass(slots=True)
 class Run:
     """One process of pytest; `status` when it has ended."""
@@ -199,4 +208,5 @@ async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once:
 
 if __name__ == "__main__":
     heed_interrupts()
+    compile_sources()
     raise SystemExit(trio.run(main, sys.argv[1:]))

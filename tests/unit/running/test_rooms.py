@@ -24,6 +24,7 @@ from tests.__main__ import (
     USUAL,
     Run,
     carry_out,
+    compile_sources,
     counts_of,
     main,
     merge,
@@ -126,6 +127,16 @@ def test_what_went_well_is_said_in_a_line(place: Path) -> None:
         "SKIPPED [1] x.py:1: no hammer",
         "=== 2 passed in 1.0s ===",
     ]
+
+
+def test_packages_are_compiled_where_nobody_writes_bytecode(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (place / "shop" / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "inner/goods.py"):
+        (place / "shop" / name).write_text("")
+    compile_sources()
+    found = sorted(path.name.partition(".")[0] for path in place.rglob("*.pyc"))
+    assert found == ["__init__", "goods"]
 
 
 @pytest.mark.parametrize("runner", ["tests", "tests.hil"])
