@@ -17,7 +17,8 @@ from cloud.paths import index_of
 
 DEPTH: Final = 200  # deeper nesting is read as nothing
 
-_TOKEN = re.compile(r'\s+|"(?:[^"\\\n]|\\[^\n])*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_TOKEN: Final = re.compile(r'\s+|["{}\[\]:,]|[^\s{}\[\]:,"]+')
+_INSIDE: Final = re.compile(r'(?:[^"\\\n]++|\\[^\n]){1,1000}+')  # of a string: some of it, so that threads take turns
 
 
 @dataclass(slots=True)
@@ -80,9 +81,15 @@ class Spot:
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """Everything but blanks, with start and end."""
-    for match in _TOKEN.finditer(text):
-        if not match[0].isspace():
-            yield match[0], match.start(), match.end()
+    end = 0
+    while (match := _TOKEN.match(text, end)) is not None:
+        start, end = match.span()
+        if text[start] == '"':
+            while (inside := _INSIDE.match(text, end)) is not None:
+                end = inside.end()
+            end += text.startswith('"', end)
+        if not text[start].isspace():
+            yield text[start:end], start, end
 
 
 def read(text: str) -> Node | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -224,3 +225,18 @@ def test_required_attributes_come_first_and_say_what_they_are() -> None:
 def test_keys_that_are_used_most_come_first() -> None:
     _, choices = complete(MOTOR % '"board": "b", "pins": {}, "|"')
     assert [one.label for one in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]
+
+
+@pytest.mark.parametrize("inside", ["y", r"\\"])
+def test_a_long_string_takes_little_memory(inside: str) -> None:
+    text = json.dumps({"x": 1})[:-1] + ', "y": "' + inside * 500_000 + '"}'
+    tracemalloc.start()
+    try:
+        root = read(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert root is not None
+    assert (found := root.get("y")) is not None
+    assert found.closed
+    assert peak < 4 * len(text)

@@ -1,0 +1,34 @@
+"""What the collector of garbage looks through while a cloud runs."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import trio
+
+from cloud.app import App, run
+from cloud.options import Options
+from nursery_graph import State
+
+
+async def test_what_a_cloud_starts_with_is_not_looked_through(tmp_path: Path) -> None:
+    app = App(Options(data=tmp_path / "data", address="localhost:0"))
+    before = gc.get_freeze_count()
+
+    async def stop() -> None:
+        async for snapshot in app.graph.changes():
+            if snapshot.nodes["port"].state is State.READY:
+                app.graph.stop("the test is over")
+                return
+
+    try:
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stop)
+                await run(app)
+                nursery.cancel_scope.cancel()
+        assert gc.get_freeze_count() > before + 10_000
+    finally:
+        if not before:
+            gc.unfreeze()
