@@ -18,7 +18,7 @@ async def test_what_a_cloud_starts_with_is_not_looked_through(tmp_path: Path) ->
 
     async def stop() -> None:
         async for snapshot in app.graph.changes():
-            if snapshot.nodes["port"].state is State.READY:
+            if "port" in snapshot.nodes and snapshot.nodes["port"].state is State.READY:
                 app.graph.stop("the test is over")
                 return
 
