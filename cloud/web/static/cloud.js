@@ -22,5 +22,9 @@
     }
   }
 
+  /* ---- on a phone navigation is wider than the window: show where one is */
+
+  for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+
   page.connect(page.since);
 })();
