@@ -148,9 +148,11 @@ def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: 
     number = deliveries.record(sql, one, attempt, State.FAILED if again is None else State.WAITING, again)
     if outcome.disable:
         deliveries.stop(sql, one, outcome.error, now)
-    repeated = not one.test and deliveries.last_error(sql, one) == attempt.error
     # The first failure and the last: not every one of a long night, nor the first of each message of that night.
-    if again is None or (one.tries == 0 and not repeated):
+    if again is not None and one.tries > 0:
+        return
+    repeated = not one.test and deliveries.last_error(sql, one) == attempt.error  # reads every attempt of the trigger
+    if again is None or not repeated:
         line = _line(one, replace(attempt, number=number), again, outcome.disable, now)
         logs.append(sql, one.part, [replace(line, level="info") if repeated else line], now)
 
