@@ -26,9 +26,16 @@ def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _document(sql: Sql, found: PartRecord) -> tuple[str, Mapping[str, Any]]:
+    text = current_text(sql, found)
+    return text, pieces.loads(text)
+
+
+def current_text(sql: Sql, found: PartRecord) -> str:
+    """The text of the document in force for a part."""
     row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", found.id, found.revision)
     assert row is not None
-    return row["document"], pieces.loads(row["document"])
+    text: str = row["document"]
+    return text
 
 
 def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from cloud.limits import LOCATIONS
 from cloud.names import checked_name, checked_namespace, new_id, new_location_id
-from cloud.readable import kept_metadata
 from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.times import moment_of, stored
 from cloud.unmasked import check_unmasked
@@ -261,10 +260,8 @@ def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
     return found
 
 
-def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any]) -> None:
-    """Replace it; NOT_FOUND, INVALID for what not every client could read, for what is too large, and for masks in
-    place of secrets."""
-    text = kept_metadata(data)
+def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any], text: str) -> None:
+    """Replace it; NOT_FOUND, and INVALID for masks in place of secrets. `text` is what `kept_metadata` made of it."""
     check_unmasked(data, metadata(sql, kind, subject))
     if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", text, subject):
         raise missing(kind, subject)

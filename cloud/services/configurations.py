@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from catalogue.check import check, in_cloud
@@ -18,7 +19,7 @@ from cloud.resolve import uses
 from cloud.revisions import Revisions
 from cloud.services import messages as m
 from cloud.services.base import Service
-from cloud.services.machines import historical, part_message
+from cloud.services.machines import PartFacts, historical, part_facts, part_message
 from cloud.shown import reads_secrets, shown
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
@@ -27,6 +28,7 @@ from schema.secrets import Masker
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+ATTEMPTS: Final = 5  # of one SetConfigProperty, if others save meanwhile
 MAX_CHANGES: Final = 1000  # of one SetConfigProperty: each copies what is on its way
 MAX_LOGGED: Final = 20  # mistakes of one save that are logged
 LOGGER: Final = "cloud.configuration"
@@ -59,16 +61,16 @@ class Configurations(Service):
 
         text = None if document is None else await self._kept(document)
 
-        def work(sql: Sql) -> tuple[m.RobotPart, int]:
+        def work(sql: Sql) -> tuple[PartFacts, int]:
             if name and name != machines.part(sql, id).name:
                 machines.rename_part(sql, id, name)
             revision = 0 if document is None else self._save(sql, id, document, last_known_update, text)
-            return part_message(self, sql, machines.part(sql, id)), revision
+            return part_facts(self, sql, machines.part(sql, id)), revision
 
-        message, revision = await self.write(work)
+        found, revision = await self.write(work)
         if revision:
             await self._log_mistakes(id, revision, len(text or ""))
-        return message
+        return await self.aside(len(found.text), partial(part_message, found, self.now()))
 
     async def _kept(self, document: Mapping[str, Any]) -> str:
         """As `readable.kept`, of a configuration; not in a transaction, for which others wait."""
@@ -84,24 +86,27 @@ class Configurations(Service):
             text = f"{len(property_changes)} changes in one call"
             raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
 
-        def work(sql: Sql) -> tuple[list[m.ConfigPropertyChangeResult], int]:
-            document: Any = configurations.current(sql, robot_part_id)[1]
-            results = []
-            for change in property_changes:
-                try:
-                    document = changed(document, change.path, change.value)
-                    results.append(m.ConfigPropertyChangeResult(change.path, change.value, success=True))
-                except MachineError as error:
-                    results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
-            if all(one.success for one in results):
-                return results, self._save(sql, robot_part_id, document)
-            text = "not made, because another change of the same call is wrong"
-            return [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or text) for one in results], 0
+        for _ in range(ATTEMPTS):
+            part, before = await self.read(lambda sql: _current(sql, robot_part_id))
+            document, text, results = await self.aside(LARGE, partial(_made, before, property_changes))
+            if document is None:
+                return results
+            revision = await self.write(partial(self._save_after, part, document, text))
+            if revision is not None:
+                if revision:
+                    await self._log_mistakes(robot_part_id, revision, LARGE)
+                return results
+        raise MachineError(
+            f"others saved the configuration {ATTEMPTS} times meanwhile",
+            kind=ErrorKind.PRECONDITION,
+            remedy="try again",
+        )
 
-        results, revision = await self.write(work)
-        if revision:
-            await self._log_mistakes(robot_part_id, revision, LARGE)
-        return results
+    def _save_after(self, part: machines.PartRecord, document: Mapping[str, Any], text: str, sql: Sql) -> int | None:
+        """As `_save`; None if the configuration is another one by now."""
+        if machines.part(sql, part.id).revision != part.revision:
+            return None
+        return self._save(sql, part.id, document, text=text)
 
     def _save(
         self,
@@ -167,6 +172,29 @@ class Configurations(Service):
             return m.GetRobotPartHistoryResponse(entries, str(found[-1].number) if more else "")
 
         return await self.aside(found.size, made)
+
+
+def _current(sql: Sql, subject: str) -> tuple[machines.PartRecord, str]:
+    found = machines.part(sql, subject)
+    return found, configurations.current_text(sql, found)
+
+
+def _made(
+    text: str, changes: Sequence[m.ConfigPropertyChange]
+) -> tuple[Mapping[str, Any] | None, str, list[m.ConfigPropertyChangeResult]]:
+    """The document after the changes, None if one of them cannot be made, its text, and what is said of each."""
+    document: Any = pieces.loads(text)
+    results = []
+    for change in changes:
+        try:
+            document = changed(document, change.path, change.value)
+            results.append(m.ConfigPropertyChangeResult(change.path, change.value, success=True))
+        except MachineError as error:
+            results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
+    if all(one.success for one in results):
+        return document, kept(document, "the configuration"), results
+    said = "not made, because another change of the same call is wrong"
+    return None, "", [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or said) for one in results]
 
 
 def _mistakes(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from cloud import keys, machines, sharing, tenants
 from cloud.access import Of, Role, is_home, place_of, role_at
 from cloud.services import messages as m
 from cloud.services.base import Service
-from cloud.services.machines import part_message, robot_message
+from cloud.services.machines import PartFacts, part_facts, part_message, robot_message
 from cloud.store.sql import Sql
 from cloud.times import moment_of, stored
 
@@ -29,14 +30,15 @@ class Finding(Service):
     async def get_robot_part_by_name_and_location(self, name: str, location_id: str) -> m.RobotPart:
         """The part of that name, in a machine of the location; NOT_FOUND."""
 
-        def work(sql: Sql) -> m.RobotPart:
+        def work(sql: Sql) -> PartFacts:
             for one in machines.machines(sql, location_id):
                 for part in machines.parts(sql, one.id):
                     if part.name == name:
-                        return part_message(self, sql, part)
+                        return part_facts(self, sql, part)
             raise tenants.missing("part", name)
 
-        return await self.read(work)
+        found = await self.read(work)
+        return await self.aside(len(found.text), partial(part_message, found, self.now()))
 
     async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
         """The organization that the location belongs to, and those that it is shared with. Those who share it are not

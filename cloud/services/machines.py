@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
-from cloud import configurations, machines, sharing, tenants
+from cloud import configurations, machines, pieces, sharing, tenants
 from cloud.access import Of, Role, holder, is_home, place_of
 from cloud.fragment_uses import named_by, parts_using
 from cloud.online import Presence, presence, silent_for
@@ -80,16 +82,16 @@ class Machines(Service):
 
     async def get_robot_parts(self, robot_id: str) -> list[m.RobotPart]:
         """The parts of a machine, the main one first."""
-        return await self.read(lambda sql: [part_message(self, sql, one) for one in machines.parts(sql, robot_id)])
+        found = await self.read(lambda sql: [part_facts(self, sql, one) for one in machines.parts(sql, robot_id)])
+        now = self.now()
+        return [await self.aside(len(one.text), partial(part_message, one, now)) for one in found]
 
     async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
         """One part with its configuration, also as text."""
 
-        def work(sql: Sql) -> m.GetRobotPartResponse:
-            found = part_message(self, sql, machines.part(sql, id))
-            return m.GetRobotPartResponse(found, found.robot_config_json or ShownText("{}"))
-
-        return await self.read(work)
+        found = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
+        message = await self.aside(len(found.text), partial(part_message, found, self.now()))
+        return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
 
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
         """A further part of a machine; its id."""
@@ -110,11 +112,12 @@ class Machines(Service):
     async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
         """One more secret; the older ones stay valid until they are deleted."""
 
-        def work(sql: Sql) -> m.RobotPart:
+        def work(sql: Sql) -> PartFacts:
             machines.create_secret(sql, part_id, self.now())
-            return part_message(self, sql, machines.part(sql, part_id))
+            return part_facts(self, sql, machines.part(sql, part_id))
 
-        return await self.write(work)
+        found = await self.write(work)
+        return await self.aside(len(found.text), partial(part_message, found, self.now()))
 
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Void a secret at once."""
@@ -201,32 +204,46 @@ REPORTED: Final = ("host", "os", "platform", "distro", "version", "ips")
 """What a machine says of itself that clients see in `user_supplied_info`."""
 
 
-def part_message(service: Service, sql: Sql, part: machines.PartRecord) -> m.RobotPart:
-    """A part with its configuration; the secrets that it signs in with only for owners in its own organization."""
-    text, document = configurations.current(sql, part.id)
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What the message of a part is made of; `text` is its configuration, `whole` whether its secrets are shown."""
+
+    part: machines.PartRecord
+    text: str
+    whole: bool
+    secrets: Sequence[m.SharedSecret]
+
+
+def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFacts:
+    """Read a part; the secrets that it signs in with only for owners in its own organization."""
     whole = reads_secrets(sql, service.author, Of.PART, part.id)
     owner = whole and is_home(sql, service.author, place_of(sql, Of.PART, part.id))
     secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
-    now = service.now()
+    return PartFacts(part, configurations.current_text(sql, part), whole, secrets)
+
+
+def part_message(found: PartFacts, now: datetime) -> m.RobotPart:
+    """A part with its configuration. Parses it: not for a transaction, for which others wait."""
+    part, document = found.part, pieces.loads(found.text)
     return m.RobotPart(
         id=part.id,
         name=part.name,
         dns_name=part.host_name,
-        secret=secrets[0].secret if secrets else "",
+        secret=found.secrets[0].secret if found.secrets else "",
         robot=part.machine_id,
         location_id=part.location_id,
-        robot_config=shown(document, whole=whole),
+        robot_config=shown(document, whole=found.whole),
         last_access=part.seen,
         user_supplied_info={key: part.reported[key] for key in REPORTED if part.reported.get(key)},
         main_part=part.main,
         fqdn=address_of(part, document),
         local_fqdn=part.host_name,
         created_on=part.created,
-        secrets=secrets,
+        secrets=list(found.secrets),
         last_updated=part.saved,
         online_state=STATES[presence(part.seen, now, online=part.online)],
         seconds_since_online=silent_for(part.seen, now, online=part.online),
-        robot_config_json=shown_text(text, whole=whole),
+        robot_config_json=shown_text(found.text, whole=found.whole),
     )
 
 

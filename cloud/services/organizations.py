@@ -9,6 +9,8 @@ from cloud import invites, keys, people, sharing, tenants
 from cloud.access import Of, Role, belongs, holder, is_home, place_of
 from cloud.author import Author
 from cloud.data import retention
+from cloud.pieces import LARGE, heavy
+from cloud.readable import kept_metadata
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.shown import Shown, reads_secrets, shown
@@ -166,13 +168,17 @@ class Organizations(Service):
             lambda sql: shown(tenants.metadata(sql, kind, subject), whole=reads_secrets(sql, self.author, of, subject))
         )
 
+    async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
+        text = kept_metadata(data) if not heavy(data) else await self.aside(LARGE, lambda: kept_metadata(data))
+        await self.write(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
+
     async def get_organization_metadata(self, organization_id: str) -> Shown:
         """What people attached to it."""
         return await self._metadata(Of.ORGANIZATION, "organization", organization_id)
 
     async def update_organization_metadata(self, organization_id: str, data: Mapping[str, Any]) -> None:
         """Replace it."""
-        await self.write(lambda sql: tenants.set_metadata(sql, "organization", organization_id, data))
+        await self._set_metadata("organization", organization_id, data)
 
     async def get_location_metadata(self, location_id: str) -> Shown:
         """What people attached to it."""
@@ -180,7 +186,7 @@ class Organizations(Service):
 
     async def update_location_metadata(self, location_id: str, data: Mapping[str, Any]) -> None:
         """Replace it."""
-        await self.write(lambda sql: tenants.set_metadata(sql, "location", location_id, data))
+        await self._set_metadata("location", location_id, data)
 
     async def get_robot_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """What people attached to it."""
@@ -188,7 +194,7 @@ class Organizations(Service):
 
     async def update_robot_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace it."""
-        await self.write(lambda sql: tenants.set_metadata(sql, "robot", id, data))
+        await self._set_metadata("robot", id, data)
 
     async def get_robot_part_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """What people attached to it."""
@@ -196,7 +202,7 @@ class Organizations(Service):
 
     async def update_robot_part_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace it."""
-        await self.write(lambda sql: tenants.set_metadata(sql, "part", id, data))
+        await self._set_metadata("part", id, data)
 
 
 def _seen(sql: Sql, author: Author, subject: str) -> tenants.Organization:
