@@ -147,6 +147,13 @@ REGISTRY_VERSIONS: Final = _count(
     "registry_versions", 10_000, "files", "of one registry entry: each platform of each version", "make another entry"
 )
 DATASETS: Final = _count("datasets", 10_000, "datasets", "in one organization", "delete datasets that nobody uses")
+UPLOAD_READINGS: Final = Limit(
+    "upload_readings",
+    50_000,
+    "readings",
+    "or contents of files in one upload of captured data",
+    "send them in several uploads",
+)
 LABELS: Final = _count("labels", 1000, "labels", "of one file", "remove labels from the file")
 
 # ---- questions in SQL
@@ -169,6 +176,7 @@ LIMITS: Final = (
     SECTION,
     HISTORY,
     METADATA,
+    UPLOAD_READINGS,
     FORM,
     DOCUMENT_FORM,
     CALL,

@@ -13,6 +13,7 @@ from grpclib.exceptions import GRPCError
 from cloud import authentication
 from cloud.author import Author
 from cloud.credentials import require_in_force
+from cloud.limits import UPLOAD_READINGS
 from cloud.openings import STREAMS
 from cloud.pieces import heavy
 from cloud.services.agent import AgentDeviceService
@@ -143,12 +144,13 @@ async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[No
 
 
 def _many(stream: Any, request: Any) -> bool:
-    """Whether a request has many values to be read, and is not only large by a file."""
+    """Whether a request has many values to be read, and is not only large by a file. INVALID for too many readings."""
     if not heavy(stream.size):
         return False
     contents = getattr(request, "sensor_contents", None)
     if contents is None:
         return True
+    UPLOAD_READINGS.check(len(contents), "the upload")
     return len(contents) > FEW_FILES or any(not one.HasField("binary") for one in contents)
 
 

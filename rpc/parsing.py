@@ -94,6 +94,7 @@ def merging(kind: Any, data: bytes) -> Steps[Any]:
     ValueError or protobuf's DecodeError if `data` is malformed, GRPCError (RESOURCE_EXHAUSTED) beyond a bound.
     """
     message = kind()
+    yield  # to receive a large message is a step of its own
     yield from _Merging(data).merge(message, 0, len(data), 1)
     return message
 

@@ -27,6 +27,7 @@ _DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded
 _log = logging.getLogger("rpc.call")
 T = TypeVar("T")
 _pack_prefix = struct.Struct(">BI").pack
+LARGE_REPLY: Final = 1024 * 1024  # bytes
 _TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
 
 
@@ -187,6 +188,8 @@ class ServerCall:
                 f"{self.method} replies with {self._handler.reply_type.__name__}, not {type(message).__name__}"
             )
         data = message.SerializeToString()
+        if len(data) > LARGE_REPLY:
+            await trio.lowlevel.checkpoint()  # to send a large message is a step of its own
         if not self._sent_initial:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)

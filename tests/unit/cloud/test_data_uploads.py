@@ -11,6 +11,7 @@ import pytest
 
 from cloud.data import readings
 from cloud.data.media import EXTENSIONS, TYPES, UNKNOWN, extension_of, mime_of
+from cloud.limits import UPLOAD_READINGS
 from cloud.memory import MemoryCloud
 from cloud.services import datasync
 from cloud.services.base import Sizes
@@ -348,3 +349,15 @@ def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:
     for count in (0, 1, 100, 101, 350):
         parts = ("a", {"b": 1, "a": None}, [["x", "ü", number] for number in range(count)])
         assert datasync._key(*parts) == sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+async def test_an_upload_of_too_many_readings_is_refused_before_it_is_read(
+    up: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.target.UPLOAD_READINGS", replace(UPLOAD_READINGS, value=1000))
+    pieces = [piece(number, x=1.0) for number in range(1001)]
+    await up.readings(*pieces[1:])
+    monkeypatch.setattr("cloud.workroom.Workroom.run", None)
+    with pytest.raises(MachineError, match=r"1,001 readings, more than the limit `upload_readings` of 1,000") as caught:
+        await up.readings(*pieces)
+    assert caught.value.kind is ErrorKind.INVALID

@@ -15,7 +15,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Rep
 from rpc.call import ServerCore, accept
 from rpc.carrier import Headers, Peer
 from rpc.inbox import Budget
-from rpc.server_call import ServerCall
+from rpc.server_call import LARGE_REPLY, ServerCall
 from rpc.turns import Flow
 
 
@@ -126,3 +126,18 @@ async def test_a_handler_may_abort_its_call(caplog: pytest.LogCaptureFixture):
     await call.run()
     assert paper.sent == ["reset 8", "forgotten"]
     assert errors_of(caplog) == []
+
+
+async def test_a_large_reply_is_encoded_and_sent_in_two_steps() -> None:
+    for size, expected in ((10, ["headers", "message", Status.OK]), (LARGE_REPLY, ["pass", "headers", "message"])):
+        reply = Reply(valid_host="x" * size)
+
+        async def answers(stream: Any, reply: Any = reply) -> None:
+            await stream.send_message(reply)
+
+        paper, call = call_of(answers)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call.run)
+            await trio.lowlevel.checkpoint()
+            paper.sent.append("pass")
+        assert paper.sent[:3] == expected

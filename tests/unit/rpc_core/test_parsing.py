@@ -202,7 +202,7 @@ def test_what_is_no_file_is_bounded() -> None:
 
 def test_a_file_is_one_piece_and_many_values_are_many() -> None:
     file = UPLOAD(sensor_contents=[{"binary": bytes(MIB)}]).SerializeToString()
-    assert len(list(merging(UPLOAD, file))) == 0
+    assert len(list(merging(UPLOAD, file))) == 1
     readings = UPLOAD(sensor_contents=[{"struct": {"a": 1}}] * 20_000).SerializeToString()
     assert len(list(merging(UPLOAD, readings))) >= len(readings) // parsing.PIECE
     whole = LISTS(values=[{"list_value": {"values": [{"number_value": 1}] * 20_000}}]).SerializeToString()

@@ -1,0 +1,40 @@
+"""What machine-cloud does when its port is open, before it says so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cloud import app
+from nursery_graph import State
+
+
+class Changes:
+    """Snapshots of a graph, one after the other."""
+
+    def __init__(self, nodes: list[dict[str, Any]]) -> None:
+        self._nodes = iter(nodes)
+
+    def __aiter__(self) -> Changes:
+        return self
+
+    async def __anext__(self) -> Any:
+        return SimpleNamespace(nodes=next(self._nodes))
+
+
+@pytest.mark.parametrize(("state", "expected"), [(State.READY, ["collect", "freeze"]), (State.UNHEALTHY, [])])
+async def test_what_has_been_loaded_is_kept_from_the_collector_of_garbage(
+    state: State, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(
+        app, "gc", SimpleNamespace(collect=lambda: done.append("collect"), freeze=lambda: done.append("freeze"))
+    )
+
+    port = SimpleNamespace(state=state, reason="it is taken")
+    graph = SimpleNamespace(changes=lambda: Changes([{}, {"port": port}]), stop=lambda reason: None)
+    cloud: Any = SimpleNamespace(graph=graph, first=None, options=SimpleNamespace(ready_fd=None))
+    await app._announce(cloud)
+    assert done == expected
