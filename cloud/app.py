@@ -180,7 +180,6 @@ class App:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
                 self.addresses = addresses
-                gc.freeze()  # what is there now stays: looking for garbage in it held every thread up for 0.1 s
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)
         finally:
