@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import trio
 
 from cloud.app import App, run
 from cloud.options import Options
-from nursery_graph import State
 
 
 async def test_what_a_cloud_starts_with_is_not_looked_through(tmp_path: Path) -> None:
-    app = App(Options(data=tmp_path / "data", address="localhost:0"))
     before = gc.get_freeze_count()
+    ready, written = os.pipe()
+    app = App(Options(data=tmp_path / "data", address="localhost:0", ready_fd=written))
 
     async def stop() -> None:
-        async for snapshot in app.graph.changes():
-            if "port" in snapshot.nodes and snapshot.nodes["port"].state is State.READY:
-                app.graph.stop("the test is over")
-                return
+        async with trio.lowlevel.FdStream(ready) as stream:
+            assert await stream.receive_some()
+        app.graph.stop("the test is over")
 
     try:
         with trio.fail_after(60):
