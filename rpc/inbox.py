@@ -49,31 +49,25 @@ class Inbox:
         "_encoding",
         "_ended",
         "_error",
-        "_inflate",
         "_max_message",
         "_need",
         "_pos",
         "_sid",
         "_waiter",
         "budget",
+        "inflate",
     )
 
     def __init__(
-        self,
-        carrier: Credit,
-        sid: int,
-        *,
-        max_message: int,
-        budget: Budget,
-        encoding: str | None = None,
-        inflate: Callable[[Steps[bytes]], Awaitable[bytes]] = one_by_one,
+        self, carrier: Credit, sid: int, *, max_message: int, budget: Budget, encoding: str | None = None
     ) -> None:
         self._carrier = carrier
         self._sid = sid
         self._max_message = max_message
         self._encoding = encoding  # "gzip", or None for identity
-        self._inflate = inflate  # carries out the steps of decompressing a message
         self.budget = budget
+        # carries out the steps of decompressing a message
+        self.inflate: Callable[[Steps[bytes]], Awaitable[bytes]] = one_by_one
         self._buffer: bytes | bytearray = b""
         self._pos = 0  # where the first message begins
         self._need = 0  # its length with prefix; 0 while unknown
@@ -171,7 +165,7 @@ class Inbox:
             if isinstance(buffer, bytearray) and end > 65536:
                 del buffer[:end]
                 self._pos = 0
-        return await self._inflate(inflating(message, self._max_message)) if compressed else message
+        return await self.inflate(inflating(message, self._max_message)) if compressed else message
 
     def _head_is_complete(self) -> bool:
         """True if the first message is all there. Gives back the window of an incomplete one."""

@@ -92,16 +92,16 @@ class ServerCall:
         self.initial_headers: MutableHeaders = []
         self._deadline_at = inf if timeout is None else trio.current_time() + timeout
         largest = core.limits.max_message if max_message is None else max_message
-        self._inbox = Inbox(
-            carrier, sid, max_message=largest, budget=carrier.budget, encoding=encoding, inflate=self._in_turns
-        )
+        self._inbox = Inbox(carrier, sid, max_message=largest, budget=carrier.budget, encoding=encoding)
+        if encoding is not None:
+            self._inbox.inflate = self._in_turns
         self._scope: trio.CancelScope | None = None
         self._gone = False  # the peer has left, or was told to
         self._sent_initial = self._sent_message = self._sent_trailing = False
         self._turn = 0
         # what observers read: bytes of messages so far, and the gRPC status, None until it ends or if the peer has gone
         self.received = self.sent = 0
-        self.size = 0  # bytes of the last request, decompressed
+        self.size = 0  # of the last request, decompressed
         self.status: int | None = None
         self.ended: Callable[[ServerCall], None] | None = None  # called once, when all this is final
 
