@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cloud import pieces
+from cloud import fragments, pieces
 from cloud.author import Author
 from cloud.fragment_uses import note_uses
-from cloud.fragments import checked, finder
 from cloud.machines import PartRecord, part
 from cloud.readable import kept
 from cloud.resolve import Resolved, resolve, uses, version_of
-from cloud.revisions import Revisions, within_limit
+from cloud.revisions import Revisions, Stale, within_limit
 from cloud.store.sql import Sql, Value, inserted
 from cloud.times import stored
 from cloud.unmasked import check_unmasked
@@ -51,24 +51,35 @@ def resolution(sql: Sql, subject: str | PartRecord) -> tuple[str, Resolved]:
 
 
 def _merged(sql: Sql, found: PartRecord, document: Mapping[str, Any]) -> Resolved:
-    return resolve(document, finder(sql, found.organization_id))
+    return resolve(document, fragments.finder(sql, found.organization_id))
 
 
-def save(
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may become the configuration of a part while the database is as it was checked against."""
+
+    part: str
+    text: str
+    equal: bool  # to the configuration in force: nothing is to be saved
+    revision: int  # of the part, which it replaces
+    uses: frozenset[str]  # ids of the fragments that it names
+    lookups: fragments.Lookups
+
+
+def candidate(
     sql: Sql,
     subject: str,
     document: Mapping[str, Any],
-    author: Author,
-    now: datetime,
     known: datetime | None = None,
     text: str | None = None,
-) -> int:
-    """Make `document` the configuration of a part; its revision. An equal one changes nothing.
+    lookups: fragments.Lookups | None = None,
+) -> Candidate:
+    """Check `document` for a part; only reads.
 
     With `known`, the time of the newest save that the author has seen, a newer one makes this PRECONDITION: nothing is
-    lost, nothing is written over. INVALID if its fragments cannot be merged, if not every
-    client could read it, or if it is larger than the limits of documents. `text` is what `readable.kept` has made of it
-    already.
+    lost, nothing is written over. INVALID if its fragments cannot be merged, if not every client could read it, or if
+    it is larger than the limits of documents. `text` is what `readable.kept` has made of it already. `lookups` are
+    those that must still hold when it is saved, besides its own.
     """
     text = kept(document, "the configuration") if text is None else text
     found = part(sql, subject)
@@ -78,22 +89,42 @@ def save(
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and make your change to the newest one",
         )
+    lookups = {} if lookups is None else lookups
     before = _document(sql, found)[1]
-    if before == document:
-        return found.revision
-    check_unmasked(document, before)
-    merged = _merged(sql, found, document)
-    checked(merged)
-    if merged.used:
-        kept(merged.document, "the configuration with its fragments")
-    revision = found.revision + 1
+    equal = before == document
+    if not equal:
+        check_unmasked(document, before)
+        merged = resolve(document, fragments.finder(sql, found.organization_id, lookups))
+        fragments.checked(merged)
+        if merged.used:
+            kept(merged.document, "the configuration with its fragments")
+    return Candidate(subject, text, equal, found.revision, frozenset(uses(document)), lookups)
+
+
+def put(sql: Sql, given: Candidate, author: Author, now: datetime) -> int:
+    """Make a candidate the configuration of its part; its revision. An equal one changes nothing. Stale if it must be
+    checked again.
+    """
+    found = part(sql, given.part)
+    if found.revision != given.revision or any(
+        fragments.usable(sql, *asked) != revision for asked, revision in given.lookups.items()
+    ):
+        raise Stale
+    if given.equal:
+        return given.revision
+    revision = given.revision + 1
     moment = max(stored(now), stored(found.saved) + 1)  # the time tells one save from the next
-    row: dict[str, Value] = {"part_id": subject, "revision": revision, "document": text, "saved": moment}
+    row: dict[str, Value] = {"part_id": given.part, "revision": revision, "document": given.text, "saved": moment}
     inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
-    sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
-    note_uses(sql, "part", subject, uses(document), only=True)
-    sql.notify("part", subject)
+    sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, given.part)
+    note_uses(sql, "part", given.part, given.uses, only=True)
+    sql.notify("part", given.part)
     return revision
+
+
+def save(sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime) -> int:
+    """Check a document and save it, in one transaction; its revision. For programs: calls check beside the writer."""
+    return put(sql, candidate(sql, subject, document), author, now)
 
 
 def history(

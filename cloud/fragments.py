@@ -14,7 +14,7 @@ from cloud.fragment_uses import note_uses, parts_using, pinned, tell
 from cloud.limits import FRAGMENT_TAGS, FRAGMENTS
 from cloud.names import checked_name, new_id
 from cloud.readable import kept
-from cloud.revisions import Revisions, within_limit
+from cloud.revisions import Revisions, Stale, within_limit
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.tenants import missing
 from cloud.times import moment_of, stored
@@ -23,6 +23,11 @@ from schema.errors import ErrorKind, MachineError
 
 Visibility = Literal["private", "public", "unlisted"]
 _TAG: Final = re.compile(r"(?!v)[a-z_-][a-z0-9_-]{0,59}")
+
+
+Lookups = dict[tuple[str, str, str], int | None]
+"""Revisions of fragments that were looked up, by organization, fragment and version; None for one that may not be used.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +51,17 @@ _FRAGMENT: Final = """
 """
 
 
-def create_fragment(
-    sql: Sql, owner: str, name: str, document: Mapping[str, Any], visibility: Visibility, author: Author, now: datetime
-) -> str:
-    """A new fragment of an organization; its id. EXISTS if it has one of that name, INVALID if it cannot be merged."""
+def create_fragment(sql: Sql, owner: str, name: str, given: Candidate, author: Author, now: datetime) -> None:
+    """Add a fragment to an organization. EXISTS if it has one of that name; Stale if it must be checked again."""
     FRAGMENTS.check_count(counted(sql, "fragments", "organization_id", owner), "the organization")
-    subject = new_id()
-    check_unmasked(document, {})
+    _require_fresh(sql, given)
     name, moment = checked_name(name, "a fragment"), stored(now)
-    row: dict[str, Value] = {"id": subject, "organization_id": owner, "name": name, "visibility": visibility}
+    row: dict[str, Value] = {"id": given.id, "organization_id": owner, "name": name, "visibility": given.visibility}
     try:
         inserted(sql, "fragments", {**row, "created": moment, "revision": 1, "saved": moment})
     except Conflict:
         raise _taken(name) from None
-    _keep(sql, subject, 1, document, moment, author)
-    _check(sql, subject, document, visibility)
-    return subject
+    _keep(sql, given, moment, author)
 
 
 def fragment(sql: Sql, subject: str) -> FragmentRecord:
@@ -83,14 +83,34 @@ def public_fragments(sql: Sql, but: str) -> list[FragmentRecord]:
     return [_record(row) for row in sql.rows(f"{_FRAGMENT} {where}", but)]
 
 
-def save_fragment(
-    sql: Sql, subject: str, document: Mapping[str, Any], author: Author, now: datetime, known: datetime | None = None
-) -> int:
-    """Make `document` the newest revision; its number. An equal one changes nothing. Machines that use it are told.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may become the newest revision of a fragment while the database is as it was checked against."""
+
+    id: str
+    text: str
+    equal: bool  # to the newest revision: nothing is to be saved
+    revision: int  # that it replaces; 0 for a new fragment
+    visibility: Visibility
+    uses: frozenset[str]  # ids of the fragments that it names
+    lookups: Lookups
+
+
+def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility: Visibility) -> Candidate:
+    """Check the document of a new fragment; only reads. INVALID if it cannot be merged."""
+    subject, lookups = new_id(), Lookups()
+    text = kept(document, "the fragment")
+    check_unmasked(document, {})
+    _check(sql, subject, owner, document, visibility, lookups)
+    return Candidate(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
+
+
+def candidate(sql: Sql, subject: str, document: Mapping[str, Any], known: datetime | None = None) -> Candidate:
+    """Check a document for a fragment; only reads.
 
     PRECONDITION if somebody saved after `known`; INVALID if it cannot be merged.
     """
-    found = fragment(sql, subject)
+    found, lookups = fragment(sql, subject), Lookups()
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
             f"the fragment was changed meanwhile (at {found.saved.isoformat()})",
@@ -98,15 +118,32 @@ def save_fragment(
             remedy="read it again and make your change to the newest one",
         )
     before = document_of(sql, subject, found.revision)
-    if before == document:
-        return found.revision
-    check_unmasked(document, before)
-    revision, moment = found.revision + 1, max(stored(now), stored(found.saved) + 1)
-    _keep(sql, subject, revision, document, moment, author)
-    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, subject)
-    _check(sql, subject, document, found.visibility)
-    tell(sql, subject)
-    return revision
+    equal, text = before == document, ""
+    if not equal:
+        check_unmasked(document, before)
+        text = kept(document, "the fragment")
+        _check(sql, subject, found.organization_id, document, found.visibility, lookups)
+    uses = frozenset(resolve.uses(document))
+    return Candidate(subject, text, equal, found.revision, found.visibility, uses, lookups)
+
+
+def put(sql: Sql, given: Candidate, author: Author, now: datetime) -> None:
+    """Make a candidate the newest revision; machines that use it are told. Stale if it must be checked again."""
+    found = fragment(sql, given.id)
+    if (found.revision, found.visibility) != (given.revision, given.visibility):
+        raise Stale
+    _require_fresh(sql, given)
+    if given.equal:
+        return
+    revision, moment = given.revision + 1, max(stored(now), stored(found.saved) + 1)
+    _keep(sql, given, moment, author)
+    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, given.id)
+    tell(sql, given.id)
+
+
+def _require_fresh(sql: Sql, given: Candidate) -> None:
+    if any(usable(sql, *asked) != revision for asked, revision in given.lookups.items()):
+        raise Stale
 
 
 def rename_fragment(sql: Sql, subject: str, name: str) -> None:
@@ -127,7 +164,7 @@ def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="leave it public, or unlisted",
         )
-    _check(sql, subject, document_of(sql, subject, found.revision), visibility)
+    _check(sql, subject, found.organization_id, document_of(sql, subject, found.revision), visibility, Lookups())
     sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
 
 
@@ -237,14 +274,21 @@ def delete_tag(sql: Sql, subject: str, tag: str) -> None:
 # ---- merging
 
 
-def finder(sql: Sql, organization: str) -> resolve.Find:
-    """Finds the fragments that an organization may use: its own, and those that others show."""
+def usable(sql: Sql, organization: str, subject: str, version: str) -> int | None:
+    """The revision that a version of a fragment means to an organization; None if it may not use the fragment."""
+    row = sql.row("SELECT organization_id, visibility FROM fragments WHERE id = ?", subject)
+    if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
+        return None
+    return revision_of(sql, subject, version)
+
+
+def finder(sql: Sql, organization: str, lookups: Lookups | None = None) -> resolve.Find:
+    """Find the fragments that an organization may use: its own, and those that others show. `lookups` records them."""
 
     def find(subject: str, version: str) -> resolve.Fragment | None:
-        row = sql.row(f"{_FRAGMENT} WHERE fragments.id = ?", subject)
-        if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
-            return None
-        revision = revision_of(sql, subject, version)
+        revision = usable(sql, organization, subject, version)
+        if lookups is not None:
+            lookups[organization, subject, version] = revision
         return None if revision is None else resolve.Fragment(subject, revision, document_of(sql, subject, revision))
 
     return find
@@ -260,10 +304,11 @@ def checked(resolved: resolve.Resolved) -> None:
         )
 
 
-def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visibility) -> None:
-    """That a fragment can be merged where it is used without variables of its own, and shows no password."""
-    owner = fragment(sql, subject).organization_id
-    find = finder(sql, owner)
+def _check(
+    sql: Sql, subject: str, owner: str, document: Mapping[str, Any], visibility: Visibility, lookups: Lookups
+) -> None:
+    """INVALID if a fragment cannot be merged where it is used without variables of its own, or shows a password."""
+    find = finder(sql, owner, lookups)
 
     def own(asked: str, version: str) -> resolve.Fragment | None:
         return resolve.Fragment(subject, 0, document) if asked == subject else find(asked, version)
@@ -281,11 +326,11 @@ def _check(sql: Sql, subject: str, document: Mapping[str, Any], visibility: Visi
                     )
 
 
-def _keep(sql: Sql, subject: str, revision: int, document: Mapping[str, Any], moment: int, author: Author) -> None:
-    text = kept(document, "the fragment")
-    row: dict[str, Value] = {"fragment_id": subject, "revision": revision, "document": text, "saved": moment}
+def _keep(sql: Sql, given: Candidate, moment: int, author: Author) -> None:
+    revision = given.revision + 1
+    row: dict[str, Value] = {"fragment_id": given.id, "revision": revision, "document": given.text, "saved": moment}
     inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
-    note_uses(sql, "fragment", subject, resolve.uses(document), only=False)
+    note_uses(sql, "fragment", given.id, given.uses, only=False)
 
 
 def organization_of(sql: Sql, part: str) -> str:

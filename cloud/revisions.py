@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cloud import pieces
 from cloud.author import Author
 from cloud.limits import HISTORY
 from cloud.store.sql import Row, Sql, Value
 from cloud.times import moment_of
+from schema.errors import ErrorKind, MachineError
+
+T = TypeVar("T")
 
 VALUE: Final = 64  # bytes
+ATTEMPTS: Final = 5  # of one save, if others save meanwhile
 
 
 @dataclass(frozen=True)
@@ -79,3 +84,22 @@ def _revision(row: Row) -> Revision:
         Author(row["author_type"], row["author"]),
         row["before"],
     )
+
+
+class Stale(MachineError):
+    """A document was checked against a state of the database that others have changed since."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "others saved the configuration or its fragments meanwhile",
+            kind=ErrorKind.PRECONDITION,
+            remedy="try again",
+        )
+
+
+async def until_fresh(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of `attempt`, which is repeated while it is Stale, ATTEMPTS times at most."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(Stale):
+            return await attempt()
+    return await attempt()

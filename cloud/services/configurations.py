@@ -16,7 +16,7 @@ from cloud.paths import changed
 from cloud.pieces import LARGE, heavy
 from cloud.readable import check_text, kept
 from cloud.resolve import uses
-from cloud.revisions import Revisions
+from cloud.revisions import Revisions, Stale, until_fresh
 from cloud.services import messages as m
 from cloud.services.base import Service
 from cloud.services.machines import PartFacts, historical, part_facts, part_message
@@ -28,7 +28,6 @@ from schema.secrets import Masker
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
-ATTEMPTS: Final = 5  # of one SetConfigProperty, if others save meanwhile
 MAX_CHANGES: Final = 1000  # of one SetConfigProperty: each copies what is on its way
 MAX_LOGGED: Final = 20  # mistakes of one save that are logged
 LOGGER: Final = "cloud.configuration"
@@ -61,13 +60,19 @@ class Configurations(Service):
 
         text = None if document is None else await self._kept(document)
 
-        def work(sql: Sql) -> tuple[PartFacts, int]:
+        def work(given: configurations.Candidate | None, sql: Sql) -> tuple[PartFacts, int]:
             if name and name != machines.part(sql, id).name:
                 machines.rename_part(sql, id, name)
-            revision = 0 if document is None else self._save(sql, id, document, last_known_update, text)
+            revision = 0 if given is None else self._put(given, sql)
             return part_facts(self, sql, machines.part(sql, id)), revision
 
-        found, revision = await self.write(work)
+        async def attempt() -> tuple[PartFacts, int]:
+            given = None
+            if document is not None:
+                given = await self.read(partial(self._candidate, id, document, last_known_update, text))
+            return await self.write(partial(work, given))
+
+        found, revision = await until_fresh(attempt)
         if revision:
             await self._log_mistakes(id, revision, len(text or ""))
         return await self.aside(len(found.text), partial(part_message, found, self.now()))
@@ -86,48 +91,41 @@ class Configurations(Service):
             text = f"{len(property_changes)} changes in one call"
             raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
 
-        for _ in range(ATTEMPTS):
+        async def attempt() -> tuple[list[m.ConfigPropertyChangeResult], int]:
             part, before = await self.read(lambda sql: _current(sql, robot_part_id))
             document, text, results = await self.aside(LARGE, partial(_made, before, property_changes))
             if document is None:
-                return results
-            revision = await self.write(partial(self._save_after, part, document, text))
-            if revision is not None:
-                if revision:
-                    await self._log_mistakes(robot_part_id, revision, LARGE)
-                return results
-        raise MachineError(
-            f"others saved the configuration {ATTEMPTS} times meanwhile",
-            kind=ErrorKind.PRECONDITION,
-            remedy="try again",
-        )
+                return results, 0
+            given = await self.read(partial(self._candidate, robot_part_id, document, None, text))
+            if given.revision != part.revision:
+                raise Stale
+            return results, await self.write(partial(self._put, given))
 
-    def _save_after(self, part: machines.PartRecord, document: Mapping[str, Any], text: str, sql: Sql) -> int | None:
-        """As `_save`; None if the configuration is another one by now."""
-        if machines.part(sql, part.id).revision != part.revision:
-            return None
-        return self._save(sql, part.id, document, text=text)
+        results, revision = await until_fresh(attempt)
+        if revision:
+            await self._log_mistakes(robot_part_id, revision, LARGE)
+        return results
 
-    def _save(
-        self,
-        sql: Sql,
-        part: str,
-        document: Mapping[str, Any],
-        last_known: datetime | None = None,
-        text: str | None = None,
-    ) -> int:
-        """Save; the new revision, 0 if nothing has changed.
+    def _candidate(
+        self, part: str, document: Mapping[str, Any], last_known: datetime | None, text: str | None, sql: Sql
+    ) -> configurations.Candidate:
+        """Check a document, in a transaction that only reads: others do not wait for it to write.
 
-        Whoever only shares a machine does not learn by it what private fragments of its organization say.
+        A caller who only shares a machine does not learn by it what private fragments of its organization say.
         """
+        lookups: fragments.Lookups = {}
         if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
-            find = fragments.finder(sql, keys.organization_of(sql, self.author.name))
+            find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
             for one in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
                 if find(one, "") is None:
                     raise tenants.missing("fragment", one)
-        before = machines.part(sql, part).revision
-        revision = configurations.save(sql, part, document, self.author, self.now(), last_known, text)
-        return revision if revision != before else 0
+        return configurations.candidate(sql, part, document, last_known, text, lookups)
+
+    def _put(self, given: configurations.Candidate, sql: Sql) -> int:
+        """Save a candidate; the new revision, 0 if nothing has changed. Stale if it must be checked again."""
+        self.again(sql)
+        revision = configurations.put(sql, given, self.author, self.now())
+        return revision if revision != given.revision else 0
 
     async def _log_mistakes(self, part: str, revision: int, size: int) -> None:
         """Put the mistakes of what was saved into the log of the part: the reply has no place for them."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from cloud import configurations, fragments, machines, resolve
 from cloud.access import Of, Role, is_home, place_of
 from cloud.fragment_uses import parts_using
 from cloud.registry.access import organizations_of
-from cloud.revisions import Revisions
+from cloud.revisions import Revisions, until_fresh
 from cloud.services import fragment_messages as m
 from cloud.services.base import Service
 from cloud.services.configurations import decoded, editor, page_start
@@ -85,11 +86,18 @@ class Fragments(Service):
         """A new fragment; private unless `visibility` says otherwise."""
         shown = _VISIBILITY.get(visibility or m.Visibility.PRIVATE, "private")
 
-        def work(sql: Sql) -> m.Fragment:
-            made = fragments.create_fragment(sql, organization_id, name, config or {}, shown, self.author, self.now())
-            return self._message(sql, fragments.fragment(sql, made))
+        def check(sql: Sql) -> fragments.Candidate:
+            return fragments.new_candidate(sql, organization_id, config or {}, shown)
 
-        return await self.write(work)
+        def work(given: fragments.Candidate, sql: Sql) -> m.Fragment:
+            self.again(sql)
+            fragments.create_fragment(sql, organization_id, name, given, self.author, self.now())
+            return self._message(sql, fragments.fragment(sql, given.id))
+
+        async def attempt() -> m.Fragment:
+            return await self.write(partial(work, await self.read(check)))
+
+        return await until_fresh(attempt)
 
     async def update_fragment(
         self,
@@ -112,16 +120,23 @@ class Fragments(Service):
         if shown is None and public is not None:
             shown = "public" if public else "private"
 
-        def work(sql: Sql) -> m.Fragment:
+        def work(given: fragments.Candidate | None, sql: Sql) -> m.Fragment:
+            self.again(sql)
             if name and name != fragments.fragment(sql, id).name:
                 fragments.rename_fragment(sql, id, name)
-            if document is not None:
-                fragments.save_fragment(sql, id, document, self.author, self.now(), last_known_update)
+            if given is not None:
+                fragments.put(sql, given, self.author, self.now())
             if shown is not None and shown != fragments.fragment(sql, id).visibility:
                 fragments.show_fragment(sql, id, shown)
             return self._message(sql, fragments.fragment(sql, id))
 
-        return await self.write(work)
+        async def attempt() -> m.Fragment:
+            given = None
+            if (saved := document) is not None:
+                given = await self.read(lambda sql: fragments.candidate(sql, id, saved, last_known_update))
+            return await self.write(partial(work, given))
+
+        return await until_fresh(attempt)
 
     async def delete_fragment(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a fragment that nothing uses."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -74,21 +75,25 @@ async def test_documents_are_worked_on_beside_transactions(
 
 
 class Meanwhile:
-    """Another save just before a write that follows, as often as there are some left."""
+    """Another call just before a write that follows, as often as there are some left; by default a save."""
 
     def __init__(self, cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._cloud, self._part, self._write = cloud, part, cloud.cloud.store.write
         self.left, self._number, self._saving = 0, 0, False
+        self.call: Callable[[], Awaitable[Any]] = self._save
         monkeypatch.setattr(cloud.cloud.store, "write", self)
 
     async def __call__(self, work: Any) -> Any:
         if self.left and not self._saving:
             self.left -= 1
             self._saving = True
-            self._number += 1
-            await self._cloud.app("update_robot_part", id=self._part, robot_config={"other": self._number})
+            await self.call()
             self._saving = False
         return await self._write(work)
+
+    async def _save(self) -> None:
+        self._number += 1
+        await self._cloud.app("update_robot_part", id=self._part, robot_config={"other": self._number})
 
 
 async def test_a_property_is_set_in_what_others_saved_meanwhile(
@@ -113,3 +118,107 @@ async def test_a_property_is_not_set_while_others_save_again_and_again(
     meanwhile.left = 0
     found = await cloud.app("get_robot_part", id=part)
     assert "x" not in json.loads(found["config_json"])
+
+
+async def test_a_save_is_checked_where_others_do_not_wait_to_write(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, check = cloud.cloud.store.write, configurations.configurations.check_unmasked
+    writing, seen = [False], list[bool]()
+
+    async def noting_write(work: Any) -> Any:
+        def noting(sql: Any) -> Any:
+            writing[0] = True
+            try:
+                return work(sql)
+            finally:
+                writing[0] = False
+
+        return await write(noting)
+
+    def noting_check(*args: Any) -> None:
+        seen.append(writing[0])
+        check(*args)
+
+    monkeypatch.setattr(cloud.cloud.store, "write", noting_write)
+    monkeypatch.setattr(configurations.configurations, "check_unmasked", noting_check)
+    await cloud.app("update_robot_part", id=part, robot_config={"x": 1})
+    assert seen == [False]
+
+
+async def test_a_save_replaces_what_others_saved_meanwhile(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.left = 2
+    await cloud.app("update_robot_part", id=part, robot_config={"x": 1})
+    history = await cloud.app("get_robot_part_history", id=part)
+    assert [entry["old"]["robot_config"] for entry in history["history"]] == [{"other": 2}, {"other": 1}, {}]
+    assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"x": 1}
+
+
+async def test_a_save_that_knows_the_newest_is_refused_if_others_save_meanwhile(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.left = 1
+    with pytest.raises(MachineError, match="changed meanwhile") as caught:
+        await cloud.app("update_robot_part", id=part, robot_config={"x": 1}, last_known_update=known)
+    assert caught.value.kind is ErrorKind.PRECONDITION
+    assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"other": 1}
+
+
+async def test_a_fragment_that_is_deleted_meanwhile_is_not_used(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fragment = await cloud.app(
+        "create_fragment", name="shared", organization_id=cloud.first.organization, config={"a": 1}
+    )
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.call, meanwhile.left = partial(cloud.app, "delete_fragment", id=fragment["id"]), 1
+    with pytest.raises(MachineError, match="there is no fragment") as caught:
+        await cloud.app("update_robot_part", id=part, robot_config={"fragments": [fragment["id"]]})
+    assert caught.value.kind is ErrorKind.INVALID
+    assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {}
+
+
+async def test_a_caller_whose_key_is_deleted_meanwhile_saves_nothing(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revoked = []
+
+    def again(self: Any, sql: Any) -> None:
+        revoked.append(True)
+        raise MachineError("the key is void", kind=ErrorKind.UNAUTHENTICATED)
+
+    monkeypatch.setattr(configurations.Configurations, "again", again)
+    with pytest.raises(MachineError, match="the key is void"):
+        await cloud.app("update_robot_part", id=part, robot_config={"x": 1})
+    assert revoked == [True]
+    monkeypatch.undo()
+    assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {}
+
+
+async def test_a_fragment_replaces_what_others_saved_meanwhile(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization, config={"a": 1})
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.call, meanwhile.left = partial(cloud.app, "update_fragment", id=made["id"], config={"other": 1}), 1
+    saved = await cloud.app("update_fragment", id=made["id"], name="g", config={"x": 1})
+    assert (saved["fragment"], saved["name"]) == ({"x": 1}, "g")
+    history = (await cloud.app("get_fragment_history", id=made["id"]))["history"]
+    assert [entry["old"]["fragment"] for entry in history[:2]] == [{"other": 1}, {"a": 1}]
+
+
+async def test_a_fragment_does_not_use_one_that_is_deleted_meanwhile(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = cloud.first.organization
+    inner = await cloud.app("create_fragment", name="inner", organization_id=owner, config={"a": 1})
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.call, meanwhile.left = partial(cloud.app, "delete_fragment", id=inner["id"]), 1
+    with pytest.raises(MachineError, match="there is no fragment"):
+        await cloud.app("create_fragment", name="outer", organization_id=owner, config={"fragments": [inner["id"]]})
+    assert (await cloud.app("list_fragments", organization_id=owner))["fragments"] == []
