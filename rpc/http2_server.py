@@ -302,7 +302,10 @@ class ServerConnection(Connection):
         stream = self.streams.get(sid)
         request = bool(headers) and headers[0][0][:1] == ":"
         if request and self.limits.late_streams:
-            self.on_glitch("HEADERS that came before")  # the call has its outcome, or will have
+            if stream is None and sid <= self.skipped.forgotten:
+                self._not_begun(sid, "HEADERS")  # perhaps a second answer, which a client ignores; none is worse
+            else:
+                self.on_glitch("HEADERS that came before")  # the call has its outcome, or will have
             return
         if stream is None:
             if request or sid in self.skipped:

@@ -17,9 +17,10 @@ _PIECE = 128  # bytes that a piece costs besides its data
 class Skipped:
     """The `most` newest ids passed over, and at most `room` bytes of DATA that came before their HEADERS."""
 
-    __slots__ = ("_most", "_pieces", "_room")
+    __slots__ = ("_most", "_pieces", "_room", "forgotten")
 
     def __init__(self, most: int, room: int) -> None:
+        self.forgotten = 0  # the highest id that was dropped beyond `most`; ids up to it may have had no answer
         self._most = most
         self._room = room
         self._pieces: dict[int, list[Piece]] = {}
@@ -32,10 +33,15 @@ class Skipped:
 
     def add(self, start: int, stop: int) -> None:
         """Remember the odd ids from `start` up to, not including, `stop`; the oldest beyond the bound are forgotten."""
-        for sid in range(max(start, stop - 2 * self._most), stop, 2):
+        first = max(start, stop - 2 * self._most)
+        if first > start:
+            self.forgotten = first - 2
+        for sid in range(first, stop, 2):
             self._pieces[sid] = []
         while len(self._pieces) > self._most:
-            self.take(next(iter(self._pieces)))
+            oldest = next(iter(self._pieces))
+            self.take(oldest)
+            self.forgotten = max(self.forgotten, oldest)
 
     def keep(self, sid: int, piece: Piece) -> bool:
         """Keep DATA of a remembered id until its HEADERS come. False, and nothing is kept, if there is no room."""
@@ -47,7 +53,7 @@ class Skipped:
         return True
 
     def take(self, sid: int) -> list[Piece]:
-        """Forget an id; returns its DATA. Empty for one that is not remembered."""
+        """Remove an id and return its DATA; nothing for one that is not remembered."""
         pieces = self._pieces.pop(sid, [])
         self._room += sum(len(data) + _PIECE for data, _, _ in pieces)
         return pieces

@@ -178,13 +178,24 @@ async def test_goaway_never_names_a_higher_stream_than_before():
 async def test_what_is_remembered_of_ids_passed_over_is_bounded():
     skipped = Skipped(4, 1000)
     skipped.add(1, 2**31 - 1)
-    assert len(skipped) == 4
+    assert (len(skipped), skipped.forgotten) == (4, 2**31 - 11)
     assert 2**31 - 3 in skipped
     sid = 2**31 - 3
     assert skipped.keep(sid, (b"x" * 800, 800, False))
     assert not skipped.keep(sid, (b"x", 1, False))
     assert skipped.take(sid) == [(b"x" * 800, 800, False)]
     assert skipped.keep(2**31 - 5, (b"x" * 800, 800, False))
+
+
+async def test_a_request_that_comes_after_its_id_was_forgotten_is_reset():
+    limits = Limits(max_streams=2, late_streams=True)
+    early = [data(1), data(3), data(5)]  # of three ids two are remembered
+    seen = await exchange([*early, head(1), head(3), head(5)], limits)
+    assert seen.resets == [(1, CLOSED)]
+    assert sorted(seen.ended) == [3, 5]
+    seen = await exchange([head(9), data(9), head(1), data(1), head(5), data(5), head(7), data(7)], limits)
+    assert seen.resets == [(1, CLOSED)]
+    assert sorted(seen.ended) == [5, 7, 9]
 
 
 async def test_ids_passed_over_cost_no_memory_and_no_time():
