@@ -19,7 +19,7 @@ from schema.errors import ErrorKind, MachineError
 T = TypeVar("T")
 
 VALUE: Final = 64  # bytes
-ATTEMPTS: Final = 5  # of one save, if others save meanwhile
+ATTEMPTS: Final = 3  # of one save beside the writer, if others save meanwhile
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Stale(MachineError):
         )
 
 
-async def until_fresh(attempt: Callable[[], Awaitable[T]]) -> T:
-    """The result of `attempt`, which is repeated while it is Stale, ATTEMPTS times at most."""
-    for _ in range(ATTEMPTS - 1):
+async def until_fresh(attempt: Callable[[], Awaitable[T]], at_last: Callable[[], Awaitable[T]]) -> T:
+    """The result of `attempt`, or of `at_last` if that was Stale ATTEMPTS times."""
+    for _ in range(ATTEMPTS):
         with suppress(Stale):
             return await attempt()
-    return await attempt()
+    return await at_last()

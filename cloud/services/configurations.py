@@ -66,13 +66,14 @@ class Configurations(Service):
             revision = 0 if given is None else self._put(given, sql)
             return part_facts(self, sql, machines.part(sql, id)), revision
 
+        def check(sql: Sql) -> configurations.Candidate | None:
+            return None if document is None else self._candidate(id, document, last_known_update, text, sql)
+
         async def attempt() -> tuple[PartFacts, int]:
-            given = None
-            if document is not None:
-                given = await self.read(partial(self._candidate, id, document, last_known_update, text))
+            given = None if document is None else await self.read(check)
             return await self.write(partial(work, given))
 
-        found, revision = await until_fresh(attempt)
+        found, revision = await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
         if revision:
             await self._log_mistakes(id, revision, len(text or ""))
         return await self.aside(len(found.text), partial(part_message, found, self.now()))
@@ -101,7 +102,7 @@ class Configurations(Service):
                 raise Stale
             return results, await self.write(partial(self._put, given))
 
-        results, revision = await until_fresh(attempt)
+        results, revision = await until_fresh(attempt, attempt)
         if revision:
             await self._log_mistakes(robot_part_id, revision, LARGE)
         return results

@@ -97,7 +97,7 @@ class Fragments(Service):
         async def attempt() -> m.Fragment:
             return await self.write(partial(work, await self.read(check)))
 
-        return await until_fresh(attempt)
+        return await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
 
     async def update_fragment(
         self,
@@ -130,13 +130,14 @@ class Fragments(Service):
                 fragments.show_fragment(sql, id, shown)
             return self._message(sql, fragments.fragment(sql, id))
 
+        def check(sql: Sql) -> fragments.Candidate | None:
+            return None if document is None else fragments.candidate(sql, id, document, last_known_update)
+
         async def attempt() -> m.Fragment:
-            given = None
-            if (saved := document) is not None:
-                given = await self.read(lambda sql: fragments.candidate(sql, id, saved, last_known_update))
+            given = None if document is None else await self.read(check)
             return await self.write(partial(work, given))
 
-        return await until_fresh(attempt)
+        return await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
 
     async def delete_fragment(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a fragment that nothing uses."""

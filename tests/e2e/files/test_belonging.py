@@ -266,21 +266,15 @@ async def test_a_database_whose_rows_are_gone_removes_nothing(
         assert await swept(options) == Swept(0, noticed=COUNT, held=COUNT, total=COUNT)
         assert await swept(options, days=100) == Swept(0, held=COUNT, total=COUNT)
         assert await there(options) == set(kept)
-        await old(options)
+        if not isinstance(options.files, Path):
+            return  # objects of the test bucket cannot be made older: the message is checked with a folder
+        for path in options.files.glob("??/*"):
+            os.utime(path, (time.time() - 7200,) * 2)  # older than an upload may wait for its row
         await started(options, capsys)
     errors = [one for one in logs if one["log_level"] == "error"]
     assert f"names 0 of {COUNT} files" in errors[0]["event"]
     assert "doctor --release-unnamed" in errors[0]["remedy"]
     assert await there(options) == set(kept)
-
-
-async def old(options: Options) -> None:
-    """Make files in a folder older than an upload may wait for its row; in a bucket they stay young."""
-    if isinstance(options.files, Path):
-        for path in options.files.glob("??/*"):
-            os.utime(path, (time.time() - 7200,) * 2)
-    else:
-        pytest.skip("objects of the test server cannot be made older: the message is checked with a folder")
 
 
 async def test_a_store_that_has_lost_its_id_is_refused(

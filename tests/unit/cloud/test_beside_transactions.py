@@ -157,6 +157,16 @@ async def test_a_save_replaces_what_others_saved_meanwhile(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"x": 1}
 
 
+async def test_a_save_gets_its_turn_while_others_save_again_and_again(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile = Meanwhile(cloud, part, monkeypatch)
+    meanwhile.left = 1000
+    await cloud.app("update_robot_part", id=part, robot_config={"x": 1})
+    meanwhile.left = 0
+    assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"x": 1}
+
+
 async def test_a_save_that_knows_the_newest_is_refused_if_others_save_meanwhile(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
