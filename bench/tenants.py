@@ -159,11 +159,11 @@ async def attacking(running: Running, count: int, seed: int, costs: dict[str, fl
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    told: dict[str, int] = {}
+    report: dict[str, int] = {}
     attacker, here, begin = psutil.Process(child.pid), psutil.Process(), time.perf_counter()
     before = used(running.process), used(running.process, children=True), used(here), sum(psutil.cpu_times()[:3])
     try:
-        yield told
+        yield report
         costs["cloud"] = used(running.process) - before[0]
         costs["its questions in SQL"] = used(running.process, children=True) - before[1]
         costs["attacker"] = used(attacker)
@@ -177,7 +177,7 @@ async def attacking(running: Running, count: int, seed: int, costs: dict[str, fl
         with trio.move_on_after(30):
             while piece := await child.stdout.receive_some():
                 said += piece
-        told.update(json.loads(said or b"{}"))
+        report.update(json.loads(said or b"{}"))
     finally:
         child.kill()
         with trio.CancelScope(shield=True):
@@ -210,7 +210,7 @@ async def measure(given: argparse.Namespace) -> int:
                 nursery.start_soon(memory, running.process, most)
                 with trio.move_on_after(given.quiet):
                     await neighbour.live(quiet)
-                async with attacking(running, given.attackers, given.seed, costs) as told:
+                async with attacking(running, given.attackers, given.seed, costs) as report:
                     with trio.move_on_after(given.minutes * 60):
                         await neighbour.live(loud)
                 alive = running.process.is_running() and running.process.status() != psutil.STATUS_ZOMBIE
@@ -230,7 +230,7 @@ async def measure(given: argparse.Namespace) -> int:
     print(f"the cloud {'lived' if alive else 'DIED'}, stopped in {stopped:.1f} s; failures in its log {len(failures)}")
     for line in failures[:5]:
         print(f"  {line[:200]}")
-    print("the attacker was answered:", json.dumps(told, sort_keys=True))
+    print("the attacker was answered:", json.dumps(report, sort_keys=True))
     bad = ratio > BUDGET or most[0] > given.rss * MIB or not alive or failures or quiet.errors or loud.errors
     return int(bool(bad))
 

@@ -98,7 +98,7 @@ class Stale(MachineError):
 
 
 async def until_fresh(attempt: Callable[[], Awaitable[T]], at_last: Callable[[], Awaitable[T]]) -> T:
-    """The result of `attempt`, or of `at_last` if that was Stale ATTEMPTS times."""
+    """Return the result of `attempt`, or that of `at_last` after `attempt` was Stale ATTEMPTS times."""
     for _ in range(ATTEMPTS):
         with suppress(Stale):
             return await attempt()
