@@ -41,6 +41,7 @@ PACKAGES: Final = (
     "psmisc",
     "iputils-ping",
     "e2fsprogs",
+    "dmsetup",
 )
 
 BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
