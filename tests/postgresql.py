@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 LIMIT = 30.0  # seconds for a start
-QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-"""For tests in which nobody cuts the power."""
+QUICK = ("fsync=off", "full_page_writes=off")
+"""For tests in which nobody cuts the power. What is committed survives `Cluster.stop`: synchronous_commit stays on."""
 _numbers = count(1)
 
 
