@@ -71,7 +71,7 @@ def scalar(text: str) -> int | float | bool | str:
 def _json(parser: Parser, text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else {"value": value}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from schema import depth
 from schema.errors import ErrorKind, MachineError
 
 KIB: Final = 1024
@@ -68,10 +69,10 @@ DOCUMENT_VALUES: Final = Limit(
 )
 DOCUMENT_DEPTH: Final = Limit(
     "document_depth",
-    32,
+    depth.MAX_DEPTH,
     "levels",
     "of objects and lists inside each other",
-    "make it flatter: clients cannot read it",
+    depth.REMEDY,
 )
 SECTION: Final = Limit(
     "section",
@@ -238,6 +239,9 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         Elsewhere("rpc.auth:MAX_CREDENTIAL", "characters", "in the id or the secret of credentials"),
         Elsewhere("rpc.attempts:FAILURES", "failures", "to sign in with one id from one address within a minute"),
         Elsewhere("rpc.attempts:ADDRESS_FAILURES", "failures", "to sign in from one address within a minute"),
+        Elsewhere(
+            "rpc.parsing:MAX_DEPTH", "messages", "inside each other in one; an object inside another takes three"
+        ),
         Elsewhere("rpc.api.gateway:MAX_BODY", "bytes", "in the body of one call by HTTP and JSON"),
         Elsewhere("rpc.api.gateway:MAX_REPLY", "bytes", "in its reply, besides pictures and files"),
         Elsewhere("cloud.openings:STREAMS", "answers and live pages", "that are open to one key at once"),

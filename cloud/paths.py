@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cloud.readable import MAX_DEPTH
+from schema.depth import MAX_DEPTH
 from schema.errors import ErrorKind, MachineError
 
 

@@ -6,15 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cloud.limits import DOCUMENT, DOCUMENT_DEPTH, DOCUMENT_VALUES, METADATA, SECTION, Limit
+from cloud.limits import DOCUMENT, DOCUMENT_VALUES, METADATA, SECTION, Limit
 from cloud.pieces import dumps
+from schema.depth import MAX_DEPTH, REMEDY, TOO_DEEP
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import PLAIN
-
-MAX_DEPTH: Final = DOCUMENT_DEPTH.value
-"""Objects and lists inside each other. Libraries of protobuf read 100 messages inside each other; an object of a Struct
-takes three of them."""
-
 
 SECTIONS: Final = (
     "components",
@@ -66,8 +62,7 @@ def check_readable(document: Mapping[str, Any]) -> None:
     while waiting:
         found, where = waiting.pop()
         if len(where) >= MAX_DEPTH:
-            text = f"more than {MAX_DEPTH} objects and lists are inside each other"
-            raise _unreadable(where, text, "make it flatter: clients cannot read it")
+            raise _unreadable(where, TOO_DEEP, REMEDY)
         count += len(found)
         if count > DOCUMENT_VALUES.value:
             raise MachineError(

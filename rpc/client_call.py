@@ -16,6 +16,7 @@ from rpc import hpack
 from rpc import metadata as codec
 from rpc.carrier import Peer
 from rpc.client_response import Response
+from rpc.parsing import one_by_one, too_deep
 from rpc.silence import catch_up
 
 if TYPE_CHECKING:
@@ -247,6 +248,8 @@ class ClientCall:
         try:
             return self._reply_type.FromString(data)
         except Exception as error:  # protobuf's DecodeError, without importing protobuf here
+            if deep := await one_by_one(too_deep(self._reply_type, data)):
+                raise GRPCError(Status.INTERNAL, f"the reply {deep}") from error
             raise GRPCError(Status.INTERNAL, f"the reply is not a valid {self._reply_type.__name__}") from error
 
     def __aiter__(self) -> ClientCall:

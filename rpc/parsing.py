@@ -42,7 +42,12 @@ _SINGLE, _REPEATED, _MAP, _SCALAR_MAP, _VARINTS = range(5)
 _COUNTED: Final = frozenset({_SINGLE, _MAP, _SCALAR_MAP})
 _VALUE: Final[tuple[str, int | None, Descriptor | None]] = ("", None, None)  # a field that needs no care
 _VARINT_TYPES: Final = frozenset({3, 4, 5, 8, 13, 14, 17, 18})  # FieldDescriptor.TYPE_INT64, ..., of packed fields
-_DEPTH: Final = 100  # messages inside each other, as in the C library
+MAX_DEPTH: Final = 100
+"""Messages inside each other in one message, as in protobuf's libraries; an object inside a Struct takes three."""
+TOO_DEEP: Final = (
+    f"is nested too deeply: at most {MAX_DEPTH} messages may be inside each other, and each object inside another one "
+    "takes three: make it flatter"
+)
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -99,6 +104,34 @@ def merging(kind: Any, data: bytes) -> Steps[Any]:
     return message
 
 
+def too_deep(kind: Any, data: bytes) -> Steps[str]:
+    """What to say of `data` after "the request", which class `kind` does not read, if that is because of `MAX_DEPTH`.
+
+    An empty text otherwise: `data` is malformed, or cannot be told apart.
+    """
+    stack = [(len(data), _shapes(kind.DESCRIPTOR))] if hasattr(kind, "DESCRIPTOR") else []
+    position = walked = 0
+    while stack:
+        end, shapes = stack[-1]
+        if position == end:
+            stack.pop()
+            continue
+        try:
+            number, wire, body, position = _field(data, position, end)
+        except ValueError:
+            return ""
+        walked += 1
+        if walked % FIELDS == 0:
+            yield
+        _, _, inner = shapes.get(number, _VALUE) if wire == 2 else _VALUE
+        if inner is not None:
+            if len(stack) == MAX_DEPTH:
+                return f"{kind.DESCRIPTOR.full_name} {TOO_DEEP}"
+            stack.append((position, _shapes(inner)))
+            position = body
+    return ""
+
+
 def inflating(data: bytes, limit: int) -> Steps[bytes]:
     """The content of gzip `data`. GRPCError if it is not valid, cut off, or longer than `limit` bytes."""
     inflate = zlib.decompressobj(wbits=31)
@@ -151,8 +184,8 @@ class _Merging:
 
     def merge(self, message: Any, position: int, end: int, depth: int) -> Iterator[None]:
         """Merge `data[position:end]` into `message`."""
-        if depth > _DEPTH:
-            raise ValueError(f"more than {_DEPTH} messages inside each other")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} messages inside each other")
         data, shapes = self._data, _shapes(message.DESCRIPTOR)
         counts: dict[int, int] = {}
         start, walked, gathered = position, 0, 0
@@ -252,7 +285,7 @@ def _weight(shape: int | None, inner: Descriptor | None, data: bytes, position: 
     """Bytes of a field's content `data[position:end]` besides files; all of them if it has many fields."""
     if shape is None:
         return 0
-    if inner is None or shape not in (_SINGLE, _REPEATED) or depth > _DEPTH:
+    if inner is None or shape not in (_SINGLE, _REPEATED) or depth > MAX_DEPTH:
         return end - position
     whole, weight, shapes = end - position, 0, _shapes(inner)
     for _ in range(_FEW):

@@ -17,7 +17,7 @@ from rpc import status as statuses
 from rpc.carrier import Carrier, Headers, Identity, MutableHeaders, Peer
 from rpc.errors import CANCEL
 from rpc.inbox import Inbox
-from rpc.parsing import PIECE, Steps, in_turns, is_large, merging
+from rpc.parsing import PIECE, Steps, in_turns, is_large, merging, too_deep
 
 if TYPE_CHECKING:
     from rpc.call import ServerCore
@@ -132,7 +132,8 @@ class ServerCall:
     async def recv_message(self) -> Any:
         """The next request, None when the client has ended its side.
 
-        Raises GRPCError if the client sent something that is not a message; let it pass, it is the answer. Of a large
+        Raises GRPCError if the client sent something that is not a message (INTERNAL, as the gRPC libraries) or is
+        nested more deeply than clients can read (INVALID_ARGUMENT); let it pass, it is the answer. Of a large
         message a piece is parsed in each turn of the connection; cancelled meanwhile, the message is lost.
         """
         self._turn += 1
@@ -150,6 +151,8 @@ class ServerCall:
         except GRPCError:
             raise
         except Exception as error:  # protobuf's DecodeError, without importing protobuf here
+            if deep := await self._in_turns(too_deep(kind, data)):
+                raise GRPCError(Status.INVALID_ARGUMENT, f"the request {deep}") from error
             raise GRPCError(Status.INTERNAL, f"the request is not a valid {kind.__name__}") from error
 
     async def _in_turns(self, steps: Steps[T]) -> T:

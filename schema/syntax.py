@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from schema.depth import check_depth, nested_too_deeply
 from schema.errors import ConfigError
 from schema.report import join
 
@@ -37,13 +38,16 @@ class JSONSyntaxError(ConfigError):
 
 
 def parse_json(data: bytes) -> Any:
-    """The value that the text stands for; ConfigError with line, column and the line itself if it is not JSON."""
+    """The value that the text stands for; ConfigError with line, column and the line itself if it is not JSON, with the
+    beginning of the path if it is nested too deeply."""
     data = data.removeprefix(_BOM)
     if not data.strip():
         raise ConfigError("", "the document is empty", remedy="write at least {}")
     try:
         data.decode()
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
+        check_depth(value)
+        return value
     except msgspec.ValidationError:
         raise ConfigError("", "a number is too large", remedy="write one below 1e308") from None
     except msgspec.DecodeError as error:
@@ -51,7 +55,7 @@ def parse_json(data: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise _at(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
     except RecursionError:
-        raise ConfigError("", "the document is nested too deeply", remedy="remove needless lists and objects") from None
+        raise nested_too_deeply() from None
     match = _BYTE.search(message)
     lone = _lone_surrogate(data)
     if lone is not None and (match is None or "surrogate" in message):

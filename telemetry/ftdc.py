@@ -116,7 +116,7 @@ def _schema(data: bytes, at: int) -> tuple[list[str], int]:
         raise Damaged(f"the schema at byte {at} is cut off")
     try:
         names = json.loads(data[at + 1 : end])
-    except ValueError:
+    except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Damaged(f"byte {at} does not begin a schema or a sample")

@@ -22,7 +22,7 @@ from telemetry.names import CONFIG
 from telemetry.outbox import Runner
 
 ASIDE: Final = ".unreadable"  # ending of a cached configuration that could not be used
-_NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError)
+_NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _PART_ID = re.compile(r"[A-Za-z0-9][\w-]*\Z")
 
 

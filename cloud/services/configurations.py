@@ -22,6 +22,7 @@ from cloud.services.base import Service
 from cloud.services.machines import PartFacts, historical, part_facts, part_message
 from cloud.shown import reads_secrets, shown
 from cloud.store.sql import Sql
+from schema.depth import nested_too_deeply
 from schema.errors import ErrorKind, MachineError
 from schema.machine import decode_value
 from schema.secrets import Masker
@@ -215,7 +216,9 @@ def decoded(text: str) -> Mapping[str, Any]:
     check_text(text)
     try:
         document = pieces.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise nested_too_deeply() from None
+    except ValueError as error:
         raise MachineError(
             f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"
         ) from None

@@ -77,7 +77,7 @@ async def _body(request: Request) -> _Wanted:
             break
     try:
         return msgspec.json.decode(kept[:MAX_BODY], type=_Wanted)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise MachineError(
             "the request does not name somebody", kind=ErrorKind.INVALID, remedy='send {"email": "ada@example.com"}'
         ) from None

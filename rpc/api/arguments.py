@@ -110,7 +110,7 @@ def _reading(what: str) -> Callable[[Callable[[str], Any]], Callable[[str], Any]
         def guarded(text: str) -> Any:
             try:
                 return read(text)
-            except (ValueError, KeyError, binascii.Error, msgspec.DecodeError):
+            except (ValueError, KeyError, binascii.Error, msgspec.DecodeError, RecursionError):
                 raise ValueError(f"{text[:60]!r} is not {what}") from None
 
         return guarded

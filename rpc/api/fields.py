@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rpc.parsing import TOO_DEEP
+
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
     from google.protobuf.message import Message
@@ -32,7 +34,9 @@ def read_query(
         _put(values, kind, name.split("."), [text])
     try:
         ParseDict(values, message, max_recursion_depth=64)
-    except (ParseError, ValueError, TypeError, RecursionError) as error:
+    except RecursionError:
+        raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
+    except (ParseError, ValueError, TypeError) as error:
         raise ValueError(f"the request does not fit {message.DESCRIPTOR.full_name}: {str(error)[:300]}") from None
 
 
@@ -103,7 +107,9 @@ def _json(field: FieldDescriptor, text: str) -> Any:
     assert field.message_type is not None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
+    except ValueError:
         if field.message_type.full_name.startswith(_WRAPPED):
             return text  # of a wrapper such as StringValue
         raise ValueError(f"{field.full_name} is a message: write it as JSON") from None

@@ -28,7 +28,7 @@ from rpc.api.table import SERVICES
 from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, HttpExchange, MutableHeaders, Peer
 from rpc.inbox import Budget
-from rpc.parsing import at_once, is_large, merging
+from rpc.parsing import TOO_DEEP, at_once, is_large, merging
 from rpc.status import of_exception
 from rpc.turns import Flow
 from rpc.web import cors
@@ -308,7 +308,9 @@ def _object(body: bytes) -> Any:
         return {}
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
+    except ValueError:
         raise ValueError("the body is not JSON") from None
     if not isinstance(found, dict):
         raise ValueError("the body must be a JSON object with the fields of the request")  # noqa: TRY004 - the caller's

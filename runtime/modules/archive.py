@@ -143,7 +143,7 @@ def read_meta(archive: Path, folder: Path) -> Program:
         meta = json.loads((folder / META).read_bytes())
     except FileNotFoundError:
         raise _unusable(archive, f"has no {META}", 'add one: {"entrypoint": "run.sh"}') from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unusable(archive, f"has a {META} that cannot be read: {error}", "write it as JSON") from None
     if not isinstance(meta, dict) or not isinstance(meta.get("entrypoint"), str) or not meta["entrypoint"]:
         raise _unusable(archive, f"has a {META} without entrypoint", 'name the program: {"entrypoint": "run.sh"}')

@@ -24,6 +24,7 @@ from rpc.api import messages
 from rpc.api.names import NAME_FIELDS, python_name
 from rpc.api.table import APIS, MONITORED, SERVICES
 from rpc.api.target import CallInfo, Target
+from rpc.parsing import one_by_one, too_deep
 from rpc.status import to_machine_error
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
@@ -66,7 +67,7 @@ class ForeignMethod:
         options = type(copy.options).FromString(copy.options.SerializeToString())
         return any(field.full_name == MONITORED and value for field, value in options.ListFields())
 
-    def name_of(self, request: bytes) -> str:
+    async def name_of(self, request: bytes) -> str:
         """The resource that a request is for; MachineError (INVALID) if it does not say."""
         fields = self.descriptor.input_type.fields_by_name
         field = next((name for name in NAME_FIELDS if name in fields), None)
@@ -75,7 +76,8 @@ class ForeignMethod:
         try:
             return str(getattr(GetMessageClass(self.descriptor.input_type).FromString(request), field))
         except DecodeError:
-            text = f"{self.path}: the request is not a valid {self.descriptor.input_type.name}"
+            deep = await one_by_one(too_deep(GetMessageClass(self.descriptor.input_type), request))
+            text = f"{self.path}: the request {deep or f'is not a valid {self.descriptor.input_type.name}'}"
             raise MachineError(text, kind=ErrorKind.INVALID) from None
 
 
@@ -152,7 +154,7 @@ async def _answer(method: ForeignMethod, target: Target, stream: Any) -> None:
         raise MachineError(f"{method.path}: the request is missing", kind=ErrorKind.INVALID)
     info = CallInfo(
         method.api,
-        method.name_of(first),
+        await method.name_of(first),
         python_name(method.descriptor.name),
         method.path,
         method.monitored,

@@ -11,6 +11,8 @@ import click
 
 from runtime.operator.cloud import APP, ask, current, find
 from runtime.operator.groups import Commands
+from schema.depth import check_depth, nested_too_deeply
+from schema.errors import ConfigError
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -181,6 +183,11 @@ async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_fi
 def _document(text: str) -> Any:
     try:
         document = json.loads(text)
+        check_depth(document)
+    except RecursionError:
+        raise click.ClickException(str(nested_too_deeply())) from None
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
     except ValueError as error:
         raise click.ClickException(f"this is not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -9,6 +9,8 @@ import click
 
 from runtime.operator.cloud import APP, ask
 from runtime.operator.groups import Commands
+from schema.depth import check_depth, nested_too_deeply
+from schema.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,6 +187,11 @@ async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
 def _document(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
+        check_depth(document)
+    except RecursionError:
+        raise click.ClickException(str(nested_too_deeply())) from None
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
     except ValueError as error:
         raise click.ClickException(f"the file is not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -66,7 +66,7 @@ async def answered(method: str, path: str, body: Mapping[str, Any] | None = None
 def _read(status: int, content: bytes) -> Any:
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         text = content[:200].decode(errors="replace").strip()
         raise MachineError(f"the cloud answers {status}: {text}", kind=ErrorKind.INTERNAL) from None
     if status >= 300:

@@ -210,7 +210,7 @@ def _given(reading: str) -> dict[str, Any]:
     text = sys.stdin.read() if reading == "-" else reading
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"--reading is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise click.UsageError('--reading is no JSON object: write such as {"temperature": 31.5}')

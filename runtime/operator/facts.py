@@ -108,7 +108,7 @@ def more_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What our own servers tell besides the published reply; nothing of others."""
     try:
         found = json.loads(metadata.get(FACTS_KEY, "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -185,7 +185,7 @@ def _machines(text: str) -> Mapping[str, str]:
     """Reads MACHINES_KEY; what is not understood says nothing."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 

@@ -75,7 +75,7 @@ def read_document(config: object, folder: Path) -> dict[str, Any]:
     path = folder / str(config)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise MachineError(f"the configuration {path}: {error}", kind=ErrorKind.INVALID) from error
     if not isinstance(document, dict):
         raise MachineError(f"the configuration {path} is not a JSON object", kind=ErrorKind.INVALID)

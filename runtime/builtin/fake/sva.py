@@ -124,7 +124,7 @@ def load(data: bytes, path: str) -> Chain:
         while at in children:
             at = children.pop(at)
             chain.append(parts[at][1])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(path, f"not a kinematics file in SVA JSON ({type(error).__name__}: {error})") from error
     if len(chain) != len(parts):
         raise ConfigError(path, "links and joints do not form one chain from 'world'")

@@ -118,6 +118,9 @@ async def test_a_machine_is_made_configured_and_taken_back(terminal: Terminal, t
 async def test_mistakes_are_told_with_their_place(terminal: Terminal) -> None:
     await terminal("new", "rover")
     assert "not JSON" in await terminal("config", "set", "rover", "-", "--yes", given="{", status=1)
+    for deep in ("[" * 40 + "]" * 40, "[" * 5000):
+        said = await terminal("config", "set", "rover", "-", "--yes", given=deep, status=1)
+        assert "more than 32 objects and lists are inside each other" in said
     said = await terminal("config", "set", "rover", "-", "--yes", given='{"components": [{"name": "x y"}]}')
     assert "components.0" in said
     assert "there is no machine 'rovr'" in await terminal("config", "get", "rovr", status=1)

@@ -36,6 +36,7 @@ WRONG = [
     (json.dumps(nested(MAX_DEPTH + 1, lists=True)), "inside each other"),
     ("[" * 100_000, "JSON"),
     ('{"a":' * 5_000, "JSON"),
+    ("[" * 100_000, "more than 32 objects and lists are inside each other"),
 ]
 
 

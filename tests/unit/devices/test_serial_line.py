@@ -38,6 +38,10 @@ async def test_the_last_complete_line_is_the_reading(bench: Bench, autojump_cloc
     with pytest.raises(MachineError, match="not JSON"):
         await sensor.get_readings()
     assert await sensor.get_status() == {"lines": 3, "dropped_lines": 0}
+    await port.far.send_all(b"[" * 3000 + b"\n")
+    await wait_all_tasks_blocked()
+    with pytest.raises(MachineError, match="not JSON"):
+        await sensor.get_readings()
 
 
 async def test_the_first_line_counts_if_so_configured(bench: Bench, autojump_clock: object) -> None:

@@ -129,6 +129,7 @@ def test_what_leads_out_is_refused_and_nothing_is_left(
     [
         ([member("run.sh", RUN)], "has no meta.json"),
         ([member("meta.json", b"{")], "cannot be read"),
+        ([member("meta.json", b"[" * 5000)], "cannot be read"),
         ([member("meta.json", b"[]")], "without entrypoint"),
         ([meta(entrypoint=5)], "without entrypoint"),
         ([meta()], "does not hold its entrypoint 'run.sh'"),

@@ -285,6 +285,7 @@ def test_arguments_of_a_command_line(api, method, words, expected):
         (MOTOR, "set_power", ["power_pct=fast"], "power_pct: 'fast' is not a number: it takes number"),
         (MOTOR, "set_power", ["power_pct=1", "power_pct=2"], "power_pct is given twice"),
         (MOTOR, "set_power", ["extra={a}"], "extra: '{a}' is not JSON: it takes mapping"),
+        (MOTOR, "set_power", [f"extra={'[' * 5000}"], "is not JSON: it takes mapping"),
         (MOTOR, "set_power", ["extra=[1]"], "extra: expected a mapping, got [1]"),
         (BOARD, "set_gpio", ["high=maybe"], "high: 'maybe' is not true or false"),
         (BOARD, "set_power_mode", ["power_mode=fast"], "expected one of UNSPECIFIED, NORMAL, OFFLINE_DEEP, got 'fast'"),

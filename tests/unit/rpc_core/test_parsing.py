@@ -313,6 +313,36 @@ async def test_a_large_request_that_is_refused_says_why() -> None:
         assert text in str(caught.value.message)
 
 
+def objects(depth: int, wide: int = 0) -> bytes:
+    """A Struct of so many objects inside each other, the innermost one with `wide` texts."""
+    found: dict[str, Any] = {f"k{number}": "v" for number in range(wide)}
+    for _ in range(depth - 1):
+        found = {"a": found}
+    message = STRUCTS()
+    message.update(found)
+    return bytes(message.SerializeToString())
+
+
+@pytest.mark.parametrize("wide", [0, 20_000])
+async def test_a_request_that_is_nested_too_deeply_is_named(wide: int) -> None:
+    assert await called(core_of(Struct), objects(34, 0)).recv_message() is not None
+    with pytest.raises(GRPCError, match="Struct is nested too deeply: at most 100 messages") as caught:
+        await called(core_of(Struct), objects(100 if wide else 35, wide)).recv_message()
+    assert caught.value.status is Status.INVALID_ARGUMENT
+
+
+async def test_what_is_malformed_is_not_said_to_be_deep() -> None:
+    for data in (objects(34)[:-1], b"\x0a" * 100_000, b"\xff" * 20, b"\x0a\x05", b"\x0b" * 300):
+        with pytest.raises(GRPCError) as caught:
+            await called(core_of(Struct), data).recv_message()
+        assert caught.value.status is Status.INTERNAL
+
+
+def test_how_deep_a_message_is_takes_bounded_steps() -> None:
+    steps = list(parsing.too_deep(LISTS, b"\x0a\x00" * 20_000))
+    assert len(steps) == 20_000 // parsing.FIELDS
+
+
 async def test_classes_that_pass_messages_on_unread_get_them_whole() -> None:
     class Raw(bytes):
         @classmethod

@@ -117,6 +117,8 @@ async def test_what_cannot_be_written_leaves_the_former_one(path: Path, monkeypa
         await save(path, b"{}", here)
     with pytest.raises(ValueError, match="not JSON"):
         await save(path, b"{", here)
+    with pytest.raises(ValueError, match="not kept"):
+        await save(path, b'{"a":' * 5000, here)
     cached = load(path)
     assert cached is not None
     assert bytes(cached.document) == DOCUMENT

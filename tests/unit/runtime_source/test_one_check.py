@@ -29,6 +29,13 @@ def sensor(**more: Any) -> dict[str, Any]:
     return {"name": "heat", "api": "rdk:component:sensor", "model": "fake", **more}
 
 
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
+
+
 PINS = {"a": "11", "b": "13"}
 TRIGGER = {
     "name": "offline",
@@ -79,6 +86,8 @@ CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("two of a name", {"components": [sensor(), sensor()]}, ["components.0.name", "components.1.name"]),
     ("wrong section", {"components": {}}, ["components"]),
     ("unknown key", {"debugg": 1}, ["debugg"]),
+    ("33 levels", {"components": [sensor(attributes=nested(30))]}, ["components.0.attributes.a.a"]),
+    ("400 levels", {"agent": nested(400)}, ["agent.a.a.a.a"]),
     ("placeholder", {"components": [BOARD, motor(pins={"a": "${environment.A}"})]}, []),
 ]
 

@@ -54,6 +54,8 @@ def test_place_and_remedy(text: str, line: int, column: int, remedy: str) -> Non
         ("", "empty"),
         (" \n", "empty"),
         ("[" * 100_000, "nested too deeply"),
+        ("[" * 600 + "]" * 600, "0.0.0.0.0: the JSON is nested too deeply: more than 32 objects and lists"),
+        ('{"a":' * 33 + "1" + "}" * 33, "a.a.a.a.a: the JSON is nested too deeply"),
         ("1e999", "too large"),
         (b'{"a": "\xff"}', "UTF-8"),
         (b"\xff", "UTF-8"),
