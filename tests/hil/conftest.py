@@ -139,6 +139,8 @@ async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: 
                     if request.node.stash.get(FAILED, False):
                         print((await found.run(JOURNAL, check=False)).output)
                     await found.usb.clear()
+                    for disk in found.disks:
+                        await disk.remove()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.hil.rig.server import Server
 from tests.hil.image.contents import USER
 from tests.hil.rig.channel import Channel, GuestProcess, connect_channel
+from tests.hil.rig.disk import Disk
 from tests.hil.rig.programs import program_of
 from tests.hil.rig.qemu_machine import QemuHost
 from tests.hil.rig.qmp import Qmp
@@ -50,6 +51,7 @@ class Guest:
         self.nursery = nursery  # of the test: what belongs to the guest ends with it
         self.host: QemuHost | UmlHost
         self.channel: Channel
+        self.disks: list[Disk] = []
 
     @property
     def usb(self) -> Usb[Any]:
@@ -126,6 +128,13 @@ class Guest:
         raw = data.encode() if isinstance(data, str) else data
         extra: dict[str, Any] = {} if mode is None else {"mode": mode}
         await self.channel.ask("write", path=str(path), data=base64.b64encode(raw).decode(), **extra)
+
+    async def disk(self, path: str, size: int) -> Disk:
+        """A new disk of `size` bytes, mounted at `path`, that can be filled and made to fail."""
+        disk = Disk(self, path, size)
+        self.disks.append(disk)
+        await disk.make()
+        return disk
 
     async def monotonic(self) -> float:
         """The guest's CLOCK_MONOTONIC, in which the plant's events are timed."""
