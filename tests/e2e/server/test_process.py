@@ -173,7 +173,7 @@ async def main():
             await trio.sleep(0.1)
 trio.run(main)
 """
-    network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": "500ms"}}
+    network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": "2s"}}
     async with server(tmp_path, {"components": [motor("m")], "network": network}) as running:
         async with running.client() as client, trio.open_nursery() as nursery:
             process: trio.Process = await nursery.start(
