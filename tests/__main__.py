@@ -2,9 +2,9 @@
 
 A room is a folder of tests. Long rooms have a pytest of their own, short ones share one; ARGUMENTS are for each of them
 (`-k`, `-x`, ...). Its output is kept in build/tests, and printed in one piece when it ends: all of it if a test failed,
-otherwise what was skipped and the counts. At the end come the slowest tests and the seconds of each room. Tests that
-failed are run once more, by themselves: the last line, `wavered: ...`, names those that passed then.
-build/tests/junit.xml has all results. MACHINE_TESTS_AT_ONCE is the number of rooms at a time.
+otherwise what was skipped and the counts. At the end come the slowest tests, the seconds of each room, and the rooms in
+which a test failed. No failed test is run a second time. build/tests/junit.xml has all results. MACHINE_TESTS_AT_ONCE
+is the number of rooms at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import Final
 
 import trio
 
-from tests.again import once_more, wavered
 from tests.timing import summary
 
 HERE: Final = Path(__file__).resolve().parent
@@ -45,8 +44,7 @@ TOGETHER: Final = 90  # seconds of shorter rooms for one process, which takes tw
 AT_ONCE: Final = 4  # at most, unless asked for
 ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it where everything is judged
 TIMED_OUT: Final = 124  # the status that timeout(1) gives
-FAILED: Final = 1  # pytest's exit status when tests have failed
-NOTHING_FOUND: Final = 5  # and when -k has left nothing
+NOTHING_FOUND: Final = 5  # pytest's exit status when -k has left nothing
 
 
 def compile_sources() -> None:
@@ -183,7 +181,7 @@ async def main(arguments: Sequence[str]) -> int:
 
 
 async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once: int, report: Path) -> int:
-    """Carry out all runs, write `report` of all results, and repeat failures by themselves: 0 if all is well then."""
+    """Carry out all runs and write `report` of all results; 0 if every run was good and any test passed."""
     turns, begin = trio.Semaphore(at_once), time.monotonic()
     async with trio.open_nursery() as nursery:
         for run in every:
@@ -198,12 +196,7 @@ async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once:
     print(f"\n{words or 'no tests'} in {time.monotonic() - begin:.0f} s, {at_once} rooms at a time", flush=True)
     for run in bad:
         print(f"failed: {' '.join(run.folders)}, see {run.log.relative_to(ROOT)}")
-    if not total["passed"] or any(run.status != FAILED for run in bad):
-        return 1
-    if bad:
-        return once_more(report, ROOT)
-    print(wavered(), flush=True)
-    return 0
+    return 0 if total["passed"] and not bad else 1
 
 
 if __name__ == "__main__":

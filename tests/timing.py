@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.again import id_of
-
 SLOWEST: Final = 10
 
 
@@ -22,7 +20,7 @@ def seconds_of(reports: Iterable[Path]) -> Counter[str]:
         except (OSError, ElementTree.ParseError):
             continue
         for case in cases:
-            seconds[id_of(case)] += float(case.get("time", 0))  # type: ignore[assignment]
+            seconds[_id_of(case)] += float(case.get("time", 0))  # type: ignore[assignment]
     return seconds
 
 
@@ -40,3 +38,15 @@ def summary(reports: Iterable[Path], rooms: Sequence[str]) -> str:
 
 def _table(rows: Iterable[tuple[str, float]]) -> list[str]:
     return [f"{taken:7.1f} s  {name}" for name, taken in rows]
+
+
+def _id_of(case: ElementTree.Element) -> str:
+    """Return the id of the test that a testcase of a JUnit report is about."""
+    return f"{_place(case.get('classname', ''))}::{case.get('name')}"
+
+
+def _place(dotted: str) -> str:
+    """Return `tests.unit.test_a` or `tests.unit.test_a.TestModel` as a file, and a class in it."""
+    words = dotted.split(".")
+    last = next((at for at, word in enumerate(words) if word.startswith("test_")), len(words) - 1)
+    return "::".join(["/".join(words[: last + 1]) + ".py", *words[last + 1 :]])

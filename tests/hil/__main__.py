@@ -1,13 +1,13 @@
 """Run the tests of the rig: `python -m tests.hil [PYTEST ARGUMENTS]`.
 
 Files of tests are shared out to two processes of pytest, each with its guests on a processor of its own. Where guests
-are in QEMU, and with arguments, one process runs them in turn: an emulated guest takes both processors. What fails is
-run once more by itself, because real devices have real time limits and the computer does other things too.
+are in QEMU, and with arguments, one process runs them in turn: an emulated guest takes both processors.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Final
 import trio
 
 from tests.__main__ import OUTPUT, Run, carry_out_all, heed_interrupts
-from tests.again import once_more, pytest
 from tests.hil.image.places import BUILD
 from tests.hil.rig.kinds import why_not_uml
 from tests.hil.rig.uml_machine import PROCESSOR
@@ -90,8 +89,8 @@ def main(arguments: Sequence[str]) -> int:
     processors = sorted(os.sched_getaffinity(0))[:PARTS]
     if not arguments and len(processors) == PARTS and not why_not_uml():
         return trio.run(side_by_side, processors, report)
-    status = pytest([f"--junitxml={report}", *(arguments or ["tests/hil"])], Path.cwd())
-    return once_more(report, Path.cwd()) if status == 1 else status
+    words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *(arguments or ["tests/hil"])]
+    return subprocess.run(words, check=False).returncode
 
 
 if __name__ == "__main__":
