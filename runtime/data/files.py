@@ -129,6 +129,11 @@ def probe(folder: Path) -> None:
     for child in folder.iterdir():
         if child.name.startswith(FOLDERS) and child.is_dir():
             private.close(child)
+    prove(folder)
+
+
+def prove(folder: Path) -> None:
+    """Bring a small file in an existing folder to the disk, and remove it; OSError if the disk refuses."""
     path = folder / f"{PROBE}.{os.getpid()}"
     try:
         with open(path, "wb") as file:

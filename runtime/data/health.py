@@ -22,6 +22,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
     errno.EEXIST: "something on that path is a file: remove it, or set capture_dir to a folder",
     errno.ENOTDIR: "something on that path is a file: remove it, or set capture_dir to a folder",
     errno.EIO: "the disk fails: look at `dmesg`, save what is on it and replace it",
+    errno.ETIMEDOUT: "wait, or look at `dmesg` and check the disk, its cable or its card",
     errno.ENOENT: "its disk may not be mounted: mount it, or set capture_dir to another folder",
     errno.EMFILE: "too many files are open: raise LimitNOFILE of the service",
 }

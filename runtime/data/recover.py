@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from runtime.data.files import make_folder, sync_folder
@@ -15,7 +15,7 @@ from runtime.data.read import Content, capture_files, parse
 
 @dataclass(slots=True)
 class Recovered:
-    """What was found at a start."""
+    """What was found at a start, and after the disk had failed."""
 
     files: int = 0  # that became whole ones
     readings: int = 0  # in them
@@ -23,6 +23,10 @@ class Recovered:
     empty: int = 0  # files without a whole reading, removed
     damaged: int = 0  # files with damage inside, a copy of which was set aside
     in_use: int = 0  # files that another process is writing
+
+    def and_then(self, later: Recovered) -> Recovered:
+        """Return the sum of both."""
+        return Recovered(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(later), strict=True)))
 
 
 def recover(folder: Path) -> Recovered:
@@ -52,6 +56,7 @@ def _recover_file(folder: Path, path: Path, found: Recovered) -> None:
             path.unlink()
             found.empty += 1
             return
+        os.pwrite(fd, data[: content.end], 0)  # the kernel may hold what the disk has refused, and take it for written
         _close(fd, path, content)
         found.files += 1
         found.readings += len(content.readings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -22,7 +21,7 @@ from runtime.data.messages import Source
 from runtime.data.names import folder_of
 from runtime.data.recover import Recovered, recover
 from runtime.data.retention import Deleted, Limits, disk_of, make_room
-from runtime.data.writer import Place, Writer
+from runtime.data.writer import NO_ROOM, Place, Writer
 
 LOOK_INTERVAL: Final = 30.0  # seconds between two looks at how full the disk is; reference value
 
@@ -48,7 +47,7 @@ class Store:
         self.clock = clock
         self.health = Health(folder, log, self._told)
         self.recovered = Recovered()
-        self._prepared = True  # what a killed process has left is closed, unless there was no room
+        self._prepared = True  # what was left behind is closed: by a killed process, or when the disk failed
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.disk_used = 0.0  # 0 to 1, as last looked at
@@ -61,7 +60,8 @@ class Store:
         self._look = trio.Event()  # do not wait for the next look at the disk
 
     def _told(self, reason: str) -> None:
-        """The disk refuses or works again: in either case its use is worth a look."""
+        """The disk refuses or works again: in either case its use is worth a look, and then what it left behind."""
+        self._prepared = self._prepared and bool(reason)
         self._look.set()
         self._report(reason)
 
@@ -74,7 +74,7 @@ class Store:
         try:
             await self._recover()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_ROOM:
                 raise unusable(self.folder, error) from error
             self._prepared = False
 
@@ -83,9 +83,11 @@ class Store:
         found = await self.disk.run(partial(recover, self.folder))
         if not self._prepared:
             found = replace(found, in_use=0)  # this process writes by now
-        self.recovered = found
+        self.recovered = self.recovered.and_then(found)
         if found != Recovered():
-            self.log.warning("recovered what was being captured when machine-server ended", **asdict(found))
+            self.log.warning(
+                "recovered what was being captured when machine-server ended, or the disk failed", **asdict(found)
+            )
 
     async def _prepare_again(self) -> None:
         try:

@@ -6,6 +6,7 @@ survives a power cut. Written within WRITE_INTERVAL, committed within COMMIT_INT
 
 from __future__ import annotations
 
+import errno
 import math
 import time
 from collections.abc import Callable
@@ -21,12 +22,17 @@ from runtime.data.backlog import Backlog
 from runtime.data.counters import Counters
 from runtime.data.disk import Disk
 from runtime.data.encode import Record
-from runtime.data.files import CaptureFile, Clock
+from runtime.data.files import CaptureFile, Clock, make_folder, prove
 
 WRITE_INTERVAL: Final = 0.05  # seconds between two writes at least: fast methods are written in batches
 COMMIT_INTERVAL: Final = 5.0  # seconds that a written reading may wait for the disk; ext4's own interval
 RETRY_INTERVAL: Final = 1.0  # seconds between two tries to write what the disk refuses
+SLOW: Final = 10.0  # seconds without an answer of the disk, after which that is reported
 UNCOMMITTED_FILES: Final = 16  # files of one reading each that may wait for the disk
+
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk that works, and is full."""
 
 
 class Trouble(Protocol):
@@ -58,10 +64,18 @@ class Files:
         self._counters = counters
         self._open: list[CaptureFile] = []  # at most one of a tabular method
         self._uncommitted = 0
+        self._doubtful = False  # the disk has failed: what the kernel takes may never come to it
 
     def write(self, records: list[Record]) -> None:
-        """Write the records and take them out of the list one by one; OSError leaves those that are not written."""
+        """Write the records and take them out of the list one by one; OSError leaves those that are not written.
+
+        After a disk has failed, nothing is written before it has proved that it works.
+        """
         place = self._place
+        if self._doubtful:
+            make_folder(place.folder)
+            prove(place.folder)
+            self._doubtful = False
         while records:
             if place.binary:
                 self._write(self._new(records[0].mime_type), records[0].data, 1)
@@ -90,8 +104,10 @@ class Files:
     def _write(self, file: CaptureFile, data: bytes, readings: int) -> None:
         try:
             file.append(data, readings)
-        except OSError:
-            if not file.readings:
+        except OSError as error:
+            if file.readings and error.errno not in NO_ROOM:  # nor is it certain that a part of it was taken back
+                self.abandon()
+            elif not file.readings:
                 self._open.remove(file)
                 self._counters.bytes -= file.size
                 file.discard()
@@ -129,7 +145,8 @@ class Files:
         self._uncommitted = 0
 
     def abandon(self) -> None:
-        """Leave the files to the next start's recovery."""
+        """Leave the files to recovery, because the disk has failed or capture ends."""
+        self._doubtful = True
         for file in self._open:
             file.abandon()
         self._open.clear()
@@ -199,14 +216,27 @@ class Writer:
                 await self._urgent.wait()
 
     async def _try(self, work: Callable[[], None]) -> bool:
-        try:
-            await self._disk.run(work)
-        except OSError as error:
-            self.counters.last_error = str(error)
-            self._trouble.refused(self, error)
+        failure: OSError | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_slow)
+            try:
+                await self._disk.run(work)
+            except OSError as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            self._refused(failure)
             return False
         self._trouble.accepted(self)
         return True
+
+    async def _report_slow(self) -> None:
+        await trio.sleep(SLOW)
+        self._refused(OSError(errno.ETIMEDOUT, f"the disk has not answered for {SLOW:g} s"))
+
+    def _refused(self, error: OSError) -> None:
+        self.counters.last_error = str(error)
+        self._trouble.refused(self, error)
 
     async def flush(self) -> None:
         """Return when all readings taken so far are in closed files, or the disk refused them, or `run` has ended."""

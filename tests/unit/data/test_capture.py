@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import structlog
@@ -16,8 +16,10 @@ from trio.testing import MockClock
 
 from nursery_graph import State
 from runtime.data import files
+from runtime.data.disk import InlineDisk
+from runtime.data.read import capture_files, is_being_written
 from runtime.data.store import Store
-from runtime.data.writer import COMMIT_INTERVAL
+from runtime.data.writer import COMMIT_INTERVAL, SLOW
 from runtime.memory import MemoryMachine, open_machine
 from schema.errors import ErrorKind, MachineError
 from tests.unit.data.machines import (
@@ -34,6 +36,8 @@ from tests.unit.data.machines import (
     sensor,
     status,
 )
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -285,6 +289,80 @@ async def test_a_full_disk_stops_capture_and_loses_nothing_that_was_taken(
         await trio.sleep(2)
         assert methods(await status(memory))["s Readings"]["missed"] > 700
         assert memory.graph.snapshot().nodes["rdk:service:data_manager/data"].state is State.READY
+        assert (await status(memory))["problem"] == ""
+    assert numbers(tmp_path) == list(range(len(Counting.given)))
+
+
+async def test_a_disk_that_confirms_nothing_is_believed_only_when_it_does(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: LogCapture
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with machine(tmp_path, sensor(20, capture_queue_size=30)) as memory:
+        await trio.sleep(2)
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(files.os, name, fail)
+        await trio.sleep(60)
+        assert "Input/output error: the disk fails" in (await status(memory))["problem"]
+        assert methods(await status(memory))["s Readings"]["waiting_for"] == "disk"
+        assert [path.suffix for path in capture_files(tmp_path)] == [".prog"], "one file is in doubt, not one a second"
+        monkeypatch.undo()
+        await trio.sleep(2)
+        found = await status(memory)
+        assert (found["problem"], found["recovered"]["files"]) == ("", 1)
+        assert found["recovered"]["readings"] >= 90
+    said = [one["event"] for one in caplog.entries if "disk" in one["event"]]
+    assert said == [
+        "capture waits for the disk",
+        "the disk takes captured data again",
+        "recovered what was being captured when machine-server ended, or the disk failed",
+    ]
+    assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
+
+
+async def test_a_disk_that_becomes_read_only_is_released(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    async with machine(tmp_path, sensor(20)) as memory:
+        await trio.sleep(2)
+        for name in ("write", "ftruncate"):
+            monkeypatch.setattr(files.os, name, refuse)
+        await trio.sleep(2)
+        assert "mount it for writing" in (await status(memory))["problem"]
+        (path,) = capture_files(tmp_path)
+        assert not is_being_written(path), "it can be unmounted"
+        monkeypatch.undo()
+        await trio.sleep(2)
+        assert (await status(memory))["problem"] == ""
+    assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
+
+
+class StandingStill(InlineDisk):
+    """Answers when `goes_on` is set."""
+
+    goes_on = trio.Event()
+
+    async def run(self, function: Callable[[], T]) -> T:
+        await self.goes_on.wait()
+        return await super().run(function)
+
+
+async def test_a_disk_that_does_not_answer_is_reported(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InlineManager, "DISK", StandingStill)
+    StandingStill.goes_on.set()
+    async with machine(tmp_path, sensor(20)) as memory:
+        await trio.sleep(2)
+        StandingStill.goes_on = trio.Event()
+        await trio.sleep(SLOW + 1)
+        assert "the disk has not answered for 10 s: wait, or look at" in (await status(memory))["problem"]
+        StandingStill.goes_on.set()
+        await trio.sleep(1)
         assert (await status(memory))["problem"] == ""
     assert numbers(tmp_path) == list(range(len(Counting.given)))
 
