@@ -8,7 +8,7 @@ from trio.lowlevel import enable_ki_protection
 
 from nursery_graph.lifecycle import WAITING, Phase
 from nursery_graph.node import Node
-from nursery_graph.plan import difference, resolve
+from nursery_graph.plan import Wanted, difference, resolve
 from nursery_graph.restart import History
 from nursery_graph.slot import Slot
 from nursery_graph.steps import Steps
@@ -31,19 +31,18 @@ class Engine(Steps):
                 self.stop(slot.instance, "removed from the configuration")
         for name in plan.added:
             if name in self.slots:  # removed a moment ago, and still ending: what ends is not this one
-                self._renew(self.slots[name])
-                self.slots[name].wanted = desired[name]
+                self._replace(self.slots[name], desired[name])
             else:
                 slot = self.slots[name] = Slot(name, desired[name], self.slots)
                 self.busy[slot] = None
                 self.board.announce(name, None, slot.state, "")
         for name in plan.replaced:
-            self._renew(self.slots[name])
-            self.slots[name].wanted = desired[name]
+            self._replace(self.slots[name], desired[name])
             self._stop_slot(name, "its configuration changed")
         for name in plan.revised:
             slot = self.slots[name]
             slot.wanted = desired[name]
+            slot.failure = ""
             slot.changed()
             if slot.phase is not Phase.FINISHED:
                 self._renew(slot)
@@ -84,6 +83,12 @@ class Engine(Steps):
         instance = self.slots[name].instance
         if instance is not None:
             self.stop(instance, reason)
+
+    def _replace(self, slot: Slot, wanted: Wanted) -> None:
+        """Give it another configuration, to which nothing that happened before applies."""
+        slot.failure = ""
+        self._renew(slot)
+        slot.wanted = wanted
 
     def _renew(self, slot: Slot) -> None:
         """Past failures count no longer, and no wait for the next try."""

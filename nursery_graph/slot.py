@@ -21,6 +21,7 @@ class Slot:
     __slots__ = (
         "_peers",
         "_status",
+        "failure",
         "history",
         "instance",
         "name",
@@ -41,6 +42,7 @@ class Slot:
         self.phase = Phase.IDLE
         self.since = trio.current_time()
         self.reason = ""
+        self.failure = ""  # why its last run failed, until one is ready or its configuration changes
         self.instance: Instance | None = None
         self.history = History()
         self.retry: Timer | None = None
@@ -108,6 +110,7 @@ class Slot:
             retry_at=self.retry.when if self.retry is not None and not self.retry.cancelled else None,
             runs=self.runs,
             tasks=self.overdue,
+            failure=self.failure,
         )
 
     def task_tree(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ class NodeStatus:
     retry_at: float | None = None  # when a failed node will be tried again by itself
     runs: int = 0  # how often it was started
     tasks: tuple[str, ...] = ()  # its task tree; only in `snapshot(tasks=True)` and when it is overdue
+    failure: str = ""  # why its last run failed, until a run is ready or its configuration changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,7 @@ class Steps:
         instance.value = value
         self._disarm(instance)
         slot.settled = True
+        slot.failure = ""
         self._move(slot, Event.STARTED, instance.wanted.note)
         instance.ready_at = slot.since
         if instance.sick:
@@ -229,7 +230,7 @@ class Steps:
 
     def _fail(self, instance: Instance, reason: str) -> None:
         slot = instance.slot
-        instance.failure = reason
+        instance.failure = slot.failure = reason
         slot.settled = True
         self._move(slot, Event.FAILED, reason)
         for dependent in tuple(instance.dependents):

@@ -18,7 +18,7 @@ def reason_of(
 ) -> str:
     """Return why a node is in its state: the fault of its entry if it is `wanted`, or the graph's reason.
 
-    The result has no class names. If the node waits for one of `modules` (those that are not ready, by node, with the
+    A node that is tried again shows why its last run failed. The result has no class names. If the node waits for one of `modules` (those that are not ready, by node, with the
     reason) or for an unhealthy one of `nodes`, it includes the reason of that.
     """
     entry = wanted.get(node.name)
@@ -32,6 +32,8 @@ def reason_of(
         awaited = nodes.get(name)
         if awaited is not None and awaited.state is State.UNHEALTHY:
             return f"waiting for {name}: {reason_of(awaited, wanted)}"
+    if node.state is State.CONFIGURING and node.failure and not node.reason:
+        return f"trying again; the last time: {plain(node.failure)}"
     return plain(node.reason)
 
 

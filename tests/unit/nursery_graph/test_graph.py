@@ -68,6 +68,36 @@ async def test_a_broken_iterable_changes_nothing(nursery: trio.Nursery) -> None:
     graph.stop()
 
 
+async def test_the_last_failure_is_kept_until_the_next_run_is_ready_or_is_another(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    async def tried(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[object]) -> None:
+        if graph.snapshot()["a"].runs % 2:
+            raise OSError("unplugged")
+        await trio.sleep(10)
+        task_status.started("value")
+        await trio.sleep_forever()
+
+    def status() -> tuple[State, str, str]:
+        one = graph.snapshot()["a"]
+        return one.state, one.reason, one.failure
+
+    graph = Graph()
+    graph.apply([Node("a", tried, revision="1")])
+    await nursery.start(graph.run)
+    await trio.sleep(2)
+    assert status() == (State.CONFIGURING, "", "OSError: unplugged")
+    await trio.sleep(10)
+    assert status() == (State.READY, "", "")
+    graph.restart("a", "again")
+    await trio.sleep(0.1)
+    assert status() == (State.UNHEALTHY, "OSError: unplugged", "OSError: unplugged")
+    graph.apply([Node("a", tried, revision="2")])
+    await trio.sleep(0.1)
+    assert status() == (State.CONFIGURING, "", "")
+    graph.stop()
+
+
 async def test_sick_and_well_again_leaves_dependents_alone(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     witness = Witness(lambda name: Script(sick_at=5) if name == "a" else Script())
     graph = Graph()

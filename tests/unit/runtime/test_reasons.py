@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def test_names_of_our_errors_are_left_out(told: str, shown: str) -> None:
     import hal.errors  # noqa: F401 - one of the classes
 
     assert reason_of(node(told)) == shown
+
+
+def test_what_is_tried_again_shows_why_it_failed() -> None:
+    failed = replace(node(""), state=State.CONFIGURING, failure="MachineError: /dev/ttyACM0 has vanished: plug it in")
+    assert reason_of(failed) == "trying again; the last time: /dev/ttyACM0 has vanished: plug it in"
+    assert reason_of(replace(failed, reason="opening the port")) == "opening the port"
+    assert reason_of(replace(failed, state=State.UNHEALTHY, reason="broken")) == "broken"
 
 
 async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock: object, tmp_path: Path) -> None:
