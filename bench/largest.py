@@ -40,7 +40,7 @@ BUDGET: Final = 0.020  # seconds
 SAVE: Final = "/viam.app.v1.AppService/UpdateRobotPart"
 READ: Final = "/viam.app.v1.AppService/GetRobotPart"
 UPLOAD: Final = "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload"
-_theirs: ContextVar[bool] = ContextVar("_theirs", default=False)
+theirs: ContextVar[bool] = ContextVar("theirs", default=False)
 Made = tuple[str, bytes]
 """Path and message of a call."""
 
@@ -71,7 +71,7 @@ class Steps(trio.abc.Instrument):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """As Instrument."""
-        if not task.context.get(_theirs, False):
+        if not task.context.get(theirs, False):
             self.longest = max(self.longest, time.thread_time() - self._begin)
 
 
@@ -160,7 +160,7 @@ async def measure(address: str, made: Made) -> tuple[float, float, str]:
     """The longest step, the longest lateness, and the answer."""
     path, data = made
     answer = "OK"
-    _theirs.set(True)
+    theirs.set(True)
     steps = Steps()
     async with (
         Channel(address, limits=Limits(max_message=64 * MIB, max_buffered=96 * MIB)) as channel,

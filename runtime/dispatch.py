@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from rpc.api.target import CallInfo
 from rpc.limits import Limits
+from runtime.aside import Aside
 from runtime.host import ResourceHost, Use
 from runtime.machine import Machine
 from runtime.operations import OPERATION_KEY, Entry, Operation
@@ -54,6 +55,8 @@ class Dispatch:
 
     def __init__(self, machine: Machine, *, requests_limit: int = REQUESTS_LIMIT) -> None:
         self.machine = machine
+        self.large = Aside()
+        self.aside = self.large.read
         self.services: dict[str, Service] = {}
         self.requests_limit = requests_limit
         self._places: dict[

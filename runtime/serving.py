@@ -137,7 +137,7 @@ class Serving:
         address = bind_address(document, options, given)
         return Node(
             NODE,
-            _Listening(self, network, address, given),
+            Listening(self, network, address, given),
             requires={f"{INTERNAL}sessions"},
             version=_version(network, options, address, given),
             start_timeout=30.0,
@@ -201,8 +201,8 @@ class Serving:
         return Lazily(make)
 
 
-class _Listening:
-    """One life of the port."""
+class Listening:
+    """One life of the port: a node that listens as a document wants."""
 
     def __init__(self, serving: Serving, network: Network, address: str, given: HeldTls | None) -> None:
         self._serving = serving
@@ -211,6 +211,7 @@ class _Listening:
         self._given = given
 
     async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
+        """Listen until cancelled."""
         serving, machine = self._serving, self._serving.machine
         tls = server_tls(self._network, machine.options, self._given)
         listeners = await open_listeners(self._address, setting="network.bind_address")
@@ -224,6 +225,7 @@ class _Listening:
             limits=Limits(max_connections=connections(Limits().max_connections)),
             origins=partial(serving.origins, loopback=loopback),
             statistics=machine.rpc_statistics,
+            aside=serving.dispatch.large.run,
         )
         core.gateway = partial(http_and_json, core, serving.router.names)
         addresses = tuple(names_of(listeners))

@@ -82,6 +82,8 @@ class _Observed:
         self._calls = calls
         self._machine = machine
         self._inner = inner
+        if (aside := getattr(inner, "aside", None)) is not None:
+            self.aside = aside
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         if request.call is not None:
