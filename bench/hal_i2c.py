@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import termios
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from fcntl import ioctl
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import smbus2
 import trio
 
-from bench.hal import compare, table
+from bench.hal import Way, compare, table
 from hal.linux.hardware import LinuxHardware
 from hal.linux.i2c import FUNC_I2C, I2C_FUNCS, I2cBuses
 from hal.linux.i2c_adapters import find_adapter
@@ -25,6 +25,8 @@ from runtime.registry import Registry
 from runtime.resource import Attributes, Extra, Started, Value
 from schema.names import Model
 
+IN_THREAD = "smbus2 in trio.to_thread.run_sync"
+BY_RESOURCE = "the resource API, in process"
 BUDGET = 1.5  # of the resource API, times smbus2 in a thread
 
 
@@ -80,20 +82,37 @@ class BenchHardware(LinuxHardware):
 
 
 async def measure(device: str, count: int, rounds: int) -> bool:
+    """Print the figures of a real bus, or of a stand-in without `device`; whether the budget is kept."""
     if device:
         bus, address, register = (*device.split(":"), "0")[:3]
-        return await _measure(I2cBuses(), smbus2.SMBus, bus, int(address, 0), int(register, 0), count, rounds)
+        opened = ways(I2cBuses(), smbus2.SMBus, bus, int(address, 0), int(register, 0))
+    else:
+        print("I2C: no device to use here (--i2c); figures of a stand-in that costs nothing")
+        opened = stand_in()
+    async with opened as found:
+        figures = await compare(found, count, rounds)
+    table("I2C, a register of two bytes", figures, IN_THREAD)
+    ratio = figures[BY_RESOURCE] / figures[IN_THREAD]
+    print(f"  {'budget kept' if ratio <= BUDGET else 'BUDGET MISSED'}: {ratio:.2f}, at most {BUDGET}")
+    return ratio <= BUDGET
+
+
+@asynccontextmanager
+async def stand_in() -> AsyncIterator[dict[str, Way]]:
+    """Open the ways to a bus in which the kernel does nothing."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file that stands for the node
             pass
         buses = I2cBuses(sys=Path(folder), dev=Path(folder), smbus=StandIn, ioctl=no_adapter)
-        print("I2C: no device to use here (--i2c); figures of a stand-in that costs nothing")
-        return await _measure(buses, StandIn, "0", 0x48, 0, count, rounds)
+        async with ways(buses, StandIn, "0", 0x48, 0) as found:
+            yield found
 
 
-async def _measure(
-    buses: I2cBuses, open_smbus: Any, bus: str, address: int, register: int, count: int, rounds: int
-) -> bool:
+@asynccontextmanager
+async def ways(
+    buses: I2cBuses, open_smbus: Any, bus: str, address: int, register: int
+) -> AsyncIterator[dict[str, Way]]:
+    """Open the ways to read a register, by name."""
     raw = open_smbus(str(buses.dev / find_adapter(bus, buses.sys, buses.dev).name))
 
     def plain() -> bytes:
@@ -139,16 +158,11 @@ async def _measure(
                         assert isinstance(resource, Sensor)
                         await resource.get_readings()
 
-            ways = {
+            yield {
                 "smbus2 alone, which blocks the loop": direct,
-                "smbus2 in trio.to_thread.run_sync": in_thread,
+                IN_THREAD: in_thread,
                 "the port": by_port,
-                "the resource API, in process": by_resource,
+                BY_RESOURCE: by_resource,
             }
-            figures = await compare(ways, count, rounds)
     finally:
         raw.close()
-    table("I2C, a register of two bytes", figures, "smbus2 in trio.to_thread.run_sync")
-    ratio = figures["the resource API, in process"] / figures["smbus2 in trio.to_thread.run_sync"]
-    print(f"  {'budget kept' if ratio <= BUDGET else 'BUDGET MISSED'}: {ratio:.2f}, at most {BUDGET}")
-    return ratio <= BUDGET

@@ -197,7 +197,7 @@ async def test_relay_switch_button_and_sensor(guest: Guest, plant: Plant) -> Non
         await sdk(Button.from_robot(robot, "bell").push())
         sets = [event for event in await bank.history(4) if event["what"] == "set"]
         assert [event["high"] for event in sets[-2:]] == [True, False]
-        assert 0.4 <= sets[-1]["time"] - sets[-2]["time"] < 2
+        assert sets[-1]["time"] - sets[-2]["time"] >= 0.4
 
         doors = Sensor.from_robot(robot, "doors")
         assert await sdk(doors.get_readings()) == {"open": True, "locked": False}
