@@ -35,9 +35,15 @@ LIMIT: Final = 10_000_000  # bytes of a file; reference value
 KEEP: Final = 20  # files; reference value
 SYNCED_EACH: Final = 30  # samples; reference value
 RETRY: Final = 30.0  # seconds until a disk that refused is tried again
+WAITING: Final = 600  # samples that may wait for a disk that does not answer; older ones are dropped
+LAST_LIMIT: Final = 2.0  # seconds for the last samples when the recorder ends
 
-Sync = Callable[[Callable[[], None]], Awaitable[None]]
-"""Carries a blocking wait out elsewhere."""
+Elsewhere = Callable[[Callable[[], None]], Awaitable[None]]
+"""Carries out what may have to wait for the disk."""
+
+
+async def _here(function: Callable[[], None]) -> None:
+    function()
 
 
 def folder_of(base: Path, part: str) -> Path:
@@ -69,19 +75,27 @@ class Recorder:
         worker = Worker("ftdc")
         async with worker.opened():
             ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=KEEP)
-            await Diary(Sampler(self._machine).sample, ring, worker.run).run(task_status=task_status)
+            diary = Diary(Sampler(self._machine).sample, ring, worker.run, worker.run)
+            await diary.run(task_status=task_status)
 
 
 class Diary:
-    """Writes what `sample` says each PERIOD. What the disk refuses is dropped, and said once."""
+    """Writes what `sample` says each PERIOD. What the disk refuses is dropped, and said once.
 
-    def __init__(self, sample: Callable[[], dict[str, float]], ring: FileRing, sync: Sync) -> None:
+    `sync` waits for the disk, and `write` carries out writes: these wait as well if the disk stands still.
+    """
+
+    def __init__(
+        self, sample: Callable[[], dict[str, float]], ring: FileRing, sync: Elsewhere, write: Elsewhere = _here
+    ) -> None:
         self._sample = sample
         self._ring = ring
         self._sync = sync
+        self._write_by = write
         self._encoder = Encoder()
         self._waiting: list[tuple[int, dict[str, float]]] = []  # taken while the disk was busy
-        self._syncing = False
+        self._busy = False  # with the disk
+        self._writing = False
         self._since_sync = 0
         self._retry_at = 0.0
         self._failure = ""
@@ -99,39 +113,58 @@ class Diary:
                     due = max(due + PERIOD, trio.current_time())
                     await trio.sleep_until(due)
             finally:
-                self._write()
-                self._ring.close()
+                if not self._writing:
+                    with trio.move_on_after(LAST_LIMIT, shield=True):
+                        await self._write()
+                if not self._writing:
+                    self._ring.close()
 
     def _take(self, nursery: trio.Nursery, due: float) -> None:
         values = self._sample()
         values["trio.LateMs"] = 1000 * (trio.current_time() - due)
         self._waiting.append((time.time_ns(), values))
-        if self._syncing:
-            return  # a write would wait for the disk
-        self._write()
-        if self._since_sync >= SYNCED_EACH and self._ring.is_open:
-            self._since_sync, self._syncing = 0, True
-            nursery.start_soon(self._wait_for_disk, self._ring.sync())
+        self.dropped += len(self._waiting[:-WAITING])
+        del self._waiting[:-WAITING]
+        if not self._busy:
+            self._busy = True
+            nursery.start_soon(self._to_disk)
 
-    def _write(self) -> None:
-        """Write what is waiting; drop it if the disk refuses."""
+    async def _to_disk(self) -> None:
+        try:
+            await self._write()
+            if self._since_sync >= SYNCED_EACH and self._ring.is_open:
+                self._since_sync = 0
+                await self._sync(self._ring.sync())
+        except OSError as error:
+            self._refused(error, 0)
+        finally:
+            self._busy = False
+
+    async def _write(self) -> None:
+        """Write what is waiting; drop it if the disk refuses. Cancelled, it goes on and `_writing` stays."""
         waiting, self._waiting = self._waiting, []
         if trio.current_time() < self._retry_at:
             self.dropped += len(waiting)
             return
+        self._writing = True
         try:
-            for when, values in waiting:
-                if not self._ring.is_open or self._ring.is_full:
-                    self._ring.open(datetime.now(UTC))
-                    self._encoder.clear()
-                self._ring.write(self._encoder.encode(when, values))
-                self._since_sync += 1
+            await self._write_by(partial(self._append, waiting))
         except OSError as error:
+            self._writing = False
             self._refused(error, len(waiting))
-        else:
-            if self._failure and waiting:
-                self._log.info("diagnostic data is kept again", folder=str(self._ring.folder), dropped=self.dropped)
-                self._failure = ""
+            return
+        self._writing = False
+        if self._failure and waiting:
+            self._log.info("diagnostic data is kept again", folder=str(self._ring.folder), dropped=self.dropped)
+            self._failure = ""
+
+    def _append(self, samples: list[tuple[int, dict[str, float]]]) -> None:
+        for when, values in samples:
+            if not self._ring.is_open or self._ring.is_full:
+                self._ring.open(datetime.now(UTC))
+                self._encoder.clear()
+            self._ring.write(self._encoder.encode(when, values))
+            self._since_sync += 1
 
     def _refused(self, error: OSError, lost: int) -> None:
         self.dropped += lost
@@ -145,11 +178,3 @@ class Diary:
                 reason=self._failure,
                 remedy="free space, let this user write there, or start with -ftdc=false",
             )
-
-    async def _wait_for_disk(self, wait: Callable[[], None]) -> None:
-        try:
-            await self._sync(wait)
-        except OSError as error:
-            self._refused(error, 0)
-        finally:
-            self._syncing = False

@@ -14,7 +14,7 @@ import structlog.testing
 import trio
 import trio.testing
 
-from runtime.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, Diary, Recorder, folder_of
+from runtime.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, WAITING, Diary, Recorder, folder_of
 from runtime.ftdc.ring import SMALL, FileRing
 from runtime.parts import Surroundings
 from schema.machine import MachineDocument
@@ -204,6 +204,25 @@ async def test_a_slow_disk_delays_no_sample_and_loses_none(
         await trio.sleep(PERIOD)
         assert len(recorded(tmp_path)) == SYNCED_EACH + 12
         nursery.cancel_scope.cancel()
+
+
+async def test_a_disk_that_stands_still_holds_up_nothing_and_fills_no_memory(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    disk, still, counter = Disk(), Disk(), Counter()
+    diary = Diary(counter.sample, ring(tmp_path, limit=100_000), disk.sync, still.sync)
+    async with trio.open_nursery() as nursery:
+        await started(nursery, diary)
+        await trio.sleep(10.5 * PERIOD)
+        still.may_end = trio.Event()
+        await trio.sleep((WAITING + 100) * PERIOD)
+        assert counter.taken == WAITING + 111
+        assert len(recorded(tmp_path)) == 11
+        still.may_end.set()
+        await trio.sleep(2 * PERIOD)
+        nursery.cancel_scope.cancel()
+    assert len(recorded(tmp_path)) == counter.taken - diary.dropped
+    assert diary.dropped == 100
 
 
 async def test_what_was_taken_while_the_disk_was_busy_is_written_at_the_end(
