@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
@@ -17,27 +18,35 @@ WIDTH: Final = 88  # characters of a list of plain values that stands in one lin
 LISTED: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "fragments", "triggers")
 
 
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def written(document: Any) -> str:
-    """JSON for people, in the order of the document; lists of plain values stay in a line as long as they fit."""
+    """Format a document as JSON for people, in its own order. A list of plain values takes one line if it fits."""
     return _written(document, "") + "\n"
 
 
 def _written(value: Any, indent: str) -> str:
     inner = f"{indent}  "
     if isinstance(value, Mapping) and value:
-        lines = (f"{inner}{_plain(str(key))}: {_written(one, inner)}" for key, one in value.items())
+        lines = [f"{inner}{_plain(str(key))}: {_written(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
     if isinstance(value, list | tuple) and value:
-        if not any(isinstance(one, Mapping | list | tuple) for one in value):
-            line = f"[{', '.join(map(_plain, value))}]"
+        if any(isinstance(item, Mapping | list | tuple) for item in value):
+            items = [_written(item, inner) for item in value]
+        else:
+            items = list(map(_plain, value))
+            line = f"[{', '.join(items)}]"
             if len(indent) + len(line) <= WIDTH:
                 return line
-        return "[\n" + ",\n".join(f"{inner}{_written(one, inner)}" for one in value) + f"\n{indent}]"
+        return "[\n" + ",\n".join([inner + item for item in items]) + f"\n{indent}]"
     return _plain(value)
 
 
 def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    # A document has up to a hundred thousand values: json.dumps takes 20 times as long for a short text.
+    kind = type(value)
+    return encode_basestring(value) if kind is str else str(value) if kind is int else _encode(value)
 
 
 # ---- the outline
