@@ -175,8 +175,11 @@ class ServerCall:
         self._sent_initial = True
         self._carrier.send_headers(self.sid, headers)
 
-    async def send_message(self, message: Any) -> None:
-        """Send one reply; waits while the client does not read. StreamTerminatedError when it has gone."""
+    async def send_message(self, message: Any, *, encoded: bytes | None = None) -> None:
+        """Send one reply; waits while the client does not read. StreamTerminatedError when it has gone.
+
+        `encoded` is the message serialized, where another thread has done that already.
+        """
         if self._sent_trailing:
             raise ProtocolError("trailing metadata was already sent")
         if not self._streaming:
@@ -190,7 +193,7 @@ class ServerCall:
             raise TypeError(
                 f"{self.method} replies with {self._handler.reply_type.__name__}, not {type(message).__name__}"
             )
-        data = message.SerializeToString()
+        data = message.SerializeToString() if encoded is None else encoded
         if len(data) > LARGE_REPLY:
             await trio.lowlevel.checkpoint()  # to send a large message is a step of its own
         if not self._sent_initial:

@@ -121,12 +121,13 @@ class _Binding:
                 except NotImplementedError as error:
                     raise _not_implemented(found, info, error) from error
                 try:
-                    reply = (
-                        encode(result) if aside is None else await aside(stream, path, result, partial(encode, result))
-                    )
+                    if aside is None:
+                        reply, encoded = encode(result), None
+                    else:
+                        reply, encoded = await aside(stream, path, result, partial(_serialized, encode, result))
                 except FitError as error:
                     raise _driver_bug(found, info, error) from None
-            await stream.send_message(reply)
+            await stream.send_message(reply, encoded=encoded)
 
         return answer
 
@@ -241,6 +242,12 @@ async def _all(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 def _closable(results: Any) -> Any:
     return results if hasattr(results, "aclose") else _all(results)
+
+
+def _serialized(encode: Callable[[Any], Any], result: object) -> tuple[Any, bytes]:
+    """Make the reply and its bytes, so that a large reply costs the event loop neither."""
+    reply = encode(result)
+    return reply, reply.SerializeToString()
 
 
 def _encoder(method: Method, hint: Hint) -> Callable[[Any], Any]:

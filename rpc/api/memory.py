@@ -186,10 +186,10 @@ class MemoryStream:
             raise RuntimeError("initial metadata was already sent")
         self._call.sent_initial(metadata)
 
-    async def send_message(self, message: Any) -> None:
+    async def send_message(self, message: Any, *, encoded: bytes | None = None) -> None:
         """Send a reply."""
         if self._call.initial_metadata is None:
             self._call.sent_initial(None)
-        data = message.SerializeToString()
+        data = message.SerializeToString() if encoded is None else encoded
         self.sent += len(data)
         await self.replies.send(data)

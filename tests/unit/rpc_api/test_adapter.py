@@ -348,3 +348,22 @@ def test_unknown_services():
         serve_api(API("acme", "component", "x"), Motor, Target(None))
     with pytest.raises(MachineError, match="not a published service"):
         serve_service("acme.v1.Service", Motor, Target(None))
+
+
+async def test_replies_are_serialized_where_the_target_works_aside():
+    """Neither the message nor its bytes are made by the event loop's step that sends them."""
+    results = []
+
+    class Aside(Target):
+        async def aside(self, stream, path, what, function):
+            results.append(function())
+            return results[-1]
+
+    async def is_powered(self, **arguments):
+        return Powered(True, 0.5)
+
+    target = Aside(bare(Motor, is_powered=is_powered))
+    channel = MemoryChannel(ApiRouter(target, bases={MOTOR: Motor}))
+    assert await ApiClient(channel).call(MOTOR, "left", "is_powered") == {"is_on": True, "power_pct": 0.5}
+    _, (message, encoded) = results
+    assert encoded == message.SerializeToString()
