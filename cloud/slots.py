@@ -91,21 +91,25 @@ class Slots:
         self._line: Line[_Place] = Line()
 
     async def take(self, organization: str) -> int:
-        """Wait for a slot and return its number. EXHAUSTED at once if too many of the organization wait already."""
+        """Wait for a slot and return its number. EXHAUSTED at once if too many of the organization wait already.
+
+        Not a checkpoint, except for cancellation, if a slot is free.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         place = _Place()
         if self._queue is not None:
             self._queue.check_count(self._line.count(organization), "the organization")
         self._line.put(organization, place)
         self._grant()
-        try:
-            await place.granted.wait()
-        except trio.Cancelled:
-            if place.number is None:
-                self._line.remove(organization, place)
-            else:
-                self.give_back(organization, place.number)
-            raise
+        if not place.granted.is_set():  # waiting all the same would cost a round of the event loop
+            try:
+                await place.granted.wait()
+            except trio.Cancelled:
+                if place.number is None:
+                    self._line.remove(organization, place)
+                else:
+                    self.give_back(organization, place.number)
+                raise
         assert place.number is not None
         return place.number
 

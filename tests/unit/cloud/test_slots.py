@@ -273,3 +273,13 @@ async def test_calls_and_pages_read_and_write_for_their_organization(
     assert len(calls) >= 3
     assert len(found) >= 2
     assert {*calls, *found} == {own}
+
+
+async def test_a_free_slot_takes_no_round_of_the_event_loop() -> None:
+    slots = Slots(1, 1)
+    with pytest.raises(StopIteration) as ended:
+        slots.take("a").send(None)
+    assert ended.value.value == 0
+    waits = slots.take("b")
+    assert waits.send(None) is not None  # to the event loop, until the slot is free
+    waits.close()
