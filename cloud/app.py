@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 STOP_LIMIT: Final = 30.0  # seconds for the whole orderly stop
 SWITCH: Final = 0.0005  # seconds that a busy thread keeps the event loop waiting for its turn; Python's own are 0.005
+COLLECTIONS: Final = (10_000, 20, 50)
+"""Thresholds of the collector. Python's own (700, 10, 10) look at all objects of a large document many times while it
+is read, up to 36 ms each time, in which no other thread runs."""
 HOUSEKEEPING: Final = 3600.0  # seconds between two looks for what has expired
 FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
 
@@ -290,6 +293,7 @@ def settle() -> None:
     this each time that one upload has made many."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
 
 
 def say_first(first: FirstKey, addresses: tuple[str, ...]) -> None:
