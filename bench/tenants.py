@@ -1,6 +1,6 @@
 """What one tenant of a cloud feels while another sends everything that it may, and more.
 
-`python -m bench.tenants [--minutes 3] [--quiet 20] [--attackers 8] [--seed 1] [--rss 1024]`
+`python -m bench.tenants [--minutes 3] [--quiet 20] [--attackers 8] [--seed 1] [--rss 1024] [--ways save,draft]`
 
 A machine-cloud on loopback with two organizations. The attacker is a process of its own that sends documents,
 fragments, metadata, questions in SQL, uploads, archives, conditions of triggers, pages and drafts, each at random from
@@ -148,12 +148,14 @@ def used(process: psutil.Process, *, children: bool = False) -> float:
 
 
 @asynccontextmanager
-async def attacking(running: Running, count: int, seed: int, costs: dict[str, float]) -> AsyncIterator[dict[str, int]]:
+async def attacking(
+    running: Running, given: argparse.Namespace, costs: dict[str, float]
+) -> AsyncIterator[dict[str, int]]:
     """The attacker, as long as the context; what it was answered with is there afterwards, and in `costs` the seconds
     of processor time.
     """
     facts = [running.facts[name] for name in ("organization", "location", "key id", "key")]
-    words = [running.address, *facts, str(count), str(seed)]
+    words = [running.address, *facts, str(given.attackers), str(given.seed), *given.ways]
     child = await trio.lowlevel.open_process(
         ["nice", "-n", "19", sys.executable, "-m", "bench.tenants_attack", *words],
         stdin=subprocess.PIPE,
@@ -210,7 +212,7 @@ async def measure(given: argparse.Namespace) -> int:
                 nursery.start_soon(memory, running.process, most)
                 with trio.move_on_after(given.quiet):
                     await neighbour.live(quiet)
-                async with attacking(running, given.attackers, given.seed, costs) as report:
+                async with attacking(running, given, costs) as report:
                     with trio.move_on_after(given.minutes * 60):
                         await neighbour.live(loud)
                 alive = running.process.is_running() and running.process.status() != psutil.STATUS_ZOMBIE
@@ -244,6 +246,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--quiet", type=float, default=20.0, help="seconds")
     parser.add_argument("--attackers", type=int, default=8, help="tasks that attack at once")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=[], help="of attack, all of them without")
     parser.add_argument("--rss", type=int, default=1024, help="MiB")
     return trio.run(measure, parser.parse_args(argv))
 

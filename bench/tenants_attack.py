@@ -1,6 +1,7 @@
 """The attacker of bench.tenants: everything that a tenant may send, at random, until its standard input ends.
 
-`python -m bench.tenants_attack ADDRESS ORGANIZATION LOCATION KEY_ID KEY TASKS SEED`: prints how it was answered.
+`python -m bench.tenants_attack ADDRESS ORGANIZATION LOCATION KEY_ID KEY TASKS SEED [WAY...]`: prints how it was
+answered. Ways are the names of methods of Attack; all of them without.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -250,9 +251,9 @@ class Attack:
         ):  # fmt: skip
             yield way.__name__, way
 
-    async def go(self, told: Counter[str]) -> None:
-        """Attack until cancelled; often without waiting for the answer."""
-        ways = list(self.ways())
+    async def go(self, told: Counter[str], chosen: Sequence[str] = ()) -> None:
+        """Attack until cancelled, in the chosen ways or in all; often without waiting for the answer."""
+        ways = [(name, way) for name, way in self.ways() if not chosen or name in chosen]
         while True:
             name, way = self._random.choice(ways)
             result = "ok"
@@ -269,7 +270,9 @@ class Attack:
             await trio.sleep(0.01)
 
 
-async def run(address: str, organization: str, location: str, key: str, secret: str, tasks: int, seed: int) -> None:
+async def run(
+    address: str, organization: str, location: str, key: str, secret: str, tasks: int, seed: int, ways: Sequence[str]
+) -> None:
     """Attack until standard input ends."""
     facts = {"address": address, "organization": organization, "location": location}
     told: Counter[str] = Counter()
@@ -283,7 +286,7 @@ async def run(address: str, organization: str, location: str, key: str, secret: 
             for number in range(tasks):
                 attack = Attack(facts, client, ApiClient(machine), part["id"], seed * 1000 + number)
                 attack.token = bearer.removeprefix("Bearer ")
-                nursery.start_soon(attack.go, told)
+                nursery.start_soon(attack.go, told, ways)
             stdin = trio.lowlevel.FdStream(0)
             while await stdin.receive_some():
                 pass
@@ -294,8 +297,8 @@ async def run(address: str, organization: str, location: str, key: str, secret: 
 
 def main(argv: list[str]) -> int:
     """Run it; the exit code."""
-    *words, tasks, seed = argv
-    trio.run(partial(run, *words, int(tasks), int(seed)))
+    address, organization, location, key, secret, tasks, seed, *ways = argv
+    trio.run(partial(run, address, organization, location, key, secret, int(tasks), int(seed), ways))
     return 0
 
 
