@@ -31,6 +31,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 SEGMENT_BYTES: Final = 256 * 1024
 """Size at which a segment ends; as much is dropped, or read, at once."""
 
+ASIDE: Final = ".unreadable"  # ending of a segment that the disk cannot read
 _SUFFIX: Final = ".segment"
 _SLOT = struct.Struct(">QI")  # number, its CRC-32; two slots are written in turn, so that one is always whole
 
@@ -90,10 +91,19 @@ class Outbox:
         """The last record that is on disk, or was dropped."""
 
     def _first_free(self) -> int:
-        """The number of the next record; a newest segment without a record in it is removed."""
+        """The number of the next record. A newest segment without a record in it is removed.
+
+        One that the disk cannot read is set aside, and counts as one record that was lost.
+        """
         while self._segments:
             newest = max(self._segments)
-            numbers = [record.number for record in scan(self._path(newest).read_bytes())]
+            try:
+                content = self._path(newest).read_bytes()
+            except OSError:
+                self._path(newest).rename(f"{self._path(newest)}{ASIDE}")
+                del self._segments[newest]
+                return max(newest, self._cursor.number or 0) + 1
+            numbers = [record.number for record in scan(content)]
             if numbers:
                 return max(numbers[-1], self._cursor.number or 0) + 1
             self._path(newest).unlink()
@@ -234,8 +244,7 @@ class _Cursor:
         except OSError:
             os.close(self._fd)
             raise
-        slots = [os.pread(self._fd, _SLOT.size, index * _SLOT.size) for index in range(2)]
-        numbers = [_number(slot) for slot in slots]
+        numbers = [_number(_read(self._fd, index)) for index in range(2)]
         self._slot = 0 if numbers[0] is None or (numbers[1] is not None and numbers[1] > numbers[0]) else 1
         """The slot to be written next: the one that is damaged or older."""
         self.number = max((number for number in numbers if number is not None), default=None)
@@ -250,6 +259,14 @@ class _Cursor:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _read(fd: int, slot: int) -> bytes:
+    """What a slot of the cursor holds; nothing if the disk cannot read it."""
+    try:
+        return os.pread(fd, _SLOT.size, slot * _SLOT.size)
+    except OSError:
+        return b""
 
 
 def _number(slot: bytes) -> int | None:

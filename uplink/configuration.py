@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 FIRST_DELAY: Final = 0.5  # seconds before the second attempt to connect; doubled each time, with jitter
 MAX_DELAY: Final = 10.0  # seconds: the specification promises a change within 15
 REPORT_EVERY: Final = 2.0  # seconds between two reports of a state that changes
+SAVE_AGAIN: Final = 30.0  # seconds until a configuration that the disk refused is saved again
 SILENCE: Final = 30.0  # seconds without an answer to a ping, after which the connection counts as lost
+
+_UNKEPT: Final = "the configuration cannot be kept for a start without the cloud"
+_TRIED: Final = f"it is tried again every {SAVE_AGAIN:g} s"
 
 _log = structlog.get_logger("rdk.networking")
 
@@ -59,6 +63,9 @@ class CloudSource:
         self._worker = worker
         self._reading = Reading(initial)
         self._heard: bytes | None = None  # what the cloud said last, other than what was cached
+        self._saving = trio.Lock()
+        self._unsaved: bytes | None = None  # what the disk refused
+        self._refused = trio.Event()
         self._changed = trio.Event()
         self._state: State | None = None
         self._changes: Changes = tuple
@@ -84,6 +91,7 @@ class CloudSource:
                 _log.info("the last configuration is used until the cloud answers", saved=kept.saved.isoformat())
                 self._take(bytes(kept.document))
             nursery.start_soon(self._follow)
+            nursery.start_soon(self._save_again)
             yield self._iterate()
             nursery.cancel_scope.cancel()
 
@@ -91,10 +99,33 @@ class CloudSource:
         """As Source: the last configuration of the cloud that can be used is cached, never one that cannot."""
         if reading.data is None or reading.data != self._heard:
             return
+        async with self._saving:
+            await self._save(reading.data)
+
+    async def _save(self, data: bytes) -> None:
+        """Save, or leave it to `_save_again`; what is reported is reported once for each outage of the disk."""
         try:
-            await cached.save(self._cache, reading.data, self._worker.run)
-        except (OSError, ValueError) as error:
-            _log.error("the configuration cannot be kept for a start without the cloud", error=str(error))
+            await cached.save(self._cache, data, self._worker.run)
+        except ValueError as error:
+            _log.error(_UNKEPT, error=str(error))
+        except OSError as error:
+            if self._unsaved is None:
+                _log.error(_UNKEPT, error=str(error), remedy=f"free space or let this user write there; {_TRIED}")
+            self._unsaved = data
+            self._refused.set()
+        else:
+            if self._unsaved is not None:
+                _log.info("the configuration is kept for a start without the cloud again")
+            self._unsaved = None
+
+    async def _save_again(self) -> None:
+        while True:
+            await self._refused.wait()
+            await trio.sleep(SAVE_AGAIN)
+            async with self._saving:
+                self._refused = trio.Event()
+                if self._unsaved is not None:
+                    await self._save(self._unsaved)
 
     async def _iterate(self) -> AsyncIterator[Reading]:
         while True:

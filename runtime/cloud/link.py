@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from runtime.machine import Machine
 
 FOLDER: Final = "logs-outbox"
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EROFS: "mount its file system for writing",
+    errno.EIO: "look at `dmesg`, save what is on the disk and replace it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,9 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], besi
     except OSError as error:
         raise MachineError(
             f"{folder / FOLDER} cannot be used: {error.strerror}",
-            kind=ErrorKind.PERMISSION,
-            remedy="let this user write there, or name another folder with MACHINE_HOME",
+            kind=ErrorKind.UNAVAILABLE if error.errno in _REMEDIES else ErrorKind.PERMISSION,
+            remedy=f"{_REMEDIES.get(error.errno or 0, 'let this user write there')}, "
+            "or name another folder with MACHINE_HOME",
         ) from error
     certificate = None
     if address.secure:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,6 +24,7 @@ from runtime.cloud.link import open_link, reached_at
 from runtime.options import Options
 from runtime.serving import bind_address, server_tls
 from schema.cloud import Cloud
+from schema.errors import MachineError
 from schema.machine import MachineDocument, decode
 from uplink.dial import CloudAddress, Refused, address_of, connected
 
@@ -46,6 +49,34 @@ def held(pair: Pair | None = LEAF) -> HeldTls:
     if pair is not None:
         found.take(pair.certificate.encode(), pair.key.encode())
     return found
+
+
+# ---- its files
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "free some space there"),
+        (errno.EROFS, "mount its file system for writing"),
+        (
+            errno.EIO,
+            "look at `dmesg`, save what is on the disk and replace it, or name another folder with MACHINE_HOME",
+        ),
+        (errno.EACCES, "let this user write there"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("runtime.cloud.link.Outbox", refuse)
+    with pytest.raises(MachineError) as caught:
+        open_link(Cloud(id="p", secret="s", app_address="http://c"), b"{}", {"MACHINE_HOME": str(tmp_path)})
+    assert f"{tmp_path}/logs-outbox cannot be used: {os.strerror(number)}" in str(caught.value)
+    assert caught.value.remedy == f"{remedy}, or name another folder with MACHINE_HOME"
 
 
 # ---- the port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import structlog.testing
 import trio
 import trio.testing
 from trio.testing import MockClock
@@ -17,7 +19,7 @@ from trio_websocket import ConnectionClosed
 from runtime.data.disk import InlineDisk
 from runtime.memory import open_machine
 from uplink import cached
-from uplink.configuration import FIRST_DELAY, MAX_DELAY, SILENCE, CloudSource
+from uplink.configuration import FIRST_DELAY, MAX_DELAY, SAVE_AGAIN, SILENCE, CloudSource
 from uplink.dial import CloudAddress
 from uplink.files import Reading
 
@@ -81,6 +83,35 @@ async def test_a_configuration_that_cannot_be_kept_is_used_all_the_same(tmp_path
     await cloud._hear(said(components=[1]))
     await cloud.used(cloud.reading)
     assert cloud.path.is_dir()
+
+
+async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    cloud = Cloud(tmp_path)
+    await cloud._hear(said(components=[1]))
+    await cloud.used(cloud.reading)
+    with structlog.testing.capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cloud._save_again)
+            monkeypatch.setattr(cached, "replace", full)
+            for number in (2, 3):
+                await cloud._hear(said(components=[number]))
+                await cloud.used(cloud.reading)
+            await trio.sleep(3 * SAVE_AGAIN)
+            assert cloud.kept() == [1]
+            monkeypatch.undo()
+            await trio.sleep(2 * SAVE_AGAIN)
+            assert cloud.kept() == [3]
+            nursery.cancel_scope.cancel()
+    assert [one["event"] for one in logs] == [
+        "the configuration cannot be kept for a start without the cloud",
+        "the configuration is kept for a start without the cloud again",
+    ]
+    assert logs[0]["remedy"] == "free space or let this user write there; it is tried again every 30 s"
 
 
 class Socket:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from telemetry.outbox import Gap, Outbox
+from telemetry.outbox import ASIDE, Gap, Outbox
 from telemetry.records import MARK, MAX_DATA, OVERHEAD, Record, encode, scan
 
 T = TypeVar("T")
@@ -140,6 +140,30 @@ async def test_it_is_for_its_owner_and_for_one_process(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError):
             Outbox(folder, here)
     Outbox(folder, here).close()
+
+
+async def test_files_that_the_disk_cannot_read_do_not_stop_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as outbox:
+        outbox.append(b"a")
+        await outbox.sync()
+    with opened(tmp_path) as outbox:
+        outbox.append(b"b")
+
+    def broken(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    bad = segments(tmp_path)[-1]
+    read = Path.read_bytes
+    monkeypatch.setattr(os, "pread", broken)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: broken() if path == bad else read(path))
+    with opened(tmp_path) as outbox:
+        monkeypatch.undo()
+        outbox.append(b"c")
+        await outbox.sync()
+        assert texts((await outbox.read()).items) == ["a", "gap 2-2", "c"]
+    assert os.listdir(tmp_path).count(f"{bad.name}{ASIDE}") == 1
 
 
 async def test_the_oldest_is_dropped_at_the_bound_and_told_exactly(tmp_path: Path) -> None:
