@@ -61,7 +61,7 @@ def held(pair: Pair | None = LEAF) -> HeldTls:
         (errno.EROFS, "mount its file system for writing"),
         (
             errno.EIO,
-            "look at `dmesg`, save what is on the disk and replace it, or name another folder with MACHINE_HOME",
+            "look at `dmesg`, save what is on the disk and replace it",
         ),
         (errno.EACCES, "let this user write there"),
     ],
