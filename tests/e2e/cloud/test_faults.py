@@ -53,6 +53,7 @@ class Faults:
     def __init__(self, hooks: Receiver) -> None:
         self.hooks = hooks
         self.truth: Truth
+        self._acknowledged = trio.Event()
 
     def document(self, number: int) -> str:
         """A configuration that tells the receiver of every reading."""
@@ -103,16 +104,32 @@ class Faults:
         for way in (self._save, self._log, self._read, self._send):
             nursery.start_soon(_until_it_is_dead, way, client, part)
 
+    async def acknowledges(self, saves: int) -> None:
+        """Wait until so many more saves of each part were acknowledged, and more entries of its log."""
+        parts, logged = dict(self.truth.parts), dict(self.truth.logged)
+        with trio.fail_after(LIMIT):
+            while any(
+                self.truth.parts[part] < parts[part] + saves or self.truth.logged[part] < logged[part] + saves
+                for part in parts
+            ):
+                await self._acknowledged.wait()
+
+    def _notice(self) -> None:
+        self._acknowledged.set()
+        self._acknowledged = trio.Event()
+
     async def _save(self, client: ApiClient, part: str) -> None:
         number = self.truth.parts[part] + 1
         await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=self.document(number))
         self.truth.parts[part] = number
+        self._notice()
 
     async def _log(self, client: ApiClient, part: str) -> None:
         first = self.truth.logged[part]
         entries = [{"message": str(number), "level": "info", "host": "h"} for number in range(first, first + 3)]
         await client.call(ROBOT, "", "log", id=part, logs=entries)
         self.truth.logged[part] = first + 3
+        self._notice()
 
     async def _read(self, client: ApiClient, part: str) -> None:
         """An upload is repeated until it is acknowledged, as machines do."""
@@ -224,7 +241,8 @@ async def test_what_was_acknowledged_survives_kill_9(
                     async with trio.open_nursery() as nursery:
                         for part in faults.truth.parts:
                             await faults.work(client, part, nursery)
-                        await trio.sleep(chance.uniform(0.05, 0.5))
+                        await faults.acknowledges(chance.randrange(2, 8))
+                        await trio.sleep(chance.uniform(0, 0.1))  # somewhere in the next ones
                         running.process.kill()
         last = cloud(tmp_path, *options, module=MODULE)
         async with last as running, running.client(faults.truth.key) as client:
