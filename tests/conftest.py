@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+from trio.testing import MockClock
 
 from tests.limit import pytest_collection_modifyitems, pytest_runtest_call
 
@@ -22,6 +24,13 @@ MEMORY: Final = Path("/dev/shm")
 ENOUGH: Final = 4 << 30  # bytes free there
 PREFIX: Final = "mt-"  # short: paths of Unix sockets have 107 bytes
 FOLDER: Final = pytest.StashKey[Path]()
+
+
+@pytest.fixture
+def autojump_clock(monkeypatch: pytest.MonkeyPatch) -> MockClock:
+    """Virtual time that jumps when every task waits. Threads end in real time, so they are given no limit of it."""
+    monkeypatch.setattr("support.worker.CLOSING_LIMIT", math.inf)
+    return MockClock(autojump_threshold=0)
 
 
 def pytest_configure(config: pytest.Config) -> None:
