@@ -38,6 +38,7 @@ SECONDS: Final = {
     "test_discovery.py": 60,
     "test_spi.py": 60,
     "test_systemd.py": 50,
+    "test_time_travel.py": 80,
     "test_video.py": 50,
     "test_hotplug.py": 45,
     "test_usb_port.py": 45,

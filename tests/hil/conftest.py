@@ -21,6 +21,7 @@ from tests.hil.rig.qemu_machine import QemuMachine
 from tests.hil.rig.record import Recorder
 from tests.hil.rig.source import share_source
 from tests.hil.rig.stuck import waits
+from tests.hil.rig.travel import TimeTravel, TravelMachine
 from tests.hil.rig.vm import VirtualMachine
 
 FAILED: Final = pytest.StashKey[bool]()
@@ -120,7 +121,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what the console of a failed test's guest said."""
     report = yield
-    vm = getattr(item, "funcargs", {}).get("vm")
+    arguments = getattr(item, "funcargs", {})
+    vm = arguments["time_travel"].vm if "time_travel" in arguments else arguments.get("vm")
     if report.failed and vm is not None and (said := vm.log().strip()):
         report.sections.append(("Console of the guest", said))
     return report
@@ -141,6 +143,18 @@ async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: 
                     await found.usb.clear()
                     for disk in found.disks:
                         await disk.remove()
+
+
+@pytest.fixture
+def time_travel(_source: str) -> Iterator[TimeTravel]:
+    """Days in seconds: `result = await time_travel(scenario, days=2)` runs the whole scenario in a guest of its own."""
+    if reason := why_not_uml():
+        pytest.skip(f"time travel needs a guest of User-Mode Linux: {reason}")
+    vm = TravelMachine(Path(_source))
+    try:
+        yield TimeTravel(vm)
+    finally:
+        vm.__exit__()
 
 
 @pytest.fixture

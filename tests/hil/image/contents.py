@@ -107,3 +107,15 @@ INIT: Final = "/usr/local/sbin/rig-init"
 
 SOURCE: Final = "/opt/machine"
 """Where the project's source is mounted in the guest after it was resumed."""
+
+SCENARIO: Final = "/usr/local/sbin/rig-scenario"
+"""Runs the scenario of a test with time travel: see tests.hil.rig.travel."""
+
+SCENARIO_OPTION: Final = "rig.scenario"
+"""On the kernel's command line: the host's folder with a scenario's order, mounted at ORDER. No agent runs then."""
+
+SOURCE_OPTION: Final = "rig.source"
+"""On the kernel's command line, with a scenario: the host's folder to be mounted at SOURCE."""
+
+ORDER: Final = "/run/rig"
+"""Where a scenario finds what it is to do, and leaves its result."""

@@ -8,7 +8,18 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.hil.image.contents import INIT, MASKED_UNITS, PACKAGES, SITE, SOURCE, USER
+from tests.hil.image.contents import (
+    INIT,
+    MASKED_UNITS,
+    ORDER,
+    PACKAGES,
+    SCENARIO,
+    SCENARIO_OPTION,
+    SITE,
+    SOURCE,
+    SOURCE_OPTION,
+    USER,
+)
 from tests.hil.image.places import ROOT, WORK
 from tests.hil.image.steps import BuildError, command, step
 
@@ -19,6 +30,7 @@ AGENT_UNIT = f"""[Unit]
 Description=Command agent of the test rig
 DefaultDependencies=no
 After=systemd-udevd.service local-fs.target systemd-modules-load.service
+ConditionKernelCommandLine=!{SCENARIO_OPTION}
 
 [Service]
 Environment=PYTHONPATH={SITE}
@@ -30,8 +42,18 @@ KillMode=process
 WantedBy=sysinit.target
 """
 
+SCENARIO_UNIT = f"""[Unit]
+Description=Scenario of a test with time travel
+After=multi-user.target
+ConditionKernelCommandLine={SCENARIO_OPTION}
+
+[Service]
+ExecStart={SCENARIO}
+"""
+
 FILES = {
     "etc/systemd/system/rig-agent.service": AGENT_UNIT,
+    "etc/systemd/system/rig-scenario.service": SCENARIO_UNIT,
     "etc/systemd/journald.conf": "[Journal]\nStorage=volatile\nForwardToConsole=no\n",
     "etc/hostname": "guest\n",
     "etc/hosts": "127.0.0.1 localhost guest\n::1 localhost\n",
@@ -61,7 +83,25 @@ mount -t configfs configfs /sys/kernel/config
 hostname guest
 cd /
 /usr/lib/systemd/systemd-udevd --daemon
+grep -q {SCENARIO_OPTION}= /proc/cmdline && {SCENARIO}
 while :; do /usr/bin/python3 /opt/agent.py; done
+"""
+
+SCENARIO_SCRIPT = f"""#!/bin/sh
+# Run the scenario of a test with time travel, without a host that answers, and end the machine.
+exec > /dev/console 2>&1
+for word in $(cat /proc/cmdline); do
+    case $word in
+    {SOURCE_OPTION}=*) source=${{word#*=}} ;;
+    {SCENARIO_OPTION}=*) folder=${{word#*=}} ;;
+    esac
+done
+mkdir -p {ORDER}
+mount -t hostfs none {SOURCE} -o "$source,ro"
+mount -t hostfs none {ORDER} -o "$folder"
+ip link set lo up
+cd / && /usr/bin/python3 -m tests.hil.guest.scenario {ORDER}
+systemctl poweroff --force --force
 """
 
 FORGOTTEN = ("etc/apt", "etc/resolv.conf", "var/lib/apt", "var/cache/*", "var/log/*", "usr/lib/udev/hwdb.*")
@@ -141,7 +181,8 @@ def complete_tree() -> None:
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(WHEELS, site, symlinks=True)
     (TREE / SOURCE.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    for name, text in {**FILES, INIT.lstrip("/"): INIT_SCRIPT}.items():
+    scripts = {INIT.lstrip("/"): INIT_SCRIPT, SCENARIO.lstrip("/"): SCENARIO_SCRIPT}
+    for name, text in {**FILES, **scripts}.items():
         path = TREE / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -153,6 +194,8 @@ def complete_tree() -> None:
     units = TREE / "etc/systemd/system"
     (units / "sysinit.target.wants").mkdir(exist_ok=True)
     _link("../rig-agent.service", units / "sysinit.target.wants" / "rig-agent.service")
+    (units / "multi-user.target.wants").mkdir(exist_ok=True)
+    _link("../rig-scenario.service", units / "multi-user.target.wants" / "rig-scenario.service")
     for unit in MASKED_UNITS:
         _link("/dev/null", units / unit)
     name, number = USER
