@@ -221,12 +221,19 @@ async def test_an_endless_answer_is_not_read_to_its_end() -> None:
 
 
 async def test_no_answer_is_ended_by_the_caller() -> None:
+    arrived = trio.Event()
+
     async def silent(stream: trio.abc.Stream, received: Received) -> None:
+        arrived.set()
         await trio.sleep_forever()
 
     async with receiver(silent) as other:
-        with trio.move_on_after(0.2) as scope:
-            await deliver(request(other.url()), LOOPBACK)
+        with trio.fail_after(LIMIT), trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(deliver, request(other.url()), LOOPBACK)
+                await arrived.wait()
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
         assert scope.cancelled_caught
         assert len(other.requests) == 1
 

@@ -277,10 +277,10 @@ async def test_reading_changes_nothing(store: Store) -> None:
 async def test_a_long_read_keeps_no_other_waiting(store: Store) -> None:
     end = threading.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(store.read, lambda sql: end.wait(10))
+        nursery.start_soon(store.read, lambda sql: end.wait(60))
         await trio.testing.wait_all_tasks_blocked()
         try:
-            with trio.fail_after(2):
+            with trio.fail_after(30):
                 assert await store.read(settings) == {}
         finally:
             end.set()
@@ -291,9 +291,9 @@ async def test_readers_whose_callers_have_left_are_used_again(store: Store) -> N
     with trio.move_on_after(0.05):
         async with trio.open_nursery() as nursery:
             for _ in range(10):
-                nursery.start_soon(store.read, lambda sql: end.wait(10))
+                nursery.start_soon(store.read, lambda sql: end.wait(60))
     end.set()
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         for _ in range(10):
             assert await store.read(settings) == {}
 
