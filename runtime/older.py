@@ -1,17 +1,22 @@
-"""Calls to drivers that know only the method which a published one has replaced.
+"""Drivers that know only the method which a published one has replaced, or only fields that it no longer has.
 
 `GetImages` of cameras replaced `GetImage`, whose messages are no longer published. Its request has the fields of
 `GetPointCloudRequest` (name = 1, mime_type = 2, extra = 99) and its reply those of `GetPointCloudResponse`
 (mime_type = 1, the data = 2), so that these messages stand in for them.
+
+Images of `GetImages` had no media type but a number (`format` = 2), which is no longer published: such images get the
+type that their first bytes tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from rpc.api.client import ApiClient
 from runtime.components.camera import Camera, Image, Images, PointCloud
+from runtime.media import mime_type
 from schema.errors import ErrorKind, MachineError
 
 _GET_IMAGE: Final = "/viam.component.camera.v1.CameraService/GetImage"
@@ -36,6 +41,13 @@ async def _get_image(client: ApiClient, name: str, arguments: Mapping[str, Any])
     return Images([Image(found.point_cloud, found.mime_type)])
 
 
+def _with_types(found: Images) -> Images:
+    if all(image.mime_type for image in found.images):
+        return found
+    images = [image if image.mime_type else replace(image, mime_type=mime_type(image.image)) for image in found.images]
+    return replace(found, images=images)
+
+
 OLDER: Final[Mapping[tuple[type, str], Callable[[ApiClient, str, Mapping[str, Any]], Any]]] = {
     (Camera, "get_images"): _get_image
 }
@@ -43,3 +55,6 @@ OLDER: Final[Mapping[tuple[type, str], Callable[[ApiClient, str, Mapping[str, An
 
 Each takes the client, the resource's name there and the arguments, and returns what the method returns.
 """
+
+COMPLETED: Final[Mapping[tuple[type, str], Callable[[Any], Any]]] = {(Camera, "get_images"): _with_types}
+"""By base class and method: what fills in a result that lacks what older drivers do not tell."""

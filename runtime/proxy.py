@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from rpc.api.client import ApiClient, methods_for
-from runtime.older import OLDER, is_missing
+from runtime.older import COMPLETED, OLDER, is_missing
 from runtime.resource import Resource
 from schema.errors import MachineError
 
@@ -42,7 +42,7 @@ def _arguments(signature: inspect.Signature, proxy: Any, args: tuple[Any, ...], 
 
 def _call(base: type[Resource], name: str) -> Any:
     signature = inspect.signature(getattr(base, name))
-    older = OLDER.get((base, name))
+    older, complete = OLDER.get((base, name)), COMPLETED.get((base, name))
 
     async def call(self: Proxied, *args: Any, **kwargs: Any) -> Any:
         client, there = self.remote()
@@ -53,6 +53,8 @@ def _call(base: type[Resource], name: str) -> Any:
             if older is None or not is_missing(error):
                 raise
             result = await older(client, there, arguments)
+        if complete is not None:
+            result = complete(result)
         self.note(name, result)
         return result
 

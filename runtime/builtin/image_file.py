@@ -23,6 +23,7 @@ from runtime.components.camera import (
     PointCloud,
     ResponseMetadata,
 )
+from runtime.media import mime_type
 from runtime.resource import Attributes, Context, Extra, Unsupported
 from schema.errors import ErrorKind, MachineError
 
@@ -32,14 +33,6 @@ NO_FILE: Final = (
 PRELOADED: Final = "preloaded"  # name of the source of a drawn picture
 PCD: Final = "pointcloud/pcd"
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a file that is still an image
-_MAGIC: Final = (
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"RGBA", "image/vnd.viam.rgba"),
-    (b"DEPTHMAP", "image/vnd.viam.dep"),
-    (b"GIF8", "image/gif"),
-    (b"qoif", "image/qoi"),
-)
 
 
 @dataclass(slots=True)
@@ -71,13 +64,6 @@ class WatchedFile:
                 f"{self.path}: {error.strerror}", kind=ErrorKind.UNAVAILABLE, remedy="put a readable file there"
             ) from error
         return self._data
-
-
-def mime_type(data: bytes) -> str:
-    """By the first bytes; application/octet-stream if unknown."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream")
 
 
 def drawn(name: str) -> bytes:

@@ -14,7 +14,6 @@ from PIL import Image
 from trio.testing import MockClock
 
 from rpc.api import values
-from runtime.builtin.image_file import mime_type
 from runtime.components.camera import Annotations, BoundingBox, Images, PointCloud
 from runtime.components.camera import Classification as Label
 from runtime.components.camera import Image as CameraImage
@@ -23,6 +22,7 @@ from runtime.components.motor import Powered
 from runtime.data.encode import Record, Times, encoder, plain
 from runtime.data.frames import frames
 from runtime.data.methods import _METHODS, find, methods_of
+from runtime.media import mime_type
 from runtime.services.vision import CaptureAll, Classification, Detection
 from schema.errors import ConfigError, MachineError
 from schema.geometry import GeoPoint, Orientation, Pose, Vector3

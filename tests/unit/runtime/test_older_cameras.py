@@ -70,6 +70,27 @@ async def test_the_image_of_a_driver_that_has_only_get_image_is_the_camera_s_onl
     assert driver.requests["GetImage"].startswith(b"\x0a\x03eye\x12\x0aimage/jpeg\x9a\x06")
 
 
+def image(source: bytes, form: int, data: bytes) -> bytes:
+    """An Image as it was published before it had a media type: source_name = 1, format = 2, image = 3."""
+    one = b"\x0a%c%b\x10%c\x1a%c%b" % (len(source), source, form, len(data), data)
+    return b"\x0a%c%b" % (len(one), one)
+
+
+async def test_images_with_a_number_for_their_format_have_a_media_type() -> None:
+    jpeg, png, depth, raw = b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"DEPTHMAP" + bytes(8), b"RGBA" + bytes(8)
+    pictures = {(b"color", 3): jpeg, (b"", 4): png, (b"depth", 2): depth, (b"raw", 1): raw}
+    reply = b"".join(image(source, form, data) for (source, form), data in pictures.items())
+    reply += b"\x0a\x0f\x1a\x04????\x22\x07image/x"  # as it is published now
+    found = await camera(Driver(GetImages=reply)).get_images()
+    assert [(one.source_name, one.mime_type, one.image) for one in found.images] == [
+        ("color", "image/jpeg", jpeg),
+        ("", "image/png", png),
+        ("depth", "image/vnd.viam.dep", depth),
+        ("raw", "image/vnd.viam.rgba", raw),
+        ("", "image/x", b"????"),
+    ]
+
+
 async def test_a_source_cannot_be_chosen_of_such_a_driver() -> None:
     driver = Driver(GetImage=REPLY)
     with pytest.raises(MachineError, match="leave out filter_source_names") as raised:
