@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from fcntl import ioctl
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, NoReturn
 
 import smbus2
@@ -26,7 +27,7 @@ from hal.errors import Fault, HalError
 from hal.linux.i2c_adapters import DEV, SYS, find_adapter, kernel_driver
 from hal.linux.nodes import Identity, identify, identity, vanished
 from hal.linux.smbus import carry_out
-from hal.ports.i2c import check_transaction
+from hal.ports.i2c import STUCK, check_transaction
 from hal.worker import BusWorker
 
 GROUP: Final = "i2c"  # whose members may use the nodes on Debian and its descendants
@@ -43,6 +44,7 @@ MOST_MESSAGES: Final = 42  # in a transaction
 
 DEVICE_LIMIT: Final = 100  # in units of 10 ms: below the limit of closing, above a full message at 100 kHz
 RETRIES: Final = 1  # when another master won the bus
+PROMPT: Final = 1.0  # seconds in which the kernel refuses what an adapter cannot do; one on USB that hangs takes 2
 
 # Documentation/i2c/fault-codes.rst of Linux; what is not here is a fault of the bus.
 _FAULTS: Final = {
@@ -50,12 +52,14 @@ _FAULTS: Final = {
     errno.EREMOTEIO: (Fault.NO_ACKNOWLEDGE, "nobody answers"),
     errno.ENODEV: (Fault.NO_ACKNOWLEDGE, "nobody answers"),
     errno.ETIMEDOUT: (Fault.TIMEOUT, "no end within the time limit: the clock or data line is held low"),
+    errno.EIO: (Fault.BUS, "the transfer failed: the clock or data line is held low, or disturbed"),
     errno.EAGAIN: (Fault.BUS, "another master keeps the bus"),
     errno.EBUSY: (Fault.BUS, "the bus is not free"),
     errno.EBADMSG: (Fault.BUS, "garbled (packet error code)"),
     errno.EOPNOTSUPP: (Fault.UNSUPPORTED, "the adapter cannot do that"),
     errno.EINVAL: (Fault.UNSUPPORTED, "the adapter cannot do that"),
 }
+_STUCK: Final = frozenset({errno.ETIMEDOUT, errno.EIO, errno.EBUSY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +173,18 @@ class LinuxI2cBus:
                 raise self._gone()
             bus = self._buses.smbus()
             bus.fd = fd
+            begin = monotonic()
             try:
                 self._buses.ioctl(fd, I2C_SLAVE, address)  # says if a kernel driver has the address
                 if life.functions & FUNC_I2C:
                     return _plain(bus, address, steps)
                 return carry_out(bus, life.functions, address, steps)
             except OSError as error:
-                raise self._explain(error, life, address) from error
+                raise self._explain(error, life, address, late=monotonic() - begin > PROMPT) from error
             except HalError as error:
                 raise HalError(f"{self.name}: {error.message}", error.fault, remedy=error.remedy) from error
 
-    def _explain(self, error: OSError, life: _Life, address: int) -> HalError:
+    def _explain(self, error: OSError, life: _Life, address: int, *, late: bool) -> HalError:
         if identify(life.node) != life.identity:
             return self._gone()
         where = f"{self.name} address 0x{address:02x}"
@@ -191,8 +196,12 @@ class LinuxI2cBus:
                 remedy=f"take it away: `echo {device} | sudo tee /sys/bus/i2c/drivers/{driver}/unbind`, "
                 "and remove it from config.txt or the device tree to keep it away",
             )
+        # i2c-dev asks the adapter before each transfer what it can do, and takes no answer for "nothing".
+        if error.errno == errno.EOPNOTSUPP and late:
+            text = f"{where}: the adapter does not answer: the clock or data line is held low, or the adapter hangs"
+            return HalError(text, Fault.TIMEOUT, remedy=f"{STUCK}, and plug the adapter in again")
         fault, why = _FAULTS.get(error.errno or 0, (Fault.BUS, error.strerror or str(error)))
-        return HalError(f"{where}: {why}", fault)
+        return HalError(f"{where}: {why}", fault, remedy=STUCK if error.errno in _STUCK else "")
 
 
 def _plain(bus: Any, address: int, steps: tuple[bytes | int, ...]) -> list[bytes]:

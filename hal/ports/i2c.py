@@ -12,9 +12,12 @@ do that transaction). After `gone` the bus opens the adapter anew at the next tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 from hal.errors import Fault, HalError
+
+STUCK: Final = "switch the devices of the bus off and on; check the wiring and the pull-up resistors if it stays"
+"""What to do about a clock or data line that is held low."""
 
 FIRST_ADDRESS = 0x08  # 7-bit addresses below and above are reserved (I2C specification UM10204, table 4)
 LAST_ADDRESS = 0x77

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import trio
 
 from hal.errors import Fault, HalError
-from hal.ports.i2c import I2cBus, check_transaction
+from hal.ports.i2c import STUCK, I2cBus, check_transaction
 from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
 from hal.sim.target import I2cTarget, Nak
@@ -105,7 +105,8 @@ class SimI2cBus:
         if fault is Fault.GONE:
             return self._gone_error()
         if fault in _WORDS:
-            return HalError(f"{self.place(address)}: {_WORDS[fault]}", fault)
+            remedy = STUCK if fault is Fault.TIMEOUT else ""
+            return HalError(f"{self.place(address)}: {_WORDS[fault]}", fault, remedy=remedy)
         return system_error(self.place(address), fault, group="i2c")
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:

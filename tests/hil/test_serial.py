@@ -242,7 +242,7 @@ async def test_an_instrument_with_usb_of_its_own(guest: Guest, gadget: None, rec
         assert await first_good(ask) == {"written": 6, "line": "HELLO"}
         await instrument.stop()
         await guest.run(f"echo > {UDC}")
-        seen = await refusal(ask, "")
+        seen = await refusal(ask, "plug the device in")
         start = time.monotonic()
         await guest.run(f"ls /sys/class/udc | head -1 > {UDC}")
         instrument = await guest.start(["python3", "-c", ECHO])

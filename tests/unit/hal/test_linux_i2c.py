@@ -70,6 +70,31 @@ async def test_an_adapter_that_does_not_say_what_it_can_do_is_not_taken_for_one_
     assert caught.value.fault is Fault.BUS
 
 
+async def test_an_adapter_that_hangs_is_not_taken_for_one_that_cannot_do_it(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = PlainAdapter(0x48)
+    kernel.plug(7, "i2c-tiny-usb", adapter)
+    async with kernel.buses.open("7") as bus:
+        adapter.fail = [error(errno.EOPNOTSUPP), error(errno.EOPNOTSUPP)]
+        assert (await failure(bus, 0x48, 1)).fault is Fault.UNSUPPORTED
+        monkeypatch.setattr(i2c, "PROMPT", -1.0)  # as if it had taken long
+        hung = await failure(bus, 0x48, 1)
+    assert hung.fault is Fault.TIMEOUT
+    assert str(hung).startswith("i2c-7 address 0x48: the adapter does not answer: the clock or data line is held low")
+    assert "switch the devices of the bus off and on" in hung.remedy
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ETIMEDOUT, errno.EBUSY])
+async def test_a_stuck_bus_comes_with_what_to_do(kernel: Kernel, number: int) -> None:
+    """What i2c-bcm2835 (EIO, ETIMEDOUT), i2c-i801 (EBUSY, ETIMEDOUT) and i2c-gpio (ETIMEDOUT) say of one."""
+    adapter = PlainAdapter(0x48)
+    kernel.plug(1, "bcm2835", adapter)
+    async with kernel.buses.open("1") as bus:
+        adapter.fail = [error(number)]
+        assert "switch the devices of the bus off and on" in (await failure(bus, 0x48, 1)).remedy
+
+
 async def test_between_transactions_nothing_is_held(kernel: Kernel) -> None:
     kernel.plug(1, "bcm2835", PlainAdapter(0x48))
     async with kernel.buses.open("1") as bus:
