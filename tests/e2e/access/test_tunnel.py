@@ -152,10 +152,9 @@ def test_a_reader_that_does_not_read_costs_no_memory(tmp_path: Path) -> None:
             with closing(socket.create_connection(("127.0.0.1", port))) as connection:
                 assert connection.recv(1)
                 before, count = process.memory_info().rss, -1
-                while count != sent[0]:  # until nothing goes through any more
+                while count != sent[0] or count <= MB:  # until nothing goes through any more
                     count = sent[0]
                     time.sleep(0.5)
-                assert count > MB
                 assert process.memory_info().rss - before < 16 * MB
 
 

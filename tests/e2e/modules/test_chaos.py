@@ -94,12 +94,11 @@ class Watch:
     async def processes(self, server: Server) -> None:
         """No module has two processes, and the server's descriptors stay few."""
         while True:
-            names = Counter(module_of(one) for one in children(server))
-            doubled = {name for name, count in names.items() if name in MODULES and count > 1}
+            before = processes_of_modules(server)
             self.most_descriptors = max(self.most_descriptors, server.descriptors())
             await trio.sleep(0.3)
-            still = Counter(module_of(one) for one in children(server))
-            assert not {name for name in doubled if still[name] > 1}, names
+            still = processes_of_modules(server)  # one that ends while it is looked at is not among them
+            assert not {name for name in still if len(still[name] & before[name]) > 1}, (before, still)
 
 
 def children(server: Server) -> list[psutil.Process]:
@@ -112,6 +111,15 @@ def module_of(process: psutil.Process) -> str:
         return process.environ().get("VIAM_MODULE_NAME", "")
     except psutil.Error:
         return ""
+
+
+def processes_of_modules(server: Server) -> dict[str, set[int]]:
+    """Ids of the processes of each module."""
+    found: dict[str, set[int]] = {name: set() for name in MODULES}
+    for process in children(server):
+        if (name := module_of(process)) in found:
+            found[name].add(process.pid)
+    return found
 
 
 async def make_trouble(server: Server, random: Random) -> None:
