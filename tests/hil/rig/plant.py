@@ -7,10 +7,12 @@ import itertools
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
+if TYPE_CHECKING:
+    from tests.hil.rig.air import Air
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 
@@ -145,7 +147,8 @@ class Bank(Thing):
 class Plant:
     """What is wired to the guest. Everything made in a test is taken away after it."""
 
-    def __init__(self, process: GuestProcess) -> None:
+    def __init__(self, process: GuestProcess, guest: Guest) -> None:
+        self.guest = guest
         self._process = process
         self._names = itertools.count()
         self._numbers = itertools.count(int.from_bytes(os.urandom(4)) << 16)
@@ -153,33 +156,43 @@ class Plant:
 
     async def make(self, what: str, *args: Any, **kwargs: Any) -> Thing:
         """Make an object of any class, by import path; with `async def run(self)` it lives until the test ends."""
-        return await self._make(Thing, what, args, kwargs)
+        return await self.make_as(Thing, what, *args, **kwargs)
 
     async def i2c_adapter(self, serial: str = "RIGI2C1") -> Adapter:
         """Plug in a USB-to-I2C adapter and wait for its bus."""
-        adapter = await self._make(Adapter, "tests.hil.guest.adapter:Adapter", (serial,), {})
+        adapter = await self.make_as(Adapter, "tests.hil.guest.adapter:Adapter", serial)
         await adapter.find()
         return adapter
 
     async def gpio(self, lines: int = 28, *, label: str = "rig", names: Mapping[int, str] | None = None) -> Bank:
         """Make a GPIO chip."""
         settings = {"label": label, "lines": lines, "names": {str(key): name for key, name in (names or {}).items()}}
-        bank = await self._make(Bank, "tests.hil.guest.gpio_bank:GpioBank", (), settings)
+        bank = await self.make_as(Bank, "tests.hil.guest.gpio_bank:GpioBank", **settings)
         bank.label, bank.chip, bank.path = label, await bank.get("chip"), await bank.get("path")
         return bank
 
     async def usb(self, what: str | Thing, /, **descriptors: Any) -> Cable:
         """Plug in a USB device: a target (object or import path), with the fields of usb_cable.Descriptors."""
         target = what if isinstance(what, Thing) else await self.make(what)
-        cable = await self._make(Cable, "tests.hil.guest.usb_cable:UsbCable", (target,), descriptors)
+        cable = await self.make_as(Cable, "tests.hil.guest.usb_cable:UsbCable", target, **descriptors)
         await cable.plug()
         return cable
+
+    async def air(self, radios: int = 3, *, machine: int = 1) -> Air:
+        """Make simulated radios that hear each other: the first `machine` are the machine's own.
+
+        Each of the others is for one access point or phone. There is one air at a time.
+        """
+        from tests.hil.rig.air import open_air
+
+        return await open_air(self, radios, machine)
 
     async def reset(self) -> None:
         """Take everything away."""
         await self.ask("reset")
 
-    async def _make(self, kind: type[Kind], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
+    async def make_as(self, kind: type[Kind], what: str, *args: Any, **kwargs: Any) -> Kind:
+        """As `make`, with a class of the host's side for it."""
         thing = kind(self, f"{what.rpartition(':')[2]}-{next(self._names)}-{os.urandom(2).hex()}")
         await self.ask("make", name=thing.name, what=what, args=list(args), kwargs=kwargs)
         return thing
@@ -222,7 +235,7 @@ async def open_plant(guest: Guest) -> Plant:
         guest.vm.kept["plant"] = process.number
     else:
         process = guest.channel.attach(number, "the plant")
-    plant = Plant(process)
+    plant = Plant(process, guest)
     guest.nursery.start_soon(plant.receive)
     await plant.reset()
     return plant
