@@ -109,6 +109,19 @@ async def test_nothing_changed_and_no_json(rover: Rover) -> None:
     assert await rover.saved() == {"components": [SENSOR]}
 
 
+@pytest.mark.parametrize("levels", [33, 400, 5000])
+async def test_nesting_that_clients_cannot_read_is_named(rover: Rover, levels: int) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    words = "more than 32 objects and lists are inside each other"
+    for action in ("review", "save"):
+        reply = await rover.post(action, deep, 1)
+        assert (reply.status, words in reply.text) == (400, True)
+        assert text_of(reply) == deep
+    (found,) = (await rover.ask("check", text=deep))["findings"]
+    assert words in found["text"]
+    assert await rover.saved() == {}
+
+
 async def test_two_who_edit_lose_nothing(rover: Rover) -> None:
     """Both changes are in the draft that is shown; where they are at odds, both values are."""
     motor = {"name": "m", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 1}}

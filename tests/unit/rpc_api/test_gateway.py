@@ -174,6 +174,11 @@ async def test_fields_come_from_body_query_and_path(service: Service) -> None:
         ("", b"[1]", "object"),
         ("", b"{", "JSON"),
         ("", b"[" * 100_000, "JSON"),
+        (
+            "",
+            {"extra": json.loads('{"a":' * 40 + "1" + "}" * 40)},
+            "SetPowerRequest is nested too deeply: at most 100 messages",
+        ),
         ("", {"extra": json.loads('{"a":' * 400 + "1" + "}" * 400)}, "nested too deeply"),
         ("", b'{"extra":' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "nested too deeply"),
         (f"?extra={'[' * 2000}", {}, "nested too deeply"),
