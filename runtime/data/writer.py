@@ -69,8 +69,17 @@ class Files:
     def write(self, records: list[Record]) -> None:
         """Write the records and take them out of the list one by one; OSError leaves those that are not written.
 
-        After a disk has failed, nothing is written before it has proved that it works.
+        After a disk has failed, nothing is written before it has proved that it works, and no file stays open: it is
+        not certain what is in them, and a disk that became read-only must be unmounted to be repaired.
         """
+        try:
+            self._write_all(records)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                self.abandon()
+            raise
+
+    def _write_all(self, records: list[Record]) -> None:
         place = self._place
         if self._doubtful:
             make_folder(place.folder)
@@ -104,10 +113,8 @@ class Files:
     def _write(self, file: CaptureFile, data: bytes, readings: int) -> None:
         try:
             file.append(data, readings)
-        except OSError as error:
-            if file.readings and error.errno not in NO_ROOM:  # nor is it certain that a part of it was taken back
-                self.abandon()
-            elif not file.readings:
+        except OSError:
+            if not file.readings:
                 self._open.remove(file)
                 self._counters.bytes -= file.size
                 file.discard()
