@@ -165,8 +165,9 @@ def _same(where: str, stamp: Identity | None, own: Identity | None) -> None:
 async def _first(store: Store, blobs: Blobs, keys: Sequence[str], missing: Sequence[str]) -> None:
     """Mark a store without an id: a new one, or one of a cloud that was made before there were ids."""
     own = await store.read(of)
-    if own is not None and own.count:
-        _same(blobs.where, None, own)
+    if own is not None and own.count:  # another replica counts after it has marked the store, maybe just now
+        _same(blobs.where, await stamp_of(blobs), own)
+        return
     if len(missing) == len(keys) and (keys or await holds_files(blobs)):
         what = f"none of {len(keys)} files that it names is there" if keys else "it names none of the files there"
         raise MachineError(

@@ -15,6 +15,10 @@ import trio
 
 from cloud.blobs import PIECE, discard, sizes
 from cloud.blobs.folder import FolderBlobs
+from cloud.identity import bind
+from cloud.store.events import Events
+from cloud.store.sql import Store
+from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
 
 
@@ -196,3 +200,23 @@ async def test_another_replica_that_starts_leaves_alone_what_is_being_written(
         await begun.wait()
         async with FolderBlobs(tmp_path / "files").opened():
             go_on.set()
+
+
+class Overtaken(FolderBlobs):
+    """A store that another replica marks and counts, once, after its stamp was read."""
+
+    store: Store
+
+    async def stamp(self) -> bytes:
+        found = await super().stamp()
+        if not found:
+            async with FolderBlobs(Path(self.where)).opened() as other:
+                await bind(self.store, other)
+        return found
+
+
+async def test_two_replicas_start_on_an_empty_database_and_an_empty_store(tmp_path: Path) -> None:
+    async with SqliteStore(":memory:", Events()).opened() as store, Overtaken(tmp_path / "files").opened() as blobs:
+        blobs.store = store
+        assert await bind(store, blobs) == []
+        assert await bind(store, blobs) == []
