@@ -12,7 +12,7 @@ On a computer with few processors all of this shares them. The attacker runs at 
 what the cloud leaves, and the measurement is about the cloud. Printed are the shares of the processors, with those of
 other programs, and by how much the neighbour's own process came late: the ratio means little if those are large. The
 cloud's work for the attacker remains as a bound: Python runs one thread at a time, so a request of the neighbour waits
-each time it goes from one thread to another for those that work for the attacker: one in the room, two readers, and
+each time it goes from one thread to another for those that work for the attacker: one in the room, one reader, and
 the writer.
 """
 

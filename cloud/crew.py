@@ -18,12 +18,15 @@ T = TypeVar("T")
 
 class Crew:
     """Open workers, of which one organization has at most `each` at a time, also while a call runs whose caller was
-    cancelled. Organizations that wait take turns; at most `queue` of one wait.
+    cancelled; `shared` of them while several organizations are active. Organizations that wait take turns; at most
+    `queue` calls of one wait.
     """
 
-    def __init__(self, workers: Sequence[Worker], each: int, queue: Limit | None = None) -> None:
+    def __init__(
+        self, workers: Sequence[Worker], each: int, queue: Limit | None = None, *, shared: int | None = None
+    ) -> None:
         self._workers: Final = tuple(workers)
-        self._slots: Final = Slots(len(workers), each, queue)
+        self._slots: Final = Slots(len(workers), each, queue, shared=shared)
 
     async def run(self, organization: str, function: Callable[[int], T]) -> T:
         """Call `function` with the number of a worker in its thread; return or raise what it does.

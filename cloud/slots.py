@@ -15,6 +15,7 @@ from cloud.limits import Limit
 T = TypeVar("T")
 
 REMEMBERED: Final = 1000  # organizations of which nothing waits
+RECENT: Final = 256  # slots taken last: an organization that took one of them counts as active
 
 
 class Line(Generic[T]):
@@ -80,12 +81,16 @@ class _Place:
 class Slots:
     """At most `total` at once, at most `each` of one organization, and at most `queue` of it waiting.
 
-    Slots have numbers from 0. Organizations that wait take turns.
+    While several organizations are active, at most `shared` of one. Slots have numbers from 0. Organizations that wait
+    take turns. The organization "" is the cloud itself: it does not count as another one.
     """
 
-    def __init__(self, total: int, each: int, queue: Limit | None = None) -> None:
+    def __init__(self, total: int, each: int, queue: Limit | None = None, *, shared: int | None = None) -> None:
         self._idle = list(reversed(range(total)))
         self._each: Final = each
+        self._shared: Final = each if shared is None else shared
+        self._recent: deque[str] = deque()  # who took the last slots
+        self._active: Counter[str] = Counter()  # how often each of them
         self._queue: Final = queue
         self._busy: Counter[str] = Counter()
         self._line: Line[_Place] = Line()
@@ -131,11 +136,24 @@ class Slots:
             self.give_back(organization, number)
 
     def _may(self, organization: str) -> bool:
-        return self._busy[organization] < self._each
+        others = len(self._active) - (organization in self._active)
+        return self._busy[organization] < (self._shared if others else self._each)
+
+    def _note(self, organization: str) -> None:
+        if not organization or self._shared == self._each:
+            return
+        self._recent.append(organization)
+        self._active[organization] += 1
+        if len(self._recent) > RECENT:
+            oldest = self._recent.popleft()
+            self._active[oldest] -= 1
+            if not self._active[oldest]:
+                del self._active[oldest]
 
     def _grant(self) -> None:
-        while self._idle and (found := self._line.take(self._may)) is not None:
-            organization, place = found
+        while self._idle and (taken := self._line.take(self._may)) is not None:
+            organization, place = taken
+            self._note(organization)
             self._busy[organization] += 1
             place.number = self._idle.pop()
             place.granted.set()

@@ -36,6 +36,7 @@ BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as 
 WAL_LIMIT: Final = 64 * 1024 * 1024  # bytes of the write-ahead log that stay on the disk after it had to grow
 READERS: Final = 3  # threads that read: one long read does not keep others waiting
 EACH: Final = 2  # of them, for one organization
+SHARED: Final = 1  # of them, while others read too: Python runs one thread at a time, and others wait for each busy one
 GROUP: Final = 256  # writes that share one commit at most
 HOLD: Final = 0.01  # seconds after which no further write joins a commit, for which those before it wait
 
@@ -137,7 +138,7 @@ class SqliteStore:
             if path == ":memory:"
             else [_Thread(path, f"database reader {number}", query_only=True) for number in range(1, READERS + 1)]
         )
-        self._crew = Crew([one.worker for one in self._readers], min(EACH, len(self._readers)))
+        self._crew = Crew([reader.worker for reader in self._readers], min(EACH, len(self._readers)), shared=SHARED)
         self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer's thread
         self._waiting: Line[_Write] = Line()  # in the writer's thread
         self._asked = trio.Event()

@@ -15,7 +15,7 @@ from cloud.author import KEY, PART, Author
 from cloud.crew import Crew
 from cloud.homes import Homes
 from cloud.memory import MemoryCloud
-from cloud.slots import Line, Slots
+from cloud.slots import RECENT, Line, Slots
 from cloud.store import postgres, sqlite
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
@@ -283,3 +283,25 @@ async def test_a_free_slot_takes_no_round_of_the_event_loop() -> None:
     waits = slots.take("b")
     assert waits.send(None) is not None  # to the event loop, until the slot is free
     waits.close()
+
+
+async def test_an_organization_has_more_slots_while_no_other_is_active(autojump_clock: object) -> None:
+    slots = Slots(3, 2, shared=1)
+
+    async def may_take_two(organization: str) -> bool:
+        async with slots.one(organization):
+            with trio.move_on_after(1) as patience:
+                async with slots.one(organization):
+                    pass
+        return not patience.cancelled_caught
+
+    assert await may_take_two("a")
+    assert await may_take_two("")
+    assert await may_take_two("a"), "the cloud's own work is not another organization's"
+    async with slots.one("b"):
+        pass
+    assert not await may_take_two("a")
+    for _ in range(RECENT):
+        async with slots.one("a"):
+            pass
+    assert await may_take_two("a")
