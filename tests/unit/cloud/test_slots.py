@@ -296,7 +296,8 @@ async def test_an_organization_has_more_slots_while_no_other_is_active(autojump_
         return not patience.cancelled_caught
 
     assert await may_take_two("a")
-    assert await may_take_two("")
+    async with slots.one(""):
+        pass
     assert await may_take_two("a"), "the cloud's own work is not another organization's"
     async with slots.one("b"):
         pass
