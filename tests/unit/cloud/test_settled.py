@@ -24,14 +24,19 @@ class Changes:
         return SimpleNamespace(nodes=next(self._nodes))
 
 
-@pytest.mark.parametrize(("state", "expected"), [(State.READY, ["collect", "freeze"]), (State.UNHEALTHY, [])])
+@pytest.mark.parametrize(
+    ("state", "expected"), [(State.READY, ["collect", "freeze", "threshold"]), (State.UNHEALTHY, [])]
+)
 async def test_what_has_been_loaded_is_kept_from_the_collector_of_garbage(
     state: State, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(
-        app, "gc", SimpleNamespace(collect=lambda: done.append("collect"), freeze=lambda: done.append("freeze"))
+    collector = SimpleNamespace(
+        collect=lambda: done.append("collect"),
+        freeze=lambda: done.append("freeze"),
+        set_threshold=lambda *_: done.append("threshold"),
     )
+    monkeypatch.setattr(app, "gc", collector)
 
     port = SimpleNamespace(state=state, reason="it is taken")
     graph = SimpleNamespace(changes=lambda: Changes([{}, {"port": port}]), stop=lambda reason: None)
