@@ -61,9 +61,10 @@ class SqliteHandle:
 
     skip_locked = ""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, reading: bool = False) -> None:
         self._connection = connection
         self._ended = False
+        self._kept: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {} if reading else None
         self.told: list[tuple[str, str]] = []
 
     def run(self, statement: str, *parameters: Value) -> int:
@@ -87,11 +88,19 @@ class SqliteHandle:
         """As Sql: one thread writes, one transaction after the other."""
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """As Sql."""
+        """As Sql. In a transaction that only reads, the second time from memory: it sees no changes of others."""
+        if self._kept is None:
+            return self._first(statement, parameters)
+        key = statement, parameters
+        if key not in self._kept:
+            self._kept[key] = self._first(statement, parameters)
+        return self._kept[key]
+
+    def _first(self, statement: str, parameters: tuple[Value, ...]) -> Row | None:
         with self._going_on():
             cursor = self._connection.execute(statement, parameters)
-            found = cursor.fetchone()
-            return None if found is None else dict(zip((one[0] for one in cursor.description), found, strict=True))
+            values = cursor.fetchone()
+            return None if values is None else dict(zip((one[0] for one in cursor.description), values, strict=True))
 
     def notify(self, topic: str, subject: str) -> None:
         """As Sql."""
@@ -326,8 +335,8 @@ def held(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
 def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
-        found: T = SqliteHandle(connection).result(work)
-        return found
+        result: T = SqliteHandle(connection, reading=True).result(work)
+        return result
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

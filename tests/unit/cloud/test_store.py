@@ -19,8 +19,8 @@ from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
 from cloud.store.postgres import PostgresStore
-from cloud.store.sql import Conflict, Row, Sql, Store, inserted
-from cloud.store.sqlite import SqliteStore
+from cloud.store.sql import Conflict, Row, Sql, Store, Value, inserted
+from cloud.store.sqlite import SqliteHandle, SqliteStore
 from schema.errors import ErrorKind, MachineError
 from tests.postgresql import Cluster
 
@@ -403,3 +403,25 @@ def test_columns_get_types_but_not_names_and_texts() -> None:
         "a TEXT COLLATE \"C\" DEFAULT 'TEXT', r DOUBLE PRECISION, B BYTEA)"
     )
     assert typed("CREATE INDEX a ON b (c)") == "CREATE INDEX a ON b (c)"
+
+
+async def test_a_transaction_that_reads_asks_for_a_row_once(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Value, ...]] = []
+    first = SqliteHandle._first
+
+    def counted(self: SqliteHandle, statement: str, parameters: tuple[Value, ...]) -> Row | None:
+        asked.append(parameters)
+        return first(self, statement, parameters)
+
+    monkeypatch.setattr(SqliteHandle, "_first", counted)
+
+    def work(sql: Sql) -> list[Row | None]:
+        return [sql.row("SELECT ? AS x", number) for number in (1, 2, 1, 2, 1)]
+
+    async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
+        assert await store.read(work) == [{"x": 1}, {"x": 2}, {"x": 1}, {"x": 2}, {"x": 1}]
+        assert asked == [(1,), (2,)]
+        assert await store.write(work) == [{"x": 1}, {"x": 2}, {"x": 1}, {"x": 2}, {"x": 1}]
+    assert len(asked) == 7, "in a transaction that writes, each row may have changed"
