@@ -26,7 +26,7 @@ class Rule:
     of: Of | None = None
     field: str = ""
     home: bool = False  # only keys of the organization that it belongs to, not those whom it is shared with
-    inside: bool = False  # asked in the method's first transaction, not in one before: for what machines call often
+    inside: bool = False  # asked in the method's first transaction, not in one before: for what is called often
     otherwise: Of | None = None  # what else the field may stand for
     public: bool = False  # without a key too
     note: str = ""
@@ -55,9 +55,9 @@ def machine(field: str, *, inside: bool = False) -> Rule:
     return Rule(Role.MACHINE, Of.PART, field, inside=inside)
 
 
-def operator(of: Of, field: str, otherwise: Of | None = None) -> Rule:
+def operator(of: Of, field: str, otherwise: Of | None = None, *, inside: bool = False) -> Rule:
     """Operators and owners."""
-    return Rule(Role.OPERATOR, of, field, otherwise=otherwise)
+    return Rule(Role.OPERATOR, of, field, inside=inside, otherwise=otherwise)
 
 
 def owner(of: Of, field: str, otherwise: Of | None = None) -> Rule:
@@ -109,7 +109,7 @@ APP: Final[Mapping[str, Rule]] = {
     "get_robot_metadata": operator(Of.ROBOT, "id"),
     "update_robot_metadata": owner(Of.ROBOT, "id"),
     "get_robot_parts": operator(Of.ROBOT, "robot_id"),
-    "get_robot_part": operator(Of.PART, "id"),
+    "get_robot_part": operator(Of.PART, "id", inside=True),
     "new_robot_part": home_owner(Of.ROBOT, "robot_id"),
     "delete_robot_part": home_owner(Of.PART, "part_id"),
     "mark_part_as_main": owner(Of.PART, "part_id"),
@@ -252,14 +252,14 @@ PACKAGES: Final[Mapping[str, Rule]] = {
 # ---- what only pages and HTTP routes ask
 
 EDITOR: Final[Mapping[str, Rule]] = {
-    "editing": operator(Of.PART, "part"),
-    "known": operator(Of.PART, "part"),
-    "running": operator(Of.PART, "part"),
+    "editing": operator(Of.PART, "part", inside=True),
+    "known": operator(Of.PART, "part", inside=True),
+    "running": operator(Of.PART, "part", inside=True),
     "watch": operator(Of.PART, "part"),
-    "revision": operator(Of.PART, "part"),
-    "revisions": operator(Of.PART, "part"),
+    "revision": operator(Of.PART, "part", inside=True),
+    "revisions": operator(Of.PART, "part", inside=True),
     "organizations": ROLE_ANYWHERE,
-    "fragment_editing": operator(Of.FRAGMENT, "fragment"),
+    "fragment_editing": operator(Of.FRAGMENT, "fragment", inside=True),
     "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
 }
 

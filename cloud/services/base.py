@@ -84,7 +84,7 @@ class Service:
         self._place: Place | None = None  # where the caller was found to have a role
         self._change: _Change | None = None  # until it has been noted
         self._required: dict[tuple[Role, Of, str, bool], None] = {}  # what was asked of the caller
-        self._due: Callable[[Sql], object] | None = None  # what the first transaction begins with
+        self._due: Callable[[Sql], Place] | None = None  # what the first transaction begins with
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """As Store.read."""
@@ -116,7 +116,7 @@ class Service:
             return work
 
         def begun(sql: Sql) -> T:
-            due(sql)
+            self._place = due(sql)
             return work(sql)
 
         return begun
@@ -199,7 +199,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
 
             service._required[rule.role, of, subject, rule.home] = None
             if rule.inside:
-                service._due = work
+                service._due = lambda sql: work(sql)[0]
             else:
                 service._place, called = await service.read(work)
         if change:
