@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from bench.hal_i2c import BY_RESOURCE, IN_THREAD, stand_in
+from bench.hal_i2c import BY_RESOURCE, stand_in
 
 READS = 200
+MOST = 300
+"""Calls for a read. It takes 244 with Python 3.11, and 374 with one more turn of the bus's thread; smbus2 in
+trio.to_thread takes 206 to 254, depending on whether its thread is idle again when the next call comes."""
 
 
 class Calls:
@@ -36,15 +39,13 @@ class Calls:
             threading.setprofile(None)
 
 
-async def test_a_register_through_a_resource_takes_few_more_calls_than_in_a_thread() -> None:
+async def test_a_register_through_a_resource_takes_few_calls() -> None:
     calls = Calls()
     with calls.counted():
         async with stand_in() as ways:
-            taken = {}
-            for name in (IN_THREAD, BY_RESOURCE):
-                await ways[name](READS // 10)
-                calls.on, calls.count = True, 0
-                await ways[name](READS)
-                calls.on, taken[name] = False, calls.count / READS
-    print(taken)
-    assert taken[BY_RESOURCE] <= 1.1 * taken[IN_THREAD], "243 and 254 of Python 3.11"
+            await ways[BY_RESOURCE](READS // 10)
+            calls.on, calls.count = True, 0
+            await ways[BY_RESOURCE](READS)
+            calls.on = False
+    print(calls.count / READS)
+    assert calls.count / READS <= MOST
