@@ -187,9 +187,10 @@ async def test_radios_are_strong_weak_or_out_of_reach(guest: Guest, plant: Plant
     assert -80 < heard["far"] < -70
     await near.away()
     await far.signal(-30)
-    again = {network["ssid"]: network["signal"] for network in await phone.scan()}
-    assert "near" not in again
-    assert again["far"] > -40
+    with trio.fail_after(60):  # the next scan may still list what the last one has heard
+        while "near" in heard:
+            heard = {network["ssid"]: network["signal"] for network in await phone.scan()}
+    assert heard["far"] > -40
 
 
 async def test_an_access_point_without_dhcp_gives_no_address(guest: Guest, plant: Plant) -> None:
