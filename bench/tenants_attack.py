@@ -251,7 +251,7 @@ class Attack:
         ):  # fmt: skip
             yield way.__name__, way
 
-    async def go(self, told: Counter[str], chosen: Sequence[str] = ()) -> None:
+    async def go(self, answers: Counter[str], chosen: Sequence[str] = ()) -> None:
         """Attack until cancelled, in the chosen ways or in all; often without waiting for the answer."""
         ways = [(name, way) for name, way in self.ways() if not chosen or name in chosen]
         while True:
@@ -266,7 +266,7 @@ class Attack:
                     result = type(error).__name__
                 except Exception as error:  # what cannot be sent at all: it is wrong before it leaves
                     result = f"unsent {type(error).__name__}"
-            told[f"{name}: {'left' if patience.cancelled_caught else result}"] += 1
+            answers[f"{name}: {'left' if patience.cancelled_caught else result}"] += 1
             await trio.sleep(0.01)
 
 
@@ -275,7 +275,7 @@ async def run(
 ) -> None:
     """Attack until standard input ends."""
     facts = {"address": address, "organization": organization, "location": location}
-    told: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     credentials = ApiKey(key, secret)
     async with Channel(address, credentials=credentials) as channel:
         client = ApiClient(channel)
@@ -286,12 +286,12 @@ async def run(
             for number in range(tasks):
                 attack = Attack(facts, client, ApiClient(machine), part["id"], seed * 1000 + number)
                 attack.token = bearer.removeprefix("Bearer ")
-                nursery.start_soon(attack.go, told, ways)
+                nursery.start_soon(attack.go, answers, ways)
             stdin = trio.lowlevel.FdStream(0)
             while await stdin.receive_some():
                 pass
             nursery.cancel_scope.cancel()
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(answers))
     sys.stdout.flush()
 
 

@@ -88,7 +88,7 @@ class SqliteHandle:
         """As Sql: one thread writes, one transaction after the other."""
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """As Sql. In a transaction that only reads, the second time from memory: it sees no changes of others."""
+        """As Sql. A transaction that only reads sees one state, so it keeps each row and does not query it again."""
         if self._kept is None:
             return self._first(statement, parameters)
         key = statement, parameters
@@ -108,10 +108,10 @@ class SqliteHandle:
 
     def result(self, work: Work[Any]) -> Any:
         """What `work` returns; RuntimeError if it returns although there was a Conflict."""
-        found = work(self)
+        value = work(self)
         if self._ended:
             raise at_its_end()
-        return found
+        return value
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
