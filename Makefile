@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PORT ?= 8080
 CLOUD_PORT ?= 8090
 
-.PHONY: help run setup test test-unit test-fuzz hil rig check format lock docs bench clean
+.PHONY: help run setup test test-unit test-fuzz hil rig check format generate lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,7 @@ hil: $(VENV)/.test ## Build the guests of the hardware rig: two minutes (Debian,
 test-fuzz: $(VENV)/.fuzz ## Fuzz the parsers, each for FUZZ_SECONDS (60)
 	@$(PY) -m tests.fuzz $(or $(FUZZ_SECONDS),60)
 
-check: $(VENV)/.check ## Style, types, floors, file sizes, documentation
+check: $(VENV)/.check ## Style, types, floors, file sizes, documentation, generated files
 	@$(PY) tools/check.py
 
 format: $(VENV)/.check ## Format the sources
@@ -46,6 +46,9 @@ docs: $(VENV)/.check ## Build the documentation into docs/_build/html
 
 bench: $(VENV)/.test ## Print the ratios of docs/performance.md
 	@$(PY) -m bench
+
+generate: $(VENV)/.check ## Write what is made from the sources: reference pages, the models' schema, diagrams
+	@$(PY) -m tools.generate
 
 lock: ## Rewrite requirements/*.lock from pyproject.toml (needs uv)
 	@tools/lock

@@ -1,1 +1,1 @@
-"""Programs that measure ratios against named peers in one run; see docs/performance.md."""
+"""Benchmarks. Each measures ratios to named peers in one run; see docs/performance.md."""

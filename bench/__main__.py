@@ -17,6 +17,7 @@ BENCHES = {
     "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
     "cloud": "machines, log lines and readings that machine-cloud bears, on SQLite and PostgreSQL",
     "cloud_pages": "the pages of machine-cloud with 1,000 machines and 100,000 log lines: time, bytes, queries",
+    "tenants": "what one tenant of a cloud feels while another one sends everything that it may",
     "largest": "the longest step of the event loop for the largest input of each kind, against 20 ms",
     "largest_machine": "the same for machine-server: requests, replies and HTTP with JSON",
     "ftdc": "counting calls and sampling all statistics, against not doing so",

@@ -1,12 +1,12 @@
-"""Capturing readings to files, against the same messages written by protobuf and a file object alone.
+"""Compare capturing readings to files with writing the same messages by protobuf to a plain file.
 
 `python -m bench capture [--seconds 5] [--rounds 3] [--rate 1000] [--folder DIR]`
 
-A driver answers at once with three numbers. `bare` asks it in a loop, fills the same message, writes it with protobuf's
-own writer of delimited messages into a buffered file, and syncs the file at the end. `captured` is a machine with the
-data manager, asked for more than it can do, so that it captures flat out: beat, call, message, queue, thread, file,
-sync. Each round runs one after the other on the same disk. `steady` captures `--rate` readings a second and tells the
-processor time that it took, less that of the same machine without capture.
+A driver answers immediately with three numbers. `bare` builds the same message in a loop, writes it with protobuf's
+writer of delimited messages to a buffered file, and syncs the file at the end. `captured` is a machine with the data
+manager at a frequency above its capacity, so that it captures at full speed: timer, call, message, queue, thread, file,
+sync. Each round runs both, one after the other, on the same disk. `steady` captures `--rate` readings per second and
+reports its processor time, minus that of the same machine without capture.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from google.protobuf.proto import serialize_length_prefixed
 
 from hal.linux.hardware import LinuxHardware
 from rpc.api import messages
-from runtime.components.sensor import Sensor
-from runtime.data.read import capture_files, read
-from runtime.memory import MemoryMachine, open_machine
-from runtime.registry import Registry
-from runtime.resource import Extra, Value
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Extra, Value
+from runtime.models import BUILTIN
+from runtime.parts.data.files.read import capture_files, read
+from runtime.server.memory import MemoryMachine, open_machine
 from schema.names import API, Model
 
-FLAT_OUT = 1_000_000.0  # Hz: more than there is
-SETTLE = 0.5  # seconds that are not counted
+FLAT_OUT = 1_000_000.0  # Hz: above the capacity
+SETTLE = 0.5  # seconds before the measurement
 READINGS = {"temperature_c": 21.5, "humidity_pct": 40.25, "pressure_hpa": 1013.0}
 
 
 class Instant(Sensor):
-    """Answers at once."""
+    """A sensor that answers immediately."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
         await trio.lowlevel.checkpoint()
@@ -48,7 +49,7 @@ class Instant(Sensor):
 
 @dataclass(frozen=True)
 class Result:
-    """What one run has written."""
+    """The result of one run."""
 
     readings: int
     seconds: float
@@ -62,7 +63,7 @@ class Result:
 
 
 async def bare(folder: Path, seconds: float) -> Result:
-    """Nothing but the messages and a file."""
+    """Write messages to a file without a machine."""
     sync = messages.load("app.datasync.v1.data_sync_pb2")
     header = sync.DataCaptureMetadata(
         component_type="rdk:component:sensor",
@@ -105,11 +106,11 @@ def document(folder: Path, frequency: float) -> dict[str, Any]:
 
 
 async def captured(folder: Path, seconds: float, frequency: float) -> Result:
-    """A machine that captures."""
-    registry = Registry()
+    """Run a machine that captures, and count what it writes."""
+    registry = Registry(BUILTIN)
     registry.add(API.parse("rdk:component:sensor"), Model.parse("bench:capture:instant"), Instant)
     async with open_machine(document(folder, frequency), registry=registry, hardware=LinuxHardware()) as memory:
-        await memory.machine.running.wait()
+        await memory.machine.lifecycle.running.wait()
         await trio.sleep(SETTLE)
         before, begin, processor = counters(memory), time.monotonic(), time.process_time()
         await trio.sleep(seconds)
@@ -127,7 +128,7 @@ async def captured(folder: Path, seconds: float, frequency: float) -> Result:
 
 
 def counters(memory: MemoryMachine) -> Mapping[str, Any]:
-    manager: Any = memory.machine.find("data").resource
+    manager: Any = memory.machine.roster.find("data").resource
     found: Mapping[str, Any] = next(iter(manager.store.status()["methods"].values()), {})
     return found
 

@@ -1,11 +1,11 @@
-"""What a cloud bears: machines that hold their push channel and poll, logs, readings, triggers, on both databases.
+"""Measure the capacity of a cloud: push channels, polls, logs, readings and triggers, on both databases.
 
 `python -m bench cloud [--database sqlite|postgresql] [--machines 1 10 100 1000] [--seconds 3] [--only PART]`
 
-One machine-cloud and one process that plays the machines, on the same computer. Cost is the processor time of the cloud
-and of PostgreSQL's processes, in percent of one core; `load` that of the process that plays machines: near 100 %, and
-not the cloud, it was the bottleneck. Beside logs and readings a bare loop of INSERTs is measured (see
-bench.cloud_bare). Both databases wait for the disk with every commit. PostgreSQL is left out where it is not installed.
+One machine-cloud and one process that simulates the machines run on the same computer. `cost` is the processor time of
+the cloud and of PostgreSQL, in percent of one core; `load` is that of the simulating process: near 100 %, it was the
+bottleneck, not the cloud. Logs and readings are compared with a bare loop of INSERTs (see bench.cloud_bare). Both
+databases wait for the disk on every commit. PostgreSQL is skipped if it is not installed.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from bench.cloud_process import Cost, Database, Hooks, Load, Running, cloud, dat
 from bench.cloud_requests import triggers_of
 from bench.propagation import APP, new_part
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 
-EVERY = 4.0  # seconds between two polls of a machine
+EVERY = 4.0  # seconds between polls of a machine
 UNITS = {"config": (1, "polls"), "log": (100, "log lines"), "upload": (100, "readings")}
 SAVES = 100  # configurations saved while all machines are connected
-UPLOADS = 400  # for the triggers
+UPLOADS = 400  # to measure triggers
 ROW = "{:11}{:>9}{:>11}{:>10}{:>9}{:>9}{:>10}{:>13}{:>7}{:>7}"
 RATE = "{:11}{:>9}  {:10}{:>9}{:>12}{:>12}{:>8}{:>11}{:>7}  {}"
 
 
 @dataclass
 class Given:
-    """What is measured."""
+    """The parameters of a measurement."""
 
     machines: Sequence[int]
     seconds: float
@@ -51,12 +51,12 @@ class Given:
     callers: int = 8
 
     def wants(self, part: str) -> bool:
-        """Whether a part of the benchmark is to run."""
+        """Return whether a part of the benchmark is to run."""
         return not self.only or part in self.only
 
 
 class Bench:
-    """One cloud on one database."""
+    """The benchmark of one cloud on one database."""
 
     def __init__(self, given: Given, database: Database, folder: Path) -> None:
         self.given = given
@@ -68,7 +68,7 @@ class Bench:
         self.parts: list[list[str]] = []
 
     async def run(self) -> None:
-        """Everything, line by line."""
+        """Run all selected parts and print the results."""
         async with trio.open_nursery() as nursery:
             hooks = Hooks()
             await nursery.start(hooks.serve)
@@ -94,7 +94,7 @@ class Bench:
     # ---- machines
 
     async def fleet(self, running: Running, client: ApiClient, told: Load) -> None:
-        """Machines that connect, hold their channel, poll; and call as fast as they are answered."""
+        """Measure machines that connect, hold their channel, poll, and call as fast as they are answered."""
         heads = ("machines", "connect/s", "holding", "polls/s", "cost", "a poll", "p50/p99 ms", "load", "MiB")
         print(ROW.format(self.database.name, *heads))
         rates: list[str] = []
@@ -127,7 +127,7 @@ class Bench:
             print("\n".join(rates), flush=True)
 
     async def _poll(self, running: Running, told: Load) -> list[str]:
-        await told("poll", every=EVERY, seconds=EVERY)  # its first answer: all have signed in
+        await told("poll", every=EVERY, seconds=EVERY)  # the first answer: all machines have signed in
         cost = Cost(running, self.database)
         polled = await told.answer()
         used, count = cost.seconds(), polled["calls"]
@@ -154,7 +154,7 @@ class Bench:
         if what != "config":
             alone = bare(self.database.url, self.folder, what, each, min(1.0, seconds / 2))
             beside = f"{rate / alone:.2f} of {alone:,.0f}/s"
-        spread = f"{found['least']}..{found['most']}"  # calls of the machine that got fewest, and most
+        spread = f"{found['least']}..{found['most']}"  # fewest and most calls of a machine
         call = f"{1e3 * used / found['calls']:.2f} ms" if found["calls"] else "-"
         cells = (
             f"{rate:,.0f}",
@@ -167,10 +167,10 @@ class Bench:
         )
         return RATE.format("", callers, unit, *cells)
 
-    # ---- what else
+    # ---- other measurements
 
     async def triggers(self, running: Running, client: ApiClient, told: Load, hooks: Hooks) -> None:
-        """Uploads of ten readings to parts with conditional triggers of which one fires; and ones that all fire."""
+        """Measure uploads of ten readings for conditional triggers of which one fires, and uploads that all fire."""
         print(f"{self.database.name}: triggers; {UPLOADS} uploads of 10 readings from {self.given.callers} machines")
         for count in (1, 10, 100):
             url = f"http://127.0.0.1:{hooks.port}/"
@@ -199,7 +199,7 @@ class Bench:
         )
 
     async def _evaluated(self, running: Running, told: Load, parts: Sequence[Sequence[str]]) -> tuple[float, float]:
-        """Seconds until all uploads were evaluated, and of processor time."""
+        """Return the seconds until all uploads were evaluated, and the processor time."""
         cost = Cost(running, self.database)
         found = await told("some", parts=parts, calls=UPLOADS, readings=10)
         while self.database.waiting(self.folder):  # noqa: ASYNC110 - it tells nobody outside
@@ -213,7 +213,7 @@ class Bench:
         return parts
 
     async def save(self, running: Running, client: ApiClient, told: Load) -> None:
-        """Configurations saved one after the other, while all machines are connected."""
+        """Measure saving configurations one after the other while all machines are connected."""
         took, saved = [], {}
         cost = Cost(running, self.database)
         for number in range(SAVES):
@@ -223,7 +223,7 @@ class Bench:
             await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=text)
             took.append(time.perf_counter() - begin)
         used = cost.seconds()
-        await trio.sleep(0.5)  # what was told last is heard
+        await trio.sleep(0.5)  # for the last push to arrive
         heard = (await told("heard"))["heard"]
         until = sorted(heard[part] - begin for part, begin in saved.items())
         if until[0] < 0:
@@ -236,7 +236,7 @@ class Bench:
         )
 
     async def page(self, running: Running) -> None:
-        """The page of all machines."""
+        """Measure the page of all machines."""
         async with Channel(running.address) as channel:
             headers = await ApiKey(*self.key).headers(channel)
         took, size = [], 0
@@ -251,8 +251,8 @@ class Bench:
         print(f"{self.database.name}: page of {len(self.parts)} machines, {size >> 10} KiB: p50/p99 {_ms(took)} ms")
 
     async def storm(self, told: Load) -> None:
-        """The cloud has ended; it comes back, and all machines connect at once."""
-        await told.answer()  # all have noticed
+        """Restart the cloud and measure how fast all machines reconnect."""
+        await told.answer()  # all machines have noticed the end
         async with cloud(self.folder, self.database, self.port, self.given.source) as running:
             cost = Cost(running, self.database)
             moments = (await told.answer())["moments"]
@@ -265,7 +265,7 @@ class Bench:
             )
 
     async def _new_parts(self, client: ApiClient, numbers: range, name: str = "m") -> list[list[str]]:
-        """Id and secret of each of so many new machines."""
+        """Create machines; return id and secret of each."""
         made: list[list[str]] = []
 
         async def some(mine: range) -> None:

@@ -1,7 +1,7 @@
-"""The yardstick for what a cloud keeps: the same rows, written by a loop that does nothing else.
+"""The baseline for the storage of a cloud: a bare loop that writes the same rows.
 
-One connection, the rows of one call in one transaction, on the same disk and with the same promise: a commit returns
-when it is on the disk. Nobody is authenticated, nothing is decoded, nothing is told to anybody.
+It uses one connection and one transaction for the rows of one call, on the same disk and with the same guarantee: a
+commit returns when it is on disk. There is no authentication, decoding or notification.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ INSERTS = {
 
 
 def bare(url: str, folder: Path, what: str, count: int, seconds: float) -> float:
-    """Rows a second, `count` in each transaction."""
+    """Return the rows per second, with `count` in each transaction."""
     rows: Callable[[int], list[tuple[Any, ...]]] = _logs(count) if what == "log" else _readings(count)
     if url:
         import psycopg

@@ -1,7 +1,7 @@
-"""The load on a cloud: simulated machines in a process of their own. Prints one JSON object for each command on stdin.
+"""The load on a cloud: simulated machines in a separate process. Prints a JSON object for each command on stdin.
 
-`python -m bench.cloud_load HOST PORT < commands`; see bench.cloud. Every answer has `busy`: how much of one core this
-process itself took meanwhile. Where that is near 1, the load was the bottleneck and not the cloud.
+`python -m bench.cloud_load HOST PORT < commands`; see bench.cloud. Every answer has `busy`, the share of one core that
+this process used. If it is near 1, the load was the bottleneck, not the cloud.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bench.cloud_wire import Caller, Crowd, Follower, Line, token_of
 
 SECRET = "robot-secret"
 PUSH = "/machine/v1/follow"
-TOGETHER = 50  # machines that connect at once
-AGAIN = 0.05  # seconds until somebody who was refused tries again
+TOGETHER = 50  # machines that connect at the same time
+AGAIN = 0.05  # seconds until a rejected machine retries
 
 
 class Machine:
@@ -32,8 +32,8 @@ class Machine:
         self.crowd = crowd
         self.address = address
         self.part = part
-        self.heard = 0.0  # when a message came last
-        self.there = False  # its push channel has told its configuration
+        self.heard = 0.0  # time of the last message
+        self.there = False  # whether the push channel has delivered its configuration
         self.follower: Follower | None = None
         self.caller: Caller | None = None
         self._sign_in = sign_in(part, SECRET, secret)
@@ -42,14 +42,14 @@ class Machine:
     # ---- the push channel
 
     def follow(self, arrived: Callable[[], None]) -> None:
-        """Sign in and hold the push channel, which is connected again whenever it ends; `arrived` with each one."""
+        """Sign in and hold the push channel, reconnecting when it ends; call `arrived` for each connection."""
         self._arrived = arrived
         signing = Caller(self.crowd, self.address, self._later)
 
         def signed(reply: bytes) -> None:
             signing.close()
             token = token_of(reply)
-            if not token:  # its secret is as new as this
+            if not token:  # the secret may be too new
                 self._later()
                 return
             target = f"{PUSH}?part={self.part}&platform=linux/arm64"
@@ -71,7 +71,7 @@ class Machine:
     # ---- calls
 
     def open(self, then: Callable[[], None]) -> None:
-        """A connection for calls that has signed in."""
+        """Open a connection for calls and sign in, then call `then`."""
         if self.caller is not None:
             then()
             return
@@ -83,18 +83,18 @@ class Machine:
 
 
 class Load:
-    """The machines, and the commands."""
+    """The simulated machines, and the commands."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
         self.crowd = Crowd()
         self.machines: list[Machine] = []
         self._commands: deque[bytes] = deque()
-        self._numbers = int(time.time()) % 10**6 * 40  # of calls: the same one is never sent twice
+        self._numbers = int(time.time()) % 10**6 * 40  # number of calls, so that no call is sent twice
         self.refused: list[str] = []
 
     def run(self) -> None:
-        """Carry out the commands of stdin, until it ends."""
+        """Execute commands from stdin until it ends."""
         _Stdin(self.crowd, self._commands)
         while True:
             self.crowd.run(lambda: bool(self._commands))
@@ -108,16 +108,16 @@ class Load:
             say({**answer, "busy": busy, "refused": self.refused[:3]})
 
     def number(self) -> int:
-        """Of the next call."""
+        """Return the number of the next call."""
         self._numbers += 1
         return self._numbers
 
     def refuse(self, machine: Machine) -> None:
-        """Note a call that was not answered."""
+        """Record a call that was not answered."""
         self.refused.append(machine.caller.refusal() if machine.caller is not None else "the connection was lost")
 
     def do_connect(self, parts: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """New machines connect, a few at once, and stay."""
+        """Connect new machines, a few at a time, and keep them connected."""
         new = [Machine(self.crowd, self.address, part, secret) for part, secret in parts]
         self.machines += new
         waiting, missing = deque(new), len(new)
@@ -135,7 +135,7 @@ class Load:
         return {"seconds": time.perf_counter() - begin}
 
     def do_storm(self) -> dict[str, Any]:
-        """The cloud ends and comes back: until all machines have their push channel again; the moments of all."""
+        """Wait until the cloud has ended and all machines have reconnected; return the times of their connections."""
         moments: list[float] = []
         for one in self.machines:
             one._arrived = lambda: moments.append(time.perf_counter())
@@ -145,11 +145,11 @@ class Load:
         return {"moments": sorted(moments)}
 
     def do_heard(self) -> dict[str, Any]:
-        """When each machine heard of its configuration last."""
+        """Return when each machine last received its configuration."""
         return {"heard": {one.part: one.heard for one in self.machines}}
 
     def do_poll(self, every: float, seconds: float) -> dict[str, Any]:
-        """All poll for a while, once they have signed in, over a connection of their own."""
+        """Sign in on separate connections, then poll with all machines for `seconds`."""
         self._open(self.machines)
         say({})
         took: list[float] = []
@@ -172,11 +172,11 @@ class Load:
             first = time.perf_counter() + random.uniform(0, every)
             self.crowd.at(first, lambda one=one, first=first: poll(one, template_for("config", one.part), first))  # type: ignore[misc]
         self.crowd.run(lambda: False, end)
-        self._finish(self.machines)  # what has not been answered in time counts as what it took
+        self._finish(self.machines)  # late answers count too
         return {**places(took), "calls": len(took), "late": time.perf_counter() - end}
 
     def do_flat(self, what: str, callers: int, seconds: float) -> dict[str, Any]:
-        """As many calls as so many machines make in a time, one after the other each, until all are answered."""
+        """Make calls for `seconds`, one after the other on each of `callers` machines, then await the answers."""
         chosen = self.machines[:callers]
         self._open(chosen)
         counts = dict.fromkeys((one.part for one in chosen), 0)
@@ -209,7 +209,7 @@ class Load:
         return {"calls": sum(ordered), "seconds": time.perf_counter() - begin, **spread, **places(took)}
 
     def do_some(self, parts: Sequence[Sequence[str]], calls: int, readings: int) -> dict[str, Any]:
-        """So many uploads altogether of some machines without push channel, as fast as they are answered."""
+        """Make `calls` uploads from machines without push channel, as fast as they are answered."""
         chosen, left = [Machine(self.crowd, self.address, part, secret) for part, secret in parts], calls
         self._open(chosen)
         begin = time.perf_counter()
@@ -248,12 +248,12 @@ class Load:
         self.crowd.run(lambda: not missing)
 
     def _finish(self, machines: Sequence[Machine]) -> None:
-        """Wait for the calls that are under way."""
+        """Wait for the calls in progress."""
         self.crowd.run(lambda: not any(one.caller is not None and one.caller.busy for one in machines))
 
 
 class _Stdin(Line):
-    """Commands, a line each; an empty one at the end."""
+    """Reader of commands, one per line; adds an empty command at the end of input."""
 
     def __init__(self, crowd: Crowd, commands: deque[bytes]) -> None:
         self.crowd = crowd
@@ -274,13 +274,13 @@ class _Stdin(Line):
 
 
 def places(took: list[float]) -> Mapping[str, float]:
-    """p50 and p99 of some durations."""
+    """Return p50 and p99 of durations."""
     took.sort()
     return {name: took[round((len(took) - 1) * at)] for name, at in (("p50", 0.5), ("p99", 0.99)) if took}
 
 
 def say(answer: Mapping[str, Any]) -> None:
-    """One line for whoever gave the command."""
+    """Print an answer as one line."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

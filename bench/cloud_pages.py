@@ -1,11 +1,11 @@
-"""The pages of machine-cloud with much behind them: time of the processor, bytes and queries of each.
+"""Measure processor time, size and queries of the pages of machine-cloud with much data.
 
 `python -m bench cloud_pages [--machines 1000] [--lines 100000] [--readings 10000] [--files 500] [--repeat 5]`
 
-A cloud in this process, on SQLite in memory; requests go straight into its application, without a socket. The first
-machine has the log lines, the readings, the files, a trigger and 200 deliveries; every tenth one has a trigger, too.
-Budgets: 100 ms and 100 KB for a page. A figure of one run says little: the ratio to the page of keys, which is small
-and asks for the same rights, is what can be compared.
+The cloud runs in this process, on SQLite in memory; requests are passed directly to its application, without a socket.
+The first machine has the log lines, the readings, the files, a trigger and 200 deliveries; every tenth machine also has
+a trigger. Budgets per page: 100 ms and 100 KB. Compare runs by the ratio to the page of keys, which is small and
+requires the same rights, not by absolute times.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from urllib.parse import urlencode
 
 import trio
 
-from cloud import configurations, logs, machines
-from cloud.author import KEY, Author
-from cloud.data import files, readings, sources
-from cloud.logs import LogRecord
-from cloud.memory import MemoryCloud, open_cloud
+from cloud.domain.configurations import configurations
+from cloud.domain.data import files, readings, sources
+from cloud.domain.machines import logs, machines
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.triggering import deliveries
+from cloud.server.memory import MemoryCloud, open_cloud
 from cloud.store.sql import Row, Sql, Store, Value, Work
-from cloud.triggering import deliveries
+from cloud.values.author import KEY, Author
 from cloud.web.app import application
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ TRIGGER = {
 
 @dataclass(frozen=True)
 class Amounts:
-    """How much there is."""
+    """The amounts of data."""
 
     machines: int = 1000
     lines: int = 100_000
@@ -61,7 +62,7 @@ class Amounts:
 
 @dataclass
 class Measured:
-    """One page. `seconds` of the processor for each request: what others do on the computer is not in them."""
+    """The measurement of a page. `seconds` is the processor time of each request, without other programs."""
 
     path: str
     seconds: list[float]
@@ -70,7 +71,7 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """The median in seconds."""
         return statistics.median(self.seconds)
 
 
@@ -82,11 +83,11 @@ class Counted:
         self.count = 0
 
     async def read(self, work: Work[T]) -> T:
-        """As the store."""
+        """See `Store.read`."""
         return await self._store.read(lambda sql: work(_Handle(sql, self)))
 
     async def write(self, work: Work[T]) -> T:
-        """As the store."""
+        """See `Store.write`."""
         return await self._store.write(lambda sql: work(_Handle(sql, self)))
 
 
@@ -119,7 +120,7 @@ class _Handle:
 
 
 class Person:
-    """Somebody at the pages, with the cookie of the owner's key."""
+    """A visitor with the cookie of the owner's key."""
 
     def __init__(self, cloud: MemoryCloud) -> None:
         self.store = Counted(cloud.cloud.store)
@@ -134,13 +135,13 @@ class Person:
         self._cookie = headers["set-cookie"].partition(";")[0]
 
     async def get(self, path: str) -> bytes:
-        """A page; it must be there."""
+        """Return a page. AssertionError unless its status is 200."""
         status, _, body = await self._send("GET", path, b"")
         assert status == 200, f"{path}: {status} {body.decode()[:500]}"
         return body
 
     async def measured(self, path: str, repeat: int) -> Measured:
-        """What a page costs."""
+        """Measure a page with `repeat` requests."""
         found = Measured(path, [], len(await self.get(path)), 0)
         for _ in range(repeat):
             before, start = self.store.count, time.process_time()
@@ -180,7 +181,7 @@ class Person:
 
 
 async def fill(cloud: MemoryCloud, amounts: Amounts) -> tuple[str, str]:
-    """Put that much into a cloud: the machine that has the data, and the delivery that was tried last."""
+    """Fill a cloud with data; return the machine that has it, and the last delivery."""
     now, store = cloud.cloud.clock(), cloud.cloud.store
     author, place = Author(KEY, cloud.first.id), cloud.first.location
     told = {"version": "1.2.3", "revision": "1", "platform": "linux/arm64", "host": "pi", "state": "running"}
@@ -241,7 +242,7 @@ def _delivery(part: str, at: int, cloud: MemoryCloud) -> deliveries.Delivery:
 
 
 def paths(part: str, delivery: str) -> list[str]:
-    """The pages that are measured."""
+    """Return the paths of the measured pages."""
     here = f"/machines/{part}"
     return [
         "/", "/?sort=problems", "/?q=rover-00042", "/fragments", "/data", "/data?view=readings", "/triggers",
@@ -251,7 +252,7 @@ def paths(part: str, delivery: str) -> list[str]:
 
 
 async def measure(amounts: Amounts, repeat: int) -> list[Measured]:
-    """All pages of a cloud with that much in it."""
+    """Measure all pages of a cloud with these amounts of data."""
     async with open_cloud() as cloud:
         part, delivery = await fill(cloud, amounts)
         person = Person(cloud)
@@ -260,7 +261,7 @@ async def measure(amounts: Amounts, repeat: int) -> list[Measured]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the table; 1 if a page is over its budget."""
+    """Print the table; return 1 if a page exceeds its budget."""
     parser = argparse.ArgumentParser(prog="python -m bench cloud_pages")
     for field in dataclasses.fields(Amounts):
         parser.add_argument(f"--{field.name}", type=int, default=field.default)

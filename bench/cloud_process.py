@@ -1,4 +1,4 @@
-"""What the benchmark of the cloud runs: a cloud, the process that plays the machines, a receiver of webhooks."""
+"""Parts of the benchmark of the cloud: a cloud, the process that simulates machines, a receiver of webhooks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bench.propagation import process
 
 @dataclass
 class Database:
-    """Where a cloud keeps what it knows. `others` are processes whose cost is the database's."""
+    """The database of a cloud. `others` are the processes of the database server."""
 
     name: str
     url: str = ""
     others: list[psutil.Process] = field(default_factory=list)
 
     def waiting(self, folder: Path) -> int:
-        """How many events the triggers have not looked at yet."""
+        """Return the number of events that triggers have not evaluated yet."""
         statement = "SELECT COUNT(*) FROM trigger_events"
         if self.url:
             import psycopg
@@ -45,7 +45,7 @@ class Database:
 
 @contextmanager
 def databases(which: str) -> Iterator[list[Database]]:
-    """Those that are to be measured, running as long as the context."""
+    """Provide the selected databases, running while the context is open."""
     found = [Database("SQLite")] if which != "postgresql" else []
     if which == "sqlite":
         yield found
@@ -62,19 +62,19 @@ def databases(which: str) -> Iterator[list[Database]]:
 
 @dataclass
 class Running:
-    """A cloud that answers. `facts` are what its first start printed."""
+    """A running cloud. `facts` are the values printed by its first start."""
 
     address: str
     facts: dict[str, str]
     process: psutil.Process
-    ready: float  # when it said so; time.perf_counter
+    ready: float  # when it was ready (time.perf_counter)
 
 
 @asynccontextmanager
 async def cloud(folder: Path, database: Database, port: int, source: str = "") -> AsyncIterator[Running]:
-    """One machine-cloud as long as the context, with its data in `folder`; `source` has another version of it."""
+    """Run a machine-cloud with its data in `folder`; `source` is the folder of another version to run."""
     log = folder / f"{time.monotonic_ns()}.log"
-    words = ["cloud.cli", "--data", str(folder / "data"), "--listen", f"localhost:{port}"]
+    words = ["cloud.server.cli", "--data", str(folder / "data"), "--listen", f"localhost:{port}"]
     words += ["--webhook-allow", "127.0.0.0/8", *(["--database", database.url] if database.url else [])]
     older = {"PYTHONPATH": source, "PYTHONSAFEPATH": "1"} if source else {}
     before = set(psutil.Process().children())
@@ -87,31 +87,31 @@ async def cloud(folder: Path, database: Database, port: int, source: str = "") -
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return an unused port."""
     with socket.socket() as one:
         one.bind(("localhost", 0))
         return int(one.getsockname()[1])
 
 
 class Load:
-    """The process that plays machines."""
+    """The process that simulates machines."""
 
     def __init__(self, child: trio.Process) -> None:
         self._child = child
         self._read = b""
 
     async def __call__(self, do: str, **more: Any) -> dict[str, Any]:
-        """One command and its answer."""
+        """Send a command and return its answer."""
         await self.tell(do, **more)
         return await self.answer()
 
     async def tell(self, do: str, **more: Any) -> None:
-        """A command whose answer is asked for later."""
+        """Send a command without waiting for the answer."""
         assert self._child.stdin is not None
         await self._child.stdin.send_all(json.dumps({"do": do, **more}).encode() + b"\n")
 
     async def answer(self) -> dict[str, Any]:
-        """What it says next."""
+        """Return the next answer."""
         assert self._child.stdout is not None
         while b"\n" not in self._read:
             data = await self._child.stdout.receive_some()
@@ -125,7 +125,7 @@ class Load:
 
 @asynccontextmanager
 async def load(port: int) -> AsyncIterator[Load]:
-    """Machines of the cloud at a port of this computer, as long as the context."""
+    """Run the process that simulates machines of the cloud at a local port."""
     child = await trio.lowlevel.open_process(
         [sys.executable, "-m", "bench.cloud_load", "127.0.0.1", str(port)], stdin=-1, stdout=-1
     )
@@ -138,7 +138,7 @@ async def load(port: int) -> AsyncIterator[Load]:
 
 
 class Cost:
-    """Processor time of processes since this was made, and memory of the cloud."""
+    """Processor time of cloud and database since the creation of this object, and memory of the cloud."""
 
     def __init__(self, running: Running, database: Database) -> None:
         self._cloud = running.process
@@ -157,21 +157,21 @@ class Cost:
         return seconds
 
     def seconds(self) -> float:
-        """Of the cloud and its database."""
+        """Return the processor time of the cloud and its database."""
         return self._used() - self._begin[0]
 
     def percent(self) -> float:
-        """Of one core."""
+        """Return the processor time in percent of one core."""
         return 100 * self.seconds() / (time.perf_counter() - self._begin[1])
 
     @property
     def memory(self) -> float:
-        """MiB resident of the cloud."""
+        """Resident memory of the cloud in MiB."""
         return float(self._cloud.memory_info().rss) / 2**20
 
 
 class Hooks:
-    """Receives webhooks and says that all is well. `news` is set with each."""
+    """A server that accepts webhooks. `news` is set for each."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -179,7 +179,7 @@ class Hooks:
         self.port = 0
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Serve until cancelled."""
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
@@ -204,7 +204,7 @@ class Hooks:
             self.news.set()
 
     async def until(self, count: int) -> None:
-        """Wait for so many."""
+        """Wait until `count` webhooks have been received."""
         while self.count < count:
             self.news = trio.Event()
             await self.news.wait()

@@ -1,4 +1,4 @@
-"""Requests of simulated machines: encoded once, and patched for each call."""
+"""Requests of simulated machines, encoded once and patched for each call."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
+from rpc.access.auth import AUTHENTICATE
 from rpc.api.client import build_request, find_method
-from rpc.auth import AUTHENTICATE
 
 ROBOT: Final = "viam.app.v1.RobotService"
 SYNC: Final = "viam.app.datasync.v1.DataSyncService"
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-LINES: Final = 100  # log entries in one call, as machine-server's queue sends them
-READINGS: Final = 100  # readings in one upload
+LINES: Final = 100  # log entries per call, as machine-server's queue sends them
+READINGS: Final = 100  # readings per upload
 DIGITS: Final = 8
-ANY_PART: Final = "00000000-0000-0000-0000-000000000000"  # as long as every id
-MARK: Final = "#" * DIGITS  # where the number of the call is written
+ANY_PART: Final = "00000000-0000-0000-0000-000000000000"  # has the length of every id
+MARK: Final = "#" * DIGITS  # replaced by the number of the call
 
 
 class Template:
-    """A request of which every call sends another one: its number in place of MARK, its times that much later."""
+    """A request that differs for each call: the number replaces MARK and is added to the times in seconds."""
 
     def __init__(self, service: str, method: str, **arguments: Any) -> None:
         found = find_method(service, method)
@@ -32,19 +32,19 @@ class Template:
         self._second = varint(int(START.timestamp()))
 
     def of(self, part: str) -> Template:
-        """The same for another part than ANY_PART."""
+        """Return the template for a part instead of ANY_PART."""
         made = copy(self)
         made._bytes = self._bytes.replace(ANY_PART.encode(), part.encode())
         return made
 
     def request(self, number: int) -> bytes:
-        """The request of the call `number`."""
+        """Return the request of the call `number`."""
         later = varint(int(START.timestamp()) + number)
         return self._bytes.replace(MARK.encode(), f"{number:0{DIGITS}}".encode()).replace(self._second, later)
 
 
 def varint(value: int) -> bytes:
-    """As protobuf writes it."""
+    """Encode a number as a protobuf varint."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -54,7 +54,7 @@ def varint(value: int) -> bytes:
 
 
 def sign_in(entity: str, kind: str, secret: str) -> bytes:
-    """The request of Authenticate."""
+    """Return a request of Authenticate."""
     from rpc.api import messages
 
     auth = messages.auth()
@@ -63,12 +63,12 @@ def sign_in(entity: str, kind: str, secret: str) -> bytes:
 
 
 def config(part: str) -> Template:
-    """A poll."""
+    """Return the template of a poll."""
     return Template(ROBOT, "config", id=part)
 
 
 def log(part: str) -> Template:
-    """LINES log entries of one second."""
+    """Return the template of LINES log entries within one second."""
     entries = [
         {
             "message": f"message {MARK} of {one}",
@@ -83,7 +83,7 @@ def log(part: str) -> Template:
 
 
 def upload(part: str, count: int = READINGS) -> Template:
-    """Readings of one second; `a` goes from 0 on."""
+    """Return the template of `count` readings within one second; `a` counts from 0."""
     metadata = {
         "part_id": part,
         "component_type": "rdk:component:sensor",
@@ -103,7 +103,7 @@ def upload(part: str, count: int = READINGS) -> Template:
 
 
 def triggers_of(count: int, url: str, cooldown: int) -> str:
-    """A configuration with so many conditional triggers, of which the first holds for every upload."""
+    """Return a configuration with `count` conditional triggers, of which the first matches every upload."""
 
     def one(number: int) -> dict[str, Any]:
         values = [("gte", 0), ("lt", 1000)] if not number else [("gt", 10 + number), ("lt", -number)]
@@ -123,7 +123,7 @@ def triggers_of(count: int, url: str, cooldown: int) -> str:
 
 
 def template_for(what: str, part: str) -> Template:
-    """Of KINDS, for one part: encoded once for all."""
+    """Return the template of one of KINDS for a part. Each kind is encoded only once."""
     return _common(what).of(part)
 
 

@@ -1,7 +1,7 @@
-"""Raw connections of many simulated machines in one thread: gRPC over HTTP/2, and the push channel's WebSocket.
+"""Raw connections of many simulated machines in one thread: gRPC over HTTP/2, and WebSocket for the push channel.
 
-Requests are encoded once and patched, replies are hardly looked at: the cost of a call here stays far below the
-cloud's.
+Requests are encoded once and patched, and replies are hardly parsed, so that a call costs far less here than in the
+cloud.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Final
 
 import hpack
 
-from rpc import frames
-from rpc.auth import AUTHENTICATE
+from rpc.access.auth import AUTHENTICATE
+from rpc.http2.codec import frames
 
-WINDOW: Final = 1 << 22  # bytes that we take without having read them
-CHUNK: Final = 16_384  # bytes in one DATA frame; RFC 9113, 6.5.2
+WINDOW: Final = 1 << 22  # receive window in bytes
+CHUNK: Final = 16_384  # bytes per DATA frame; RFC 9113, 6.5.2
 Then = Callable[[bytes], None]
-"""Told the reply's message; empty bytes for a call that was refused."""
+"""Callback for the reply message; empty bytes if the call was rejected."""
 
 
 class Crowd:
-    """All connections, and what is to be done when. `run` serves them."""
+    """All connections and scheduled calls. `run` serves them."""
 
     def __init__(self) -> None:
         self._poll = select.epoll()
@@ -36,26 +36,26 @@ class Crowd:
         self._count = 0
 
     def add(self, line: Line, *, writing: bool = True) -> None:
-        """Serve a connection; it may still be connecting."""
+        """Serve a connection, which may still be connecting."""
         self._lines[line.fileno()] = line
         self._poll.register(line.fileno(), select.EPOLLIN | (select.EPOLLOUT if writing else 0))
 
     def change(self, line: Line, *, writing: bool) -> None:
-        """Whether there is something that could not be written."""
+        """Set whether to wait until the connection is writable."""
         self._poll.modify(line.fileno(), select.EPOLLIN | (select.EPOLLOUT if writing else 0))
 
     def remove(self, line: Line) -> None:
-        """Forget a connection before it is closed."""
+        """Stop serving a connection. Call this before closing it."""
         self._poll.unregister(line.fileno())
         del self._lines[line.fileno()]
 
     def at(self, moment: float, function: Callable[[], None]) -> None:
-        """Call `function` at a moment of time.perf_counter."""
+        """Schedule a call of `function` at a time of time.perf_counter."""
         self._count += 1
         heapq.heappush(self._later, (moment, self._count, function))
 
     def run(self, done: Callable[[], bool], until: float = float("inf")) -> None:
-        """Serve all until `done` says so, or the time has come."""
+        """Serve all connections until `done` returns True or the time `until`."""
         while not done():
             now = time.perf_counter()
             if now >= until:
@@ -86,17 +86,17 @@ class Line:
         crowd.add(self)
 
     def fileno(self) -> int:
-        """As of files."""
+        """Return the file descriptor."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Forget it; `ended` is not told."""
+        """Close the connection without calling `ended`."""
         if self.fileno() >= 0:
             self.crowd.remove(self)
             self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Write, at once as far as the kernel takes it."""
+        """Write data, immediately as far as the kernel accepts it."""
         if self.fileno() < 0:
             return
         self._out += data
@@ -104,7 +104,7 @@ class Line:
             self._flush()
 
     def serve(self, events: int) -> None:
-        """What epoll says."""
+        """Handle events of epoll."""
         try:
             if not self._connected:
                 if events & select.EPOLLHUP or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -125,7 +125,7 @@ class Line:
             self._end()
 
     def read(self, data: bytes) -> bytes:
-        """Take what has come; what is not whole yet is given back."""
+        """Process received data; return an incomplete rest."""
         raise NotImplementedError
 
     def _flush(self, *, waited: bool = False) -> None:
@@ -146,7 +146,7 @@ class Line:
 
 
 class Caller(Line):
-    """Unary calls, one at a time, over one connection."""
+    """A connection for unary calls, one at a time."""
 
     def __init__(self, crowd: Crowd, address: tuple[str, int], ended: Callable[[], None]) -> None:
         super().__init__(crowd, address, ended)
@@ -156,7 +156,7 @@ class Caller(Line):
         self._token = ""
         self._sid = -1
         self._reply = b""
-        self._heads: list[bytes] = []  # looked at only when a call was refused
+        self._heads: list[bytes] = []  # parsed only if a call was rejected
         self._then: Then | None = None
         self._owed = 0
         self._body = b""  # not sent yet
@@ -166,17 +166,17 @@ class Caller(Line):
 
     @property
     def busy(self) -> bool:
-        """Whether a call is under way."""
+        """Whether a call is in progress."""
         return self._then is not None
 
     def refusal(self) -> str:
-        """What was said last instead of a reply."""
+        """Return status and message of the last rejection."""
         decoder = hpack.Decoder()
         said = [dict(decoder.decode(one)) for one in self._heads]
         return f"{said[-1].get('grpc-status')}: {said[-1].get('grpc-message')}" if said else "nothing"
 
     def sign_in(self, request: bytes, then: Then) -> None:
-        """Authenticate, and take the token along from then on."""
+        """Authenticate, and send the token with all further calls."""
 
         def signed(reply: bytes) -> None:
             self._token = token_of(reply)
@@ -185,7 +185,7 @@ class Caller(Line):
         self.call(AUTHENTICATE, request, signed)
 
     def call(self, path: str, request: bytes, then: Then) -> None:
-        """One call, after the one before has ended."""
+        """Start a call. The previous call must have ended."""
         assert self._then is None
         self._sid += 2
         self._then, self._reply = then, b""
@@ -194,9 +194,9 @@ class Caller(Line):
         self.send(frames.frame(frames.HEADERS, frames.END_HEADERS, self._sid, self._block(path)) + self._ready())
 
     def _block(self, path: str) -> bytes:
-        """Headers: with the second call they are indexes only, and stay so until there is another path."""
+        """Return the headers: from the second call on, table indexes only, until the path changes."""
         if path not in self._blocks:
-            self._blocks.clear()  # indexes count from what was added last
+            self._blocks.clear()  # indexes are relative to the last entry
         used, block = self._blocks.get(path, (0, b""))
         if used < 2:
             headers = [
@@ -215,7 +215,7 @@ class Caller(Line):
         return block
 
     def _ready(self) -> bytes:
-        """Frames of the request as far as the windows are open."""
+        """Return frames of the request as far as the flow control windows allow."""
         out = []
         while self._body and (size := min(CHUNK, len(self._body), self._window, self._stream_window)) > 0:
             piece, self._body = self._body[:size], self._body[size:]
@@ -225,7 +225,7 @@ class Caller(Line):
         return b"".join(out)
 
     def read(self, data: bytes) -> bytes:
-        """As Line: all whole frames."""
+        """Process all complete frames; see `Line.read`."""
         position, size = 0, len(data)
         while size - position >= frames.HEAD:
             length = data[position] << 16 | data[position + 1] << 8 | data[position + 2]
@@ -271,7 +271,7 @@ class Caller(Line):
 
 
 class Follower(Line):
-    """The push channel: `heard` is called for each message, with its text."""
+    """A push channel. `heard` is called with the text of each message."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class Follower(Line):
         )
 
     def read(self, data: bytes) -> bytes:
-        """As Line: the answer to the upgrade, then whole frames (RFC 6455, 5.2)."""
+        """Process the answer to the upgrade, then complete frames (RFC 6455, 5.2); see `Line.read`."""
         if not self._open:
             head, found, data = data.partition(b"\r\n\r\n")
             if not found:
@@ -321,12 +321,12 @@ class Follower(Line):
                 self._heard(message)
         elif code == 8:
             raise ConnectionResetError
-        elif code == 9:  # ping: the same in a pong, under a mask of zeros
+        elif code == 9:  # ping: reply with a pong of the same payload, masked with zeros
             self.send(bytes((0x8A, 0x80 | len(payload))) + bytes(4) + payload)
 
 
 def token_of(reply: bytes) -> str:
-    """The token in the reply of Authenticate; "" if it was refused."""
+    """Return the token in the reply of Authenticate; "" if it was rejected."""
     from rpc.api import messages
 
     return str(messages.auth().AuthenticateResponse.FromString(reply[5:]).access_token) if reply else ""

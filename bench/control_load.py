@@ -1,9 +1,9 @@
-"""A steady rate of calls of GetReadings on one raw HTTP/2 connection.
+"""Make calls of GetReadings at a constant rate on one raw HTTP/2 connection.
 
 `python -m bench.control_load PORT NAME RATE SECONDS`
 
-Calls are sent at their time whether earlier ones were answered or not. Every request is the same bytes but for its
-stream number, so that the load costs far less than the server under it. Prints one line of JSON.
+Calls are sent on time whether earlier ones were answered or not. All requests are identical except for the stream
+number, so that the load costs far less than the server. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FIELDS = (
     ("te", "trailers"), ("content-type", "application/grpc"),
 )  # fmt: skip
 HEADERS, END_STREAM, WINDOW = 1, 1, (1 << 30).to_bytes(4, "big")
-BURST = 0.005  # seconds between bundles of calls
+BURST = 0.005  # seconds between bursts of calls
 
 
 class Load:
-    """Calls under way and answered."""
+    """The connection, with calls in progress and latencies of answered calls."""
 
     def __init__(self, port: int, name: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -41,7 +41,7 @@ class Load:
         self.latencies: list[float] = []
 
     def call(self, count: int) -> None:
-        """Send calls."""
+        """Send `count` calls."""
         parts = []
         for _ in range(count):
             self._stream += 2
@@ -50,7 +50,7 @@ class Load:
         self.socket.sendall(b"".join(parts))
 
     def receive(self, until: float) -> None:
-        """Take answers until a time."""
+        """Process answers until a time."""
         while (left := until - time.monotonic()) > 0:
             if not select.select([self.socket], [], [], left)[0]:
                 return
@@ -76,7 +76,7 @@ class Load:
 
 
 def main(port: int, name: str, rate: float, seconds: float) -> dict[str, float]:
-    """Calls a second that were answered, and their latencies in milliseconds."""
+    """Return the answered calls per second and their latencies in milliseconds."""
     load = Load(port, name)
     begin = time.monotonic()
     total, sent = int(rate * seconds), 0

@@ -1,11 +1,11 @@
-"""A control loop inside machine-server while it serves calls, against the same loop as a bare script.
+"""Compare a control loop in machine-server, while it serves calls, with the same loop in a bare script.
 
 `python -m bench.control_loop [--i2c BUS:ADDRESS --gpio CHIP:LINE] [--rate 200] [--calls 1000] [--seconds 10]`
 
-At each beat the loop reads a register of two bytes over I2C and writes an output. Lateness is from the beat's own time
-to the moment when the output is written; a beat that was missed because the one before it took longer than a period is
-counted as missed. Without --i2c and --gpio the devices are those of the simulated family, which cost no time
-of their own. Runs: the bare script; the loop in an idle server; the loop while calls are served.
+In each period the loop reads a register of two bytes over I2C and writes an output. Lateness is the time from the
+beginning of the period until the output is written; a period that was skipped because the previous one took too long
+counts as missed. Without --i2c and --gpio the devices are simulated, and cost no time themselves. There are three runs:
+the bare script, the loop in an idle server, and the loop while calls are served.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from typing import Any, ClassVar
 
 import trio
 
+from hal.hardware import Hardware
 from hal.linux.timer import ticks
 from hal.ports.digital import Line, OutputSettings
-from hal.ports.hardware import Hardware
 from hal.ports.ticks import Ticks
+from hal.sim.bench.world import World
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.hardware import SimHardware
-from hal.sim.world import World
-from runtime.components.sensor import Sensor
-from runtime.resource import Attributes, Extra, Started, Value, model
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Started, Value, model
 
-SETTLE = 1.0  # seconds of beats that are not counted: the server has just started
+SETTLE = 1.0  # seconds before the measurement, after the start of the server
 
 
 def lateness(late: Sequence[float], missed: int) -> dict[str, float]:
-    """Milliseconds at percentiles of all beats."""
+    """Return the number of periods and the percentiles of lateness in milliseconds."""
     ordered = sorted(late) or [0.0]
     last = len(ordered) - 1
     return {
@@ -51,23 +51,23 @@ def lateness(late: Sequence[float], missed: int) -> dict[str, float]:
 
 
 class LoopConfig(Attributes, kw_only=True, frozen=True):
-    """What the loop reads and drives."""
+    """The devices and rate of the loop."""
 
     bus: str  # I2C bus
-    address: int  # of a chip with a register of two bytes at 0
+    address: int  # address of a chip with a two-byte register 0
     chip: str  # GPIO chip
-    line: int  # of the output
-    rate: float  # beats a second
+    line: int  # line of the output
+    rate: float  # periods per second
 
 
 @model("bench:control:loop")
 class Loop(Sensor):
-    """Runs the loop from its start on; its readings are the lateness since they were last asked for."""
+    """Runs the loop continuously. Its readings are the lateness since the previous call."""
 
     Config: ClassVar[type[Attributes]] = LoopConfig
 
     async def run(self, *, task_status: Started) -> None:
-        """As a driver would."""
+        """Run the loop like a driver."""
         config: LoopConfig = self.attributes
         line = Line(config.chip, config.line)
         self._late: list[float] = []
@@ -88,7 +88,7 @@ class Loop(Sensor):
                 self._late.append(time.monotonic() - beat)
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
-        """Lateness since the last call."""
+        """Return the lateness since the previous call."""
         late, missed = self._late, self._missed
         self._late, self._missed = [], 0
         return lateness(late, missed)
@@ -96,30 +96,30 @@ class Loop(Sensor):
 
 @model("bench:control:target")
 class Target(Sensor):
-    """What the load calls."""
+    """The sensor that the load calls."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
-        """One value."""
+        """Return one value."""
         return {"value": 1.0}
 
 
 class Simulated(SimHardware):
-    """Simulated devices, and the kernel's own beat."""
+    """Simulated devices with the timer of the kernel."""
 
     def ticks(self, period: float) -> AbstractAsyncContextManager[Ticks]:
-        """A timer of the kernel."""
+        """Open a timer of the kernel."""
         return ticks(period)
 
 
 def simulated(world: World) -> Hardware:
-    """A bench with a thermometer at 0x48 of bus 1."""
+    """Create hardware with a thermometer at 0x48 of bus 1."""
     hardware = Simulated(world)
     hardware.bus("1").attach(0x48, Lm75Target(clock=time.monotonic))
     return hardware
 
 
 def bare(rate: float, seconds: float, i2c: str, gpio: str) -> dict[str, float]:
-    """The loop with nothing but the libraries, in a script that sleeps until the next beat."""
+    """Run the loop with only the libraries, in a script that sleeps until the next period."""
     read, write = raw_devices(i2c, gpio) if i2c else (_simulated_read(), bool)
     late: list[float] = []
     missed, level = 0, False
@@ -150,7 +150,7 @@ def _simulated_read() -> Callable[[], object]:
 
 
 def raw_devices(i2c: str, gpio: str) -> tuple[Callable[[], object], Callable[[bool], object]]:
-    """A register read by smbus2 and a line written by gpiod."""
+    """Return functions that read a register by smbus2 and write a line by gpiod."""
     import gpiod
     import smbus2
     from gpiod.line import Direction, Value
@@ -175,9 +175,9 @@ def _pair(text: str) -> tuple[str, int]:
 
 
 async def served(options: argparse.Namespace, calls: float) -> dict[str, Any]:
-    """The loop in a machine-server of its own, with so many calls a second."""
+    """Run the loop in a new machine-server with `calls` calls per second."""
     from rpc.api.client import ApiClient
-    from rpc.client import Channel
+    from rpc.client.channel import Channel
 
     bus, address = _pair(options.i2c) if options.i2c else ("1", 0x48)
     chip, line = _pair(options.gpio) if options.gpio else ("gpiochip0", 4)
@@ -194,7 +194,7 @@ async def served(options: argparse.Namespace, calls: float) -> dict[str, Any]:
         family = "linux" if options.i2c else "bench.control_loop:simulated"
         models = "bench.control_loop:Loop,bench.control_loop:Target"
         process = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs yet
-            [sys.executable, "-m", "runtime.cli", "-config", str(config), "-hardware", family],
+            [sys.executable, "-m", "runtime.server.cli", "-config", str(config), "-hardware", family],
             env={**os.environ, "MACHINE_READY_FD": str(write), "MACHINE_MODELS": models},
             pass_fds=[write],
             stdout=subprocess.PIPE,
@@ -213,7 +213,7 @@ async def served(options: argparse.Namespace, calls: float) -> dict[str, Any]:
             port = int(said.split()[0].rpartition(":")[2])
             async with Channel(f"localhost:{port}") as channel:
                 client = ApiClient(channel)
-                await client.call("rdk:component:sensor", "loop", "get_readings")  # loads the API's messages
+                await client.call("rdk:component:sensor", "loop", "get_readings")  # loads the messages of the API
                 await trio.sleep(SETTLE)
                 await client.call("rdk:component:sensor", "loop", "get_readings")
                 load: dict[str, float] = {}
@@ -242,7 +242,7 @@ def show(rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Measure the three and print the table, or JSON."""
+    """Run the three measurements and print the table, or JSON."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.control_loop", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,12 +1,13 @@
-"""How long one client's calls take beside another that has 1,000 calls in flight, against alone.
+"""Compare the latency of one client's calls next to a client with 1,000 calls in flight, and alone.
 
 `python -m bench.fairness [--rounds 9] [--seconds 2] [--calls 1000] [--connections 8] [--rate 200] [--mode MODE]`
 
-A real machine-server on loopback, the hog and the client in processes of their own. The client makes calls at a steady
-rate and times each. The hog has its calls in flight all the time, over so many connections (one takes 128), to the same
-resource: in the mode `held` calls that last, so that they take places and no time; in `busy` calls that end at once,
-each followed by the next. Alone and beside take turns; the ratio is the median of those of
-neighbours. Exits 1 if p99 beside is more than 3 times alone, or a call of the client was refused.
+A real machine-server, the hog and the client run in separate processes on loopback. The client makes calls at a
+constant rate and measures each. The hog always has its calls in flight, over several connections (each takes 128), to
+the same resource: in the mode `held` long calls, which occupy slots but no processor time; in `busy` calls that end
+immediately, each followed by the next. The client runs alternately alone and beside the hog; the result is the median
+of the ratios of consecutive runs. Exits 1 if p99 beside the hog is more than 3 times that alone, or if a call of the
+client was rejected.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ from typing import Any
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from runtime.components.sensor import Sensor
-from runtime.resource import Extra, Value, model
+from rpc.client.channel import Channel
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Extra, Value, model
 from schema.errors import ErrorKind, MachineError
 
 FIRST = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
-"""The hog and other work stand for other computers: where that is allowed, server and client come first."""
-BUDGET = 3.0  # p99 beside the hog, against alone
+"""Gives server and client priority if permitted, because the hog represents other computers."""
+BUDGET = 3.0  # ratio of p99 beside the hog to alone
 SENSOR = "rdk:component:sensor"
 
 
 @model("bench:fairness:target")
 class Target(Sensor):
-    """Answers at once; a command lasts until it is cancelled."""
+    """Returns readings immediately; a command lasts until it is cancelled."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
-        """One value."""
+        """Return one value."""
         return {"value": 1.0}
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Held."""
+        """Wait until cancelled."""
         await trio.sleep_forever()
         return {}
 
 
 async def hog(address: str, mode: str, calls: int, connections: int) -> None:
-    """Keep `calls` calls in flight until killed; says on standard output that they are there."""
+    """Keep `calls` calls in flight until killed; report on standard output when they are."""
     done: Counter[str] = Counter()
 
     async def one(client: ApiClient) -> None:
@@ -70,7 +71,7 @@ async def hog(address: str, mode: str, calls: int, connections: int) -> None:
                 if error.kind is not ErrorKind.EXHAUSTED:
                     raise
                 if mode == "held":
-                    await trio.sleep(0.1)  # a client that is refused comes again
+                    await trio.sleep(0.1)  # a rejected client retries
 
     async with trio.open_nursery() as nursery:
         for _ in range(connections):
@@ -85,7 +86,7 @@ async def hog(address: str, mode: str, calls: int, connections: int) -> None:
 
 
 async def stay_open(nursery: trio.Nursery, address: str) -> Channel:
-    """A channel that lives as long as the nursery."""
+    """Open a channel for the lifetime of the nursery."""
 
     async def live(*, task_status: trio.TaskStatus[Channel]) -> None:
         async with Channel(address) as channel:
@@ -97,7 +98,7 @@ async def stay_open(nursery: trio.Nursery, address: str) -> Channel:
 
 
 async def client(address: str, rate: float, seconds: float) -> None:
-    """Make calls at a steady rate; the times that they took in milliseconds on standard output."""
+    """Make calls at a constant rate; print their latencies in milliseconds."""
     took: list[float] = []
     refused: Counter[str] = Counter()
     async with Channel(address) as channel:
@@ -121,14 +122,14 @@ async def client(address: str, rate: float, seconds: float) -> None:
 
 @contextmanager
 def serving() -> Any:
-    """A machine-server with the target; its address."""
+    """Run a machine-server with the target; yield its address."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "machine.json"
         component = {"name": "target", "api": SENSOR, "model": "bench:fairness:target"}
         config.write_text(json.dumps({"components": [component], "network": {"bind_address": "localhost:0"}}))
         read, write = os.pipe()
         process = subprocess.Popen(
-            [*FIRST, sys.executable, "-m", "runtime.cli", "-config", str(config)],
+            [*FIRST, sys.executable, "-m", "runtime.server.cli", "-config", str(config)],
             env={**os.environ, "MACHINE_READY_FD": str(write), "MACHINE_MODELS": "bench.fairness:Target"},
             pass_fds=[write],
             stdout=subprocess.DEVNULL,
@@ -144,7 +145,7 @@ def serving() -> Any:
 
 @contextmanager
 def hogging(address: str, options: argparse.Namespace, mode: str) -> Any:
-    """The hog, with its calls in flight."""
+    """Run the hog, with its calls in flight while the context is open."""
     command = [sys.executable, "-m", "bench.fairness", "--hog", address, "--mode", mode]
     command += ["--calls", str(options.calls), "--connections", str(options.connections)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -160,7 +161,7 @@ def hogging(address: str, options: argparse.Namespace, mode: str) -> Any:
 
 
 def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
-    """The client, once."""
+    """Run the client once; return its figures."""
     command = [*FIRST, sys.executable, "-m", "bench.fairness", "--client", address]
     command += ["--rate", str(options.rate), "--seconds", str(options.seconds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -196,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             where: {key: statistics.median(one[key] for one in found) for key in found[0]}
             for where, found in runs.items()
         }
-        pairs = zip(runs["beside"], runs["alone"], strict=True)  # neighbours in time: other work disturbs both
+        pairs = zip(runs["beside"], runs["alone"], strict=True)  # consecutive runs: other work disturbs both
         ratio = statistics.median(beside["p99"] / alone["p99"] for beside, alone in pairs)
         refused = sum(one["refused"] for found in runs.values() for one in found)
         met = met and ratio <= BUDGET and not refused

@@ -1,6 +1,6 @@
-"""machine-server on the simulated bench: process start to first answer, resident memory, idle CPU.
+"""Measure machine-server with simulated devices: time from start to first answer, resident memory, idle CPU.
 
-A bare `python -c "import trio"` is measured in the same run, because absolute figures depend on the machine.
+`python -c "import trio"` is measured in the same run, because absolute figures depend on the computer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REQUEST = (
     + frame(1, 4, 1, b"".join(b"\0" + literal(name) + literal(value) for name, value in FIELDS))
     + frame(0, 1, 1, bytes(5))
 )
-"""ResourceNames as the first thing on a connection."""
+"""A new connection with a call of ResourceNames."""
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 def first_answer(port: int, deadline: float) -> None:
-    """Return once the server has answered ResourceNames."""
+    """Wait until the server has answered ResourceNames."""
     while True:
         try:
             with (
@@ -103,7 +103,7 @@ def measure(config: Path, idle_seconds: float) -> dict[str, float]:
         file.flush()
         begin = time.monotonic()
         server = subprocess.Popen(
-            [sys.executable, "-m", "runtime.cli", "-config", file.name], cwd=ROOT,
+            [sys.executable, "-m", "runtime.server.cli", "-config", file.name], cwd=ROOT,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:

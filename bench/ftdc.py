@@ -1,6 +1,6 @@
-"""What watching costs: calls with and without their counts, one sample of all statistics, and bytes kept of an hour.
+"""Measure the cost of statistics: calls with and without counters, the time and size of a sample of all statistics.
 
-The machine is `examples/bench.json` in memory, so that nothing but the code under test differs between the rounds.
+The machine is `examples/bench.json` in memory, so that rounds differ only in the code under test.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,11 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
-from rpc.api.router import ApiRouter
-from runtime.apis import BASES
-from runtime.memory import MemoryMachine, open_machine
-from runtime.metrics.sample import Sampler
-from telemetry.ftdc import Encoder
-from telemetry.spans import Span
+from rpc.api.server.router import ApiRouter
+from runtime.engine.apis import BASES
+from runtime.server.memory import MemoryMachine, open_machine
+from telemetry.metrics.ftdc import Encoder
+from telemetry.metrics.spans import Span
 
 ROOT = Path(__file__).parent.parent
 CALLS = 2000
@@ -36,18 +36,18 @@ async def seconds_of_calls(client: ApiClient, api: str, name: str) -> float:
     return (time.perf_counter() - begin) / CALLS
 
 
-def seconds_of_samples(sampler: Sampler, encoder: Encoder) -> tuple[float, int]:
-    """Processor time of one sample, and its bytes."""
+def seconds_of_samples(sample: Callable[[], dict[str, float]], encoder: Encoder) -> tuple[float, int]:
+    """Return processor time and bytes of one sample."""
     begin, size = time.process_time(), 0
     for number in range(SAMPLES):
-        size += len(encoder.encode(number + 1, sampler.sample()))
+        size += len(encoder.encode(number + 1, sample()))
     return (time.process_time() - begin) / SAMPLES, size // SAMPLES
 
 
 async def measure(memory: MemoryMachine, rounds: int) -> dict[str, float]:
     machine = memory.machine
-    await machine.running.wait()
-    sensor = next(name for name in machine.hosts if name.startswith("rdk:component:sensor/"))
+    await machine.lifecycle.running.wait()
+    sensor = next(name for name in machine.roster.hosts if name.startswith("rdk:component:sensor/"))
     api, _, name = sensor.partition("/")
     plain = ApiClient(MemoryChannel(ApiRouter(memory.serving.dispatch, bases=BASES)))
     counted = memory.client()
@@ -58,19 +58,19 @@ async def measure(memory: MemoryMachine, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         times["plain"].append(await seconds_of_calls(plain, api, name))
         times["counted"].append(await seconds_of_calls(counted, api, name))
-        machine.tracer.start(spans.append)
+        machine.traffic.calls.tracer.start(spans.append)
         times["traced"].append(await seconds_of_calls(counted, api, name))
-        machine.tracer.stop()
+        machine.traffic.calls.tracer.stop()
         spans.clear()
-    sampler, encoder = Sampler(machine), Encoder()
-    seconds_of_samples(sampler, encoder)
-    taken = [seconds_of_samples(sampler, encoder) for _ in range(rounds)]
+    sample, encoder = machine.sample, Encoder()
+    seconds_of_samples(sample, encoder)
+    taken = [seconds_of_samples(sample, encoder) for _ in range(rounds)]
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
         "call us": medians["plain"] * 1e6,
         "counted call, times a call that is not": medians["counted"] / medians["plain"],
         "counted and traced call, times that": medians["traced"] / medians["plain"],
-        "quantities": len(sampler.sample()),
+        "quantities": len(sample()),
         "sample us of processor time": statistics.median(one for one, _ in taken) * 1e6,
         "idle sample bytes": statistics.median(size for _, size in taken),
         "% of a core at one sample a second": statistics.median(one for one, _ in taken) * 100,

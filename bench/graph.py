@@ -1,9 +1,8 @@
-"""What the graph costs beside bare nurseries: 1,000 nodes up, then down.
+"""Compare the start and stop of 1,000 nodes of a graph with bare nurseries.
 
-Both sides do the same work in turn: a thousand tasks, each in a cancel scope, that announce that they are ready and
-sleep until they are cancelled. The bare side starts them all with `start_soon` in one nursery, counts the
-announcements, and cancels the nursery; it knows no order, no limits and no states. Budget: the graph takes at most 3
-times as long.
+Both sides do the same work in turn: a thousand tasks, each in a cancel scope, report that they are ready and sleep
+until cancelled. The bare side starts all of them with `start_soon` in one nursery, counts the reports, and cancels the
+nursery; it has no order, limits or states. Budget: the graph takes at most 3 times as long.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import trio
 from nursery_graph import Graph, Node
 
 BUDGET = 3.0
-FAN_IN = 3  # dependencies of a node, at most
+FAN_IN = 3  # largest number of dependencies of a node
 
 
 async def node(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[None]) -> None:
@@ -30,7 +29,7 @@ async def node(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[None]) -
 
 
 def chart(shape: str, size: int, seed: int) -> list[Node]:
-    """`flat`: no edges; `chain`: each requires the one before; `random`: each requires up to three earlier ones."""
+    """Create nodes. `flat`: no edges; `chain`: each requires the previous; `random`: up to three earlier nodes."""
     draw = random.Random(seed)
     nodes = []
     for number in range(size):
@@ -55,7 +54,7 @@ async def run_graph(nodes: list[Node]) -> None:
 
 
 class Countdown:
-    """Stands in for a task_status: counts those that are ready."""
+    """A task_status that counts the tasks that are ready."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -89,7 +88,7 @@ def timed(run: Callable[..., Any], *args: object) -> float:
 
 
 def main(argv: list[str]) -> int:
-    """Print the ratio for each shape; 0 if all are within the budget."""
+    """Print the ratio for each shape; return 0 if all are within the budget."""
     parser = argparse.ArgumentParser(prog="python -m bench graph", description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=15)

@@ -1,12 +1,12 @@
-"""The hardware layer against the raw libraries, in one run: I2C register reads, GPIO toggles and edges, serial lines.
+"""Compare the hardware layer with the raw libraries: I2C register reads, GPIO toggles and edges, serial lines.
 
 `python -m bench hal [--i2c BUS:ADDRESS[:REGISTER]] [--gpio CHIP:OUTPUT[:INPUT[:PULL]]] [--rounds N]`
 
-What the computer has no device for is said and left out. Without --i2c the bus is a stand-in that costs nothing, which
-makes the worst of our share: on a wire both sides wait for the same bits. INPUT is a line wired to OUTPUT; with
-gpio-sim PULL is the file that stands for the wire, and OUTPUT is only toggled. Exits 1 if a budget is missed: an I2C
-register read through the resource API at most 1.5 times smbus2 in trio.to_thread, and at least 100,000 lines/s of a
-serial port.
+Measurements without a device are reported and skipped. Without --i2c the bus is a stub that takes no time, the worst
+case for our overhead: on a real bus both sides wait for the same bits. INPUT is a line connected to OUTPUT; with
+gpio-sim, PULL is the file that acts as the wire, and OUTPUT is only toggled. Exits 1 if a budget is missed: an I2C
+register read through the resource API takes at most 1.5 times as long as smbus2 in trio.to_thread, and a serial port
+reads at least 100,000 lines/s.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
 Way = Callable[[int], Awaitable[None]]
-"""Does its work that many times."""
+"""Performs an operation `count` times."""
 
 
 async def compare(ways: Mapping[str, Way], count: int, rounds: int) -> dict[str, float]:
-    """Seconds for one, by way: medians over rounds in alternating order."""
+    """Return the seconds per operation of each way: medians over rounds in alternating order."""
     for way in ways.values():
         await way(max(count // 10, 1))
     taken: dict[str, list[float]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Toggling an output, and the time from an edge to whoever waits for it: gpiod alone and our ports."""
+"""Compare gpiod with our ports: toggling an output, and the time from an edge until a waiting task receives it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gpiod
 from gpiod.line import Direction, Edge, Value
 
 from bench.hal import Way, compare, table
-from hal.linux.gpio_chips import find_chip
+from hal.linux.gpio.chips import find_chip
 from hal.linux.hardware import LinuxHardware
 from hal.ports.digital import InputSettings, Line, OutputSettings
 
@@ -43,7 +43,7 @@ async def _toggles(chip: str, output: int, count: int, rounds: int) -> None:
 
 
 async def _edges(chip: str, output: int, source: int, pull: str, count: int, rounds: int) -> None:
-    """Each round trip sets the level and waits for the edge it makes."""
+    """Measure round trips: set the level and wait for the resulting edge."""
     path = str(find_chip(chip).path)
     async with AsyncExitStack() as stack:
         if pull:

@@ -1,4 +1,4 @@
-"""Reading a register of two bytes over I2C: smbus2 alone, in a thread, through our port, through a resource."""
+"""Compare ways to read a two-byte register over I2C: smbus2, smbus2 in a thread, our port, a resource."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ import trio
 
 from bench.hal import Way, compare, table
 from hal.linux.hardware import LinuxHardware
-from hal.linux.i2c import FUNC_I2C, I2C_FUNCS, I2cBuses
-from hal.linux.i2c_adapters import find_adapter
+from hal.linux.i2c.adapters import find_adapter
+from hal.linux.i2c.bus import FUNC_I2C, I2C_FUNCS, I2cBuses
 from hal.ports.i2c import I2cBus
-from runtime.components.sensor import Sensor
-from runtime.memory import open_machine
-from runtime.registry import Registry
-from runtime.resource import Attributes, Extra, Started, Value
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Attributes, Extra, Started, Value
+from runtime.models import BUILTIN
+from runtime.server.memory import open_machine
 from schema.names import Model
 
 IN_THREAD = "smbus2 in trio.to_thread.run_sync"
 BY_RESOURCE = "the resource API, in process"
-BUDGET = 1.5  # of the resource API, times smbus2 in a thread
+BUDGET = 1.5  # ratio of the resource API to smbus2 in a thread
 
 
 class RegisterConfig(Attributes, kw_only=True, frozen=True):
@@ -37,7 +38,7 @@ class RegisterConfig(Attributes, kw_only=True, frozen=True):
 
 
 class Register(Sensor):
-    """A driver of the smallest kind."""
+    """A minimal driver."""
 
     Config: ClassVar[type[Attributes]] = RegisterConfig
     attributes: RegisterConfig
@@ -53,7 +54,7 @@ class Register(Sensor):
 
 
 class StandIn:
-    """smbus2.SMBus on a file: as many system calls as on an adapter, but the kernel does nothing in them."""
+    """smbus2.SMBus on a file: the system calls of a real adapter, in which the kernel does nothing."""
 
     def __init__(self, path: str = "") -> None:
         self.fd = os.open(path, os.O_RDWR) if path else -1
@@ -82,7 +83,7 @@ class BenchHardware(LinuxHardware):
 
 
 async def measure(device: str, count: int, rounds: int) -> bool:
-    """Print the figures of a real bus, or of a stand-in without `device`; whether the budget is kept."""
+    """Print the figures of a real bus, or of a stub without `device`; return whether the budget is kept."""
     if device:
         bus, address, register = (*device.split(":"), "0")[:3]
         opened = ways(I2cBuses(), smbus2.SMBus, bus, int(address, 0), int(register, 0))
@@ -99,7 +100,7 @@ async def measure(device: str, count: int, rounds: int) -> bool:
 
 @asynccontextmanager
 async def stand_in() -> AsyncIterator[dict[str, Way]]:
-    """Open the ways to a bus in which the kernel does nothing."""
+    """Open the ways to read from a bus stub."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file that stands for the node
             pass
@@ -134,7 +135,7 @@ async def ways(
         for _ in range(count):
             await trio.to_thread.run_sync(read)
 
-    registry = Registry()
+    registry = Registry(BUILTIN)
     registry.add(Sensor.API, Model.parse("bench:hal:register"), Register)
     attributes = {"bus": bus, "address": address, "register": register}
     document = {
@@ -145,8 +146,8 @@ async def ways(
             buses.open(bus) as port,
             open_machine(document, registry=registry, hardware=BenchHardware(buses)) as machine,
         ):
-            await machine.machine.running.wait()
-            host = machine.machine.find("r")
+            await machine.machine.lifecycle.running.wait()
+            host = machine.machine.roster.find("r")
 
             async def by_port(count: int) -> None:
                 for _ in range(count):

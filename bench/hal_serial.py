@@ -1,6 +1,6 @@
-"""Lines of text that arrive on a serial port as fast as it gives them: pyserial in a thread, and the model serial_line.
+"""Compare reading lines from a serial port at full speed: pyserial in a thread, and the model serial_line.
 
-The port is a pty, which is as fast as the kernel copies; another process writes into it.
+The port is a pty, whose speed is limited only by the kernel; another process writes to it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from contextlib import contextmanager
 import trio
 
 from hal.linux.hardware import LinuxHardware
-from runtime.components.sensor import Sensor
-from runtime.memory import open_machine
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.server.memory import open_machine
 
 BUDGET = 100_000  # lines/s
 LINE = b'{"t": 21.5}\n'
@@ -27,7 +27,7 @@ FLOOD = f"import os\nwhile True: os.write(%d, {LINE!r} * 300)"
 
 @contextmanager
 def flooded() -> Iterator[str]:
-    """The path of a port on which lines arrive all the time."""
+    """Yield the path of a port that continuously receives lines."""
     master, slave = os.openpty()
     tty.setraw(slave)
     flood = subprocess.Popen([sys.executable, "-c", FLOOD % master], pass_fds=[master])
@@ -41,7 +41,7 @@ def flooded() -> Iterator[str]:
 
 
 async def ours(seconds: float) -> float:
-    """Lines/s of the resource, as it counts them itself."""
+    """Return the lines/s of the resource, from its own counter."""
     with flooded() as path:
         attributes = {"path": path}
         document = {
@@ -50,8 +50,8 @@ async def ours(seconds: float) -> float:
             ]
         }
         async with open_machine(document, hardware=LinuxHardware()) as machine:
-            await machine.machine.running.wait()
-            sensor = machine.machine.find("line").resource
+            await machine.machine.lifecycle.running.wait()
+            sensor = machine.machine.roster.find("line").resource
             begin, before = time.perf_counter(), await sensor.get_status()
             await trio.sleep(seconds)
             after, end = await sensor.get_status(), time.perf_counter()
@@ -60,7 +60,7 @@ async def ours(seconds: float) -> float:
 
 
 async def pyserial(seconds: float) -> float:
-    """Lines/s of `readline` in a thread."""
+    """Return the lines/s of `readline` in a thread."""
     import serial
 
     with flooded() as path, serial.Serial(path, timeout=5) as port:

@@ -1,11 +1,11 @@
-"""How long one step of the event loop takes for the largest input of each kind, in machine-cloud.
+"""Measure the longest step of the event loop of machine-cloud for the largest input of each kind.
 
 `python -m bench.largest [--rounds 3] [NAME ...]`
 
-A cloud in memory behind a port on loopback; the client is in the same process and its steps do not count. Each kind of
-input is sent `--rounds` times. Of the best round: the longest step of the server's tasks in processor time, so that
-other programs do not count, and by how much the loop came late at most, which threads and other programs add to. Exits
-1 if a step took more than 20 ms.
+The cloud is in memory behind a port on loopback; the client is in the same process, and its steps do not count. Each
+kind of input is sent `--rounds` times. The results of the best round are the longest step of the server's tasks in
+processor time, which excludes other programs, and the largest delay of the loop, which includes threads and other
+programs. Exits 1 if a step took more than 20 ms.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError
 
-from cloud.app import SWITCH, settle
-from cloud.memory import MemoryCloud, open_cloud
+from cloud.server.app import SWITCH, settle
+from cloud.server.memory import MemoryCloud, open_cloud
+from rpc.access.auth import API_KEY
 from rpc.api import messages
-from rpc.auth import API_KEY
 from rpc.call import ServerCore
 from rpc.carrier import Identity
-from rpc.client import Channel
+from rpc.client.channel import Channel
 from rpc.limits import MIB, Limits
-from rpc.listeners import open_listeners
-from rpc.port import serve
-from rpc.standard import http_and_json
+from rpc.network.listeners import open_listeners
+from rpc.server.port import serve
+from rpc.server.standard import http_and_json
 from tests.watchdog import watched
 
 BUDGET: Final = 0.020  # seconds
@@ -42,67 +42,67 @@ READ: Final = "/viam.app.v1.AppService/GetRobotPart"
 UPLOAD: Final = "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload"
 theirs: ContextVar[bool] = ContextVar("theirs", default=False)
 Made = tuple[str, bytes]
-"""Path and message of a call."""
+"""The path and message of a call."""
 
 
 class Raw(bytes):
-    """A message that is encoded already, and a reply that is not looked at."""
+    """An encoded message, or a reply that is not decoded."""
 
     @classmethod
     def FromString(cls, data: bytes) -> Raw:
-        """The reply."""
+        """Return the reply undecoded."""
         return cls(data)
 
     def SerializeToString(self) -> bytes:
-        """The message."""
+        """Return the message."""
         return self
 
 
 class Steps(trio.abc.Instrument):
-    """The longest step of tasks that are not the client's."""
+    """Measures the longest step of all tasks except the client's."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         self._begin = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """As Instrument."""
+        """See `trio.abc.Instrument`."""
         self._begin = time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """As Instrument."""
+        """See `trio.abc.Instrument`."""
         if not task.context.get(theirs, False):
             self.longest = max(self.longest, time.thread_time() - self._begin)
 
 
 def part(part_id: str, document: dict[str, Any]) -> Made:
-    """A configuration saved as a structure."""
+    """Save a configuration as a structure."""
     request = messages.load("app.v1.app_pb2").UpdateRobotPartRequest(id=part_id, name="p-main")
     request.robot_config.update(document)
     return SAVE, request.SerializeToString()
 
 
 def part_text(part_id: str, document: dict[str, Any]) -> Made:
-    """A configuration saved as text."""
+    """Save a configuration as text."""
     request = messages.load("app.v1.app_pb2").UpdateRobotPartRequest(id=part_id, name="p-main")
     request.robot_config_json = json.dumps(document)
     return SAVE, request.SerializeToString()
 
 
 def read(part_id: str) -> Made:
-    """The configuration that was saved last."""
+    """Read the last saved configuration."""
     return READ, messages.load("app.v1.app_pb2").GetRobotPartRequest(id=part_id).SerializeToString()
 
 
 def upload(part_id: str, contents: bytes, kind: int) -> Made:
-    """Captured data."""
+    """Upload captured data."""
     request = messages.load("app.datasync.v1.data_sync_pb2").DataCaptureUploadRequest()
     request.metadata.part_id, request.metadata.type = part_id, kind
     return UPLOAD, request.SerializeToString() + contents
 
 
 def readings(count: int) -> bytes:
-    """So many readings."""
+    """Encode `count` readings."""
     request = messages.load("app.datasync.v1.data_sync_pb2").DataCaptureUploadRequest()
     for number in range(count):
         one = request.sensor_contents.add()
@@ -113,7 +113,7 @@ def readings(count: int) -> bytes:
 
 
 def file(size: int) -> bytes:
-    """One file."""
+    """Encode a file of `size` bytes."""
     request = messages.load("app.datasync.v1.data_sync_pb2").DataCaptureUploadRequest()
     request.sensor_contents.add().binary = bytes(size)
     data: bytes = request.SerializeToString()
@@ -139,7 +139,7 @@ KINDS: Final[dict[str, Callable[[str], Made]]] = {
 
 @asynccontextmanager
 async def port_of(cloud: MemoryCloud) -> AsyncIterator[str]:
-    """The address of a port where the owner need not sign in."""
+    """Serve the cloud with the rights of the owner, without sign-in; yield the address."""
     router = cloud.router
     core = ServerCore(
         router,
@@ -157,7 +157,7 @@ async def port_of(cloud: MemoryCloud) -> AsyncIterator[str]:
 
 
 async def measure(address: str, made: Made) -> tuple[float, float, str]:
-    """The longest step, the longest lateness, and the answer."""
+    """Make a call; return the longest step, the largest delay of the loop, and the answer."""
     path, data = made
     answer = "OK"
     theirs.set(True)
@@ -181,7 +181,7 @@ async def measure(address: str, made: Made) -> tuple[float, float, str]:
 
 
 async def run(rounds: int, names: list[str]) -> int:
-    """Print a line for each kind; the exit code."""
+    """Print a line for each kind; return the exit code."""
     worst = 0.0
     async with open_cloud() as cloud:
         location = cloud.first.location
@@ -189,7 +189,7 @@ async def run(rounds: int, names: list[str]) -> int:
         (one,) = await cloud.app("get_robot_parts", robot_id=machine)
         part_id = one["id"]
         async with port_of(cloud) as address:
-            await measure(address, read(part_id))  # loads what is loaded once
+            await measure(address, read(part_id))  # performs one-time initialization
             await measure(address, upload(part_id, readings(1), 2))
             settle()
             for name, make in KINDS.items():

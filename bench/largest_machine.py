@@ -1,9 +1,9 @@
-"""How long one step of the event loop takes for the largest input and output of each kind, in machine-server.
+"""Measure the longest step of the event loop of machine-server for the largest input and output of each kind.
 
 `python -m bench.largest_machine [--rounds 3] [NAME ...]`
 
-As bench.largest, for a machine in memory with the port that a process has: what clients send by gRPC and by HTTP and
-JSON, and what drivers answer.
+Like bench.largest, for a machine in memory with a port as in a real process: requests of clients by gRPC and by HTTP
+with JSON, and answers of drivers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from bench.largest import BUDGET, Steps, measure, theirs
 from rpc.api import messages
 from rpc.api.gateway import MAX_BODY, MAX_REPLY
 from rpc.limits import MIB
-from runtime.components.camera import Camera, Image, Images
-from runtime.components.generic import Generic
-from runtime.components.sensor import Sensor
-from runtime.memory import open_machine
-from runtime.registry import Registry
-from runtime.resource import Extra
-from runtime.serving import Listening
+from runtime.engine.components.generic import Generic
+from runtime.engine.components.media.camera import Camera, Image, Images
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Extra
+from runtime.models import BUILTIN
+from runtime.server.memory import open_machine
+from runtime.server.port.serving import Listening
+from schema.document.network import Network
 from schema.names import Model
-from schema.network import Network
 from tests.watchdog import watched
 
 MODEL: Final = "bench:largest:many"
@@ -39,39 +40,39 @@ IMAGES: Final = "/viam.component.camera.v1.CameraService/GetImages"
 
 
 class Echo(Generic):
-    """Answers nothing, whatever it is sent."""
+    """Answers every command with an empty reply."""
 
     async def do_command(self, command: Mapping[str, Any], *, timeout: float | None = None) -> Mapping[str, Any]:
-        """As Generic."""
+        """See `Generic.do_command`."""
         await trio.lowlevel.checkpoint()
         return {}
 
 
 class Many(Sensor):
-    """Readings of as many numbers as its name says."""
+    """A sensor whose name contains the number of values in its readings."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
-        """As Sensor."""
+        """See `Sensor.get_readings`."""
         await trio.lowlevel.checkpoint()
         return {"values": [1.5] * int(self.name.name.removeprefix("n"))}
 
 
 class Pictures(Camera):
-    """Images of as many MiB as its name says."""
+    """A camera whose name contains the size of its images in MiB."""
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
-        """As Camera."""
+        """See `Camera.get_images`."""
         await trio.lowlevel.checkpoint()
         return Images([Image(bytes(int(self.name.name.removeprefix("m")) * MIB))])
 
 
 def component(api: str, name: str) -> dict[str, Any]:
-    """One entry of the configuration."""
+    """Return an entry of the configuration."""
     return {"name": name, "api": f"rdk:component:{api}", "model": MODEL}
 
 
 def command(count: int) -> bytes:
-    """A command of so many numbers."""
+    """Encode a command with `count` numbers."""
     request = messages.load("common.v1.common_pb2").DoCommandRequest(name="g")
     request.command["x"] = [1.5] * count
     data: bytes = request.SerializeToString()
@@ -79,13 +80,13 @@ def command(count: int) -> bytes:
 
 
 def reading(name: str) -> bytes:
-    """Asks a sensor, or a camera."""
+    """Encode a request for the readings of a sensor, or the images of a camera."""
     data: bytes = messages.load("common.v1.common_pb2").GetReadingsRequest(name=name).SerializeToString()
     return data
 
 
 async def by_http(address: str, method: str, path: str, body: bytes = b"") -> tuple[float, float, str]:
-    """As bench.largest.measure, of a request by HTTP and JSON."""
+    """Measure a request by HTTP with JSON; see `bench.largest.measure`."""
     theirs.set(True)
     steps = Steps()
     host, _, port = address.rpartition(":")
@@ -131,9 +132,9 @@ KINDS: Final[dict[str, Measured]] = {
 
 
 async def run(rounds: int, names: list[str]) -> int:
-    """Print a line for each kind; the exit code."""
+    """Print a line for each kind; return the exit code."""
     worst = 0.0
-    registry = Registry()
+    registry = Registry(BUILTIN)
     for cls in (Echo, Many, Pictures):
         registry.add(cls.API, Model.parse(MODEL), cls)
     sensors = [f"n{count}" for count in (MAX_REPLY // 12, MAX_REPLY // 11, 4 * MIB // 11, 200_000)]
@@ -149,7 +150,7 @@ async def run(rounds: int, names: list[str]) -> int:
         listening = Listening(memory.serving, Network(), "127.0.0.1:0", None)
         async with trio.open_nursery() as nursery:
             (address,) = await nursery.start(lambda task_status: listening({}, task_status=task_status))
-            await KINDS["command of 256 KiB"](address)  # loads what is loaded once
+            await KINDS["command of 256 KiB"](address)  # performs one-time initialization
             await KINDS["JSON reply of 256 KiB"](address)
             for name, kind in KINDS.items():
                 if names and not any(one in name for one in names):

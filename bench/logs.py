@@ -1,8 +1,8 @@
-"""Log lines a second with rules and deduplication, against the standard library with a filter that does the same.
+"""Compare log lines per second, with rules and deduplication, with the standard library and an equivalent filter.
 
-`python -m bench logs [--lines N] [--rounds N]`. Both write lines of the same shape to a file, one unbuffered write for
-each. The filter of the standard library knows the level of each logger by pattern, drops repetitions beyond three in
-ten seconds, and masks passwords; no more than what the machine does, in the way of that library.
+`python -m bench logs [--lines N] [--rounds N]`. Both write lines of the same format to a file, each with one unbuffered
+write. The filter for the standard library determines the level of each logger by pattern, drops repetitions beyond
+three in ten seconds, and masks passwords, as the machine does.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from schema.machine import MachineDocument, decode
-from telemetry import log
-from telemetry.sinks import FileSink
+from schema.document.machine import MachineDocument, decode
+from telemetry.logs import loggers as log
+from telemetry.logs.sinks import FileSink
 
 PATTERNS = [("rdk.*", "info"), ("rdk.components.*", "warn"), ("rdk.resource_manager.*:motor/*", "info")]
 DOCUMENT = {
@@ -35,7 +35,7 @@ KEYS = re.compile(r"(?i)\b(\w*(?:password|secret|token|key))=\S+|hunter2hunter2"
 
 
 class SameFilter(logging.Filter):
-    """What the standard library needs to do the same."""
+    """A filter with the same functions for the standard library."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class SameFilter(logging.Filter):
 
 
 class Formatter(logging.Formatter):
-    """The machine's line: UTC time, level, logger, file and line, message."""
+    """A formatter with the machine's format: UTC time, level, logger, file and line, message."""
 
     converter = time.gmtime
 
@@ -122,7 +122,7 @@ CASES: dict[str, Callable[[int], tuple[int, str, dict[str, Any]]]] = {
 def measure(
     kind: Callable[..., tuple[Say, Callable[[], None]]], case: str, lines: int, document: MachineDocument
 ) -> float:
-    """Lines a second."""
+    """Return the lines per second."""
     make = CASES[case]
     with tempfile.TemporaryDirectory() as folder:
         say, close = kind(Path(folder) / "log", document)

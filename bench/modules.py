@@ -1,10 +1,10 @@
-"""A call to a module's resource through machine-server, against the same call to a resource in the server, straight to
-the module, and through a minimal proxy on grpcio.aio.
+"""Compare a call to a module's resource through machine-server with a call to a resource in the server, a direct call
+to the module, and a call through a minimal proxy on grpcio.aio.
 
 `python -m bench.modules [--rounds 5] [--calls 600]`
 
-The module is on the official SDK and answers DoCommand with what it was given; everything is on this computer. Rounds
-are interleaved; medians.
+The module uses the official SDK and answers DoCommand with the command; everything runs on this computer. Figures are
+medians of interleaved rounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import trio
 from grpclib.const import Cardinality
 
 from rpc.api import messages
-from rpc.client import Channel
+from rpc.client.channel import Channel
 
 GENERIC = "/viam.component.generic.v1.GenericService/DoCommand"
 SLAM = "/viam.service.slam.v1.SLAMService/DoCommand"
@@ -34,15 +34,15 @@ AT_ONCE = 16
 
 
 class Way:
-    """One way to a resource: where, by which method, of what name."""
+    """One way to call a resource: address, method and name."""
 
     def __init__(self, what: str, address: str, method: str, name: str) -> None:
         self.what = what
         self.address = address
         self.method = method
         self.name = name
-        self.one: list[float] = []  # seconds of a call alone, median of each round
-        self.many: list[float] = []  # calls a second with AT_ONCE under way
+        self.one: list[float] = []  # seconds of a single call, median of each round
+        self.many: list[float] = []  # calls per second with AT_ONCE in progress
 
     async def round(self, calls: int) -> None:
         common = messages.common()
@@ -89,7 +89,7 @@ def document(program: Path) -> dict[str, object]:
 
 
 def start_server(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """machine-server and its address."""
+    """Start machine-server; return the process and its address."""
     program = folder / "run.sh"
     parts = Path(__file__).with_name("modules_parts.py")
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {parts} "$@"\n')
@@ -99,7 +99,7 @@ def start_server(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     read, write = os.pipe()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "runtime.cli", "-disable-mdns", "-config", str(config)],
+            [sys.executable, "-m", "runtime.server.cli", "-disable-mdns", "-config", str(config)],
             stdout=log,
             stderr=log,
             pass_fds=[write],
@@ -108,12 +108,12 @@ def start_server(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     os.close(write)
     with os.fdopen(read) as ready:
         address = ready.readline().split()[0]
-        ready.readline()  # running
+        ready.readline()  # the line "running"
     return process, address
 
 
 async def until_ready(address: str) -> None:
-    """The module's resources answer."""
+    """Wait until the module's resources answer."""
     for method, name in ((GENERIC, "known"), (SLAM, "unknown")):
         with trio.fail_after(30):
             while True:

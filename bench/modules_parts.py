@@ -9,7 +9,7 @@ from typing import Any
 
 
 def module() -> None:
-    """Two models that answer DoCommand: of an API that machine-server has a class for, and of one it has none for."""
+    """Run a module with two models that answer DoCommand: one of an API that machine-server knows, one of another."""
     from viam.components.generic import Generic
     from viam.module.module import Module
     from viam.resource.easy_resource import EasyResource
@@ -31,7 +31,7 @@ def module() -> None:
 
 
 def proxy(target: str) -> None:
-    """Forwards every unary call, as bytes, to `target`: what any proxy on grpcio.aio must do at least."""
+    """Forward every unary call, as bytes, to `target`: the minimum for a proxy on grpcio.aio."""
     import grpc.aio
 
     class Forward(grpc.GenericRpcHandler):  # type: ignore[misc]

@@ -1,13 +1,13 @@
-"""How long a saved configuration takes to run: from the call that saves it to the resource's first answer.
+"""Measure the time from the call that saves a configuration until the first answer of its new resource.
 
 `python -m bench propagation [--machines 50] [--changes 200] [--polling]`
 
-A machine-cloud, a machine-server joined to it, and further machines that only follow theirs, each with a connection of
-its own. Every change adds a resource under a new name to the machine-server, or saves something for another machine,
-in turn. The machine-server is asked every 2 ms whether the resource answers, so figures are up to 2 ms too large.
+The setup is a machine-cloud, a machine-server connected to it, and further machines that only follow their
+configuration, each with its own connection. Changes alternately add a resource with a new name to the machine-server
+and save the configuration of another machine. The resource is polled every 2 ms, so figures are up to 2 ms too large.
 
-With `--polling` instead, as many machines that only call `RobotService/Config`, every 10 seconds each (the published
-interval), as a server without our push channel does. Each machine's configuration is saved at moments of chance.
+With `--polling`, all machines only call `RobotService/Config` every 10 seconds (the published interval), like a server
+without our push channel. The configuration of each machine is saved at random times.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from typing import Any
 import structlog
 import trio
 
+from rpc.access.auth import PART_SECRET
 from rpc.api.client import ApiClient
-from rpc.auth import PART_SECRET
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from schema.cloud import Cloud
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from schema.document.cloud import Cloud
 from schema.errors import MachineError
 from support.worker import Worker
 from uplink.configuration import CloudSource
@@ -42,12 +42,12 @@ APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
 SENSOR = "rdk:component:sensor"
 LIMIT = 30.0  # seconds for one change
-INTERVAL = 10.0  # seconds between two polls: the published default
+INTERVAL = 10.0  # seconds between polls: the published default
 
 
 @asynccontextmanager
 async def process(*words: str, log: Path, **environment: str) -> AsyncIterator[str]:
-    """A program until the context is left; its address as it tells on MACHINE_READY_FD."""
+    """Run a program while the context is open; yield the address that it reports on MACHINE_READY_FD."""
     read, write = os.pipe()
     os.set_inheritable(write, True)
     with log.open("wb") as output:
@@ -72,19 +72,19 @@ async def process(*words: str, log: Path, **environment: str) -> AsyncIterator[s
 
 
 def document(*names: str) -> str:
-    """A configuration with a sensor for each name."""
+    """Return a configuration with a sensor for each name."""
     return json.dumps({"components": [{"name": name, "api": SENSOR, "model": "fake"} for name in names]})
 
 
 async def new_part(client: ApiClient, location: str, name: str) -> dict[str, Any]:
-    """The main part of a new machine."""
+    """Create a machine; return its main part."""
     robot = await client.call(APP, "", "new_robot", name=name, location=location)
     found: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
     return found
 
 
 class Follower:
-    """A machine that does nothing but follow its configuration."""
+    """A machine that only follows its configuration."""
 
     def __init__(self, part: Mapping[str, Any], url: str, folder: Path) -> None:
         own = {"id": part["id"], "secret": part["secret"], "app_address": url}
@@ -96,7 +96,7 @@ class Follower:
         self.changed = trio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Follow the configuration until cancelled."""
         async with self.source.readings() as readings:
             async for reading in readings:
                 self.revision = json.loads(reading.data or b"{}").get("revision", "")
@@ -105,11 +105,11 @@ class Follower:
 
 
 async def measure(machines: int, changes: int) -> dict[str, list[float]]:
-    """Seconds of each change, of the machine-server and of the followers."""
+    """Return the seconds of each change, for the machine-server and the followers."""
     taken: dict[str, list[float]] = {"machine-server, until the resource answers": [], "others, until they know": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        words = ("cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
+        words = ("cloud.server.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
         async with process(*words, log=folder / "cloud.log") as address:
             said = dict(line.strip().rsplit("  ", 1) for line in _printed(folder / "cloud.log"))
             facts = {key.strip(): value for key, value in said.items()}
@@ -123,7 +123,7 @@ async def measure(machines: int, changes: int) -> dict[str, list[float]]:
                 config.write_text(json.dumps({"cloud": own, "network": {"bind_address": "localhost:0"}}))
                 followers = [Follower(part, url, folder / part["id"]) for part in parts[1:]]
                 server = process(
-                    *("runtime.cli", "-config", str(config), "-disable-mdns", "-ftdc=false"),
+                    *("runtime.server.cli", "-config", str(config), "-disable-mdns", "-ftdc=false"),
                     log=folder / "server.log",
                     MACHINE_HOME=str(folder / "home"),
                 )
@@ -147,11 +147,11 @@ async def measure(machines: int, changes: int) -> dict[str, list[float]]:
 
 
 async def polled(machines: int, changes: int) -> dict[str, list[float]]:
-    """Seconds of each change, of machines that only poll."""
+    """Return the seconds of each change, for machines that only poll."""
     taken: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        words = ("cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
+        words = ("cloud.server.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
         async with process(*words, log=folder / "cloud.log") as address:
             said = dict(line.strip().rsplit("  ", 1) for line in _printed(folder / "cloud.log"))
             facts = {key.strip(): value for key, value in said.items()}
@@ -170,7 +170,7 @@ async def polled(machines: int, changes: int) -> dict[str, list[float]]:
 async def _poll(
     address: str, client: ApiClient, part: Mapping[str, Any], waits: Sequence[float], taken: list[float]
 ) -> None:
-    """One machine: its beat of polls, and beside it somebody who saves at moments of chance."""
+    """Simulate one machine that polls, and save its configuration at random times."""
     known, heard = "", trio.Event()
     secret = ApiKey(part["id"], part["secret"], type=PART_SECRET)
 

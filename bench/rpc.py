@@ -1,8 +1,9 @@
-"""Throughput of our RPC server against grpclib (asyncio) and grpcio.aio: `python -m bench rpc [--rounds N]`.
+"""Compare the throughput of our RPC server with grpclib (asyncio) and grpcio.aio.
 
-Every round starts each server in a process of its own, in alternating order, and drives it by one raw client process.
-The figures are medians over the rounds; only ratios within one run mean anything. Exits 1 if the budget is missed:
-unary calls at 64 streams at least 6 times grpclib's and 3 times grpcio's.
+`python -m bench rpc [--rounds N]` starts each server in a separate process in every round, in alternating order, and
+loads it from one raw client process. The figures are medians over the rounds; only ratios within one run are
+meaningful. Exits 1 if the budget is missed: the rate of unary calls at 64 streams is at least 6 times that of grpclib
+and 3 times that of grpcio.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SCENARIOS = (  # mode, streams, size of a message in bytes
     ("stream", 1, 65536),
 )
 KINDS = ("ours", "grpclib", "grpcio")
-BUDGET = {"grpclib": 6.0, "grpcio": 3.0}  # of unary, 64 streams
+BUDGET = {"grpclib": 6.0, "grpcio": 3.0}  # ratio of unary calls at 64 streams
 
 Results = dict[tuple[str, str], list[dict[str, float]]]
 

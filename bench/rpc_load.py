@@ -1,8 +1,8 @@
-"""A closed loop of calls on one raw HTTP/2 connection.
+"""Make calls in a closed loop on one raw HTTP/2 connection.
 
 `python -m bench.rpc_load PORT unary|stream STREAMS SECONDS SIZE`
-Requests are encoded once and replies are compared byte by byte, so that its own cost stays far below any server's.
-Prints one line of JSON: calls or messages a second, latencies in milliseconds.
+Requests are encoded once and replies are compared byte by byte, so that the load costs far less than any server.
+Prints one line of JSON: calls or messages per second, latencies in milliseconds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
 
 from bench.rpc_servers import SERVICE
-from rpc import frames
+from rpc.http2.codec import frames
 
 WINDOW = 1 << 22
-MESSAGES = 500  # of one streaming call
+MESSAGES = 500  # messages per streaming call
 
 
 def message(data: bytes) -> bytes:
@@ -45,7 +45,7 @@ class Load:
             ("viam_client", "python;v0.85.1;v0.1.601"),
         ]
         encoder = hpack.Encoder()
-        self.first = encoder.encode(headers)  # fills the table; every later block is indexes only
+        self.first = encoder.encode(headers)  # fills the table; later blocks contain only indexes
         self.later = encoder.encode(headers)
         text = f"{MESSAGES},{size}" if self.stream else "x" * size
         self.body = message(Request(host=text).SerializeToString())

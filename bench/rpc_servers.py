@@ -1,6 +1,6 @@
-"""The same two methods on three gRPC servers, one process each: `python -m bench.rpc_servers KIND` prints its port.
+"""The same two methods on three gRPC servers. `python -m bench.rpc_servers KIND` runs one and prints its port.
 
-`Echo` returns its request; `Many` streams as many replies of a size as its request says, written `count,size`.
+`Echo` returns its request; `Many` streams replies, whose number and size are in its request as `count,size`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def ready(port: int) -> None:
 
 def ours() -> None:
     from rpc.call import ServerCore
-    from rpc.http2_server import serve_http2
+    from rpc.http2.server import serve_http2
 
     async def main() -> None:
         core = ServerCore(Echo().__mapping__())

@@ -1,19 +1,19 @@
-"""What one tenant of a cloud feels while another sends everything that it may, and more.
+"""Measure how a tenant of a cloud is affected by another that sends everything that is allowed, and more.
 
 `python -m bench.tenants [--minutes 3] [--quiet 20] [--attackers 8] [--seed 1] [--rss 1024] [--ways save,draft]`
 
-A machine-cloud on loopback with two organizations. The attacker is a process of its own that sends documents,
-fragments, metadata, questions in SQL, uploads, archives, conditions of triggers, pages and drafts, each at random from
-`bench.tenants_attack`, and often leaves before the answer. The neighbour makes calls and opens pages at a steady rate,
-first quiet, then under attack. Exits 1 if its p99 is more than 5 times that of the quiet time, if the cloud takes more
-memory than --rss MiB, if it ends or logs a failure of its own, or if the neighbour gets an error.
+A machine-cloud on loopback has two organizations. The attacker is a separate process that sends documents, fragments,
+metadata, SQL queries, uploads, archives, conditions of triggers, pages and drafts, chosen at random from
+`bench.tenants_attack`, and often disconnects before the answer. The neighbor makes calls and opens pages at a constant
+rate, first without, then under attack. Exits 1 if its p99 under attack is more than 5 times that without, if the cloud
+uses more memory than --rss MiB, if it ends or logs an internal failure, or if the neighbor receives an error.
 
-On a computer with few processors all of this shares them. The attacker runs at the lowest priority (nice 19): it takes
-what the cloud leaves, and the measurement is about the cloud. Printed are the shares of the processors, with those of
-other programs, and by how much the neighbour's own process came late: the ratio means little if those are large. The
-cloud's work for the attacker remains as a bound: Python runs one thread at a time, so a request of the neighbour waits
-each time it goes from one thread to another for those that work for the attacker: one in the room, one reader, and
-the writer.
+On a computer with few processors all processes share them. The attacker runs at the lowest priority (nice 19), so that
+it uses only what the cloud leaves, and the measurement reflects the cloud. The report has the processor shares,
+including those of other programs, and the delay of the neighbor's own process: if these are large, the ratio means
+little. The cloud's work for the attacker remains a limit: Python runs one thread at a time, so each time a request of
+the neighbor passes from one thread to another, it waits for those that work for the attacker: one in the room, one
+reader, and the writer.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ import trio
 from bench.cloud_process import Database, Running, cloud, free_port
 from bench.propagation import APP, document, new_part
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 
-BUDGET: Final = 5.0  # p99 under attack, against quiet
-EVERY: Final = 0.05  # seconds between two requests of the neighbour
+BUDGET: Final = 5.0  # ratio of p99 under attack to p99 without
+EVERY: Final = 0.05  # seconds between requests of the neighbor
 MIB: Final = 1 << 20
 FAILURES: Final = ("Traceback", "a page failed", "internal error")
 
 
 @dataclass
 class Times:
-    """Seconds of the neighbour's requests, and what went wrong with some."""
+    """Durations of the neighbor's requests in seconds, and errors."""
 
     by_turn: dict[str, list[float]] = field(default_factory=dict)
-    late: list[float] = field(default_factory=list)  # by how much the neighbour itself came late to a request
+    late: list[float] = field(default_factory=list)  # delay of the neighbor itself before a request
     errors: list[str] = field(default_factory=list)
 
     @property
     def seconds(self) -> list[float]:
-        """Of all turns."""
+        """The durations of all turns."""
         return [one for some in self.by_turn.values() for one in some]
 
     def p(self, percent: int, turn: str = "") -> float:
-        """A percentile of all or of one turn, in milliseconds."""
+        """Return a percentile of all durations, or of one turn, in milliseconds."""
         return statistics.quantiles(self.by_turn.get(turn, self.seconds), n=100)[percent - 1] * 1000
 
     def line(self, name: str) -> str:
-        """What is printed."""
+        """Format the results as one line."""
         each = "".join(f"   {turn} {self.p(99, turn):.0f}" for turn in self.by_turn)
         count = len(self.seconds)
         late = statistics.quantiles(self.late, n=100)[98] * 1000
@@ -74,7 +74,7 @@ class Times:
 
 
 class Neighbour:
-    """The other tenant: small calls and pages, one after the other in turns, at a steady rate."""
+    """The other tenant, which makes small calls and opens pages in turn at a constant rate."""
 
     def __init__(self, client: ApiClient, address: str, token: str, part: str) -> None:
         self._client = client
@@ -82,7 +82,7 @@ class Neighbour:
         self._host, self._port, self._token, self._part = host.strip("[]"), int(port), token, part
 
     async def live(self, times: Times) -> None:
-        """Go on until cancelled."""
+        """Make requests until cancelled."""
         numbers = itertools.count()
         turns: dict[str, Callable[[], Awaitable[object]]] = {
             "read": lambda: self._client.call(APP, "", "get_robot_part", id=self._part),
@@ -131,7 +131,7 @@ async def page(host: str, port: int, path: str, token: str, method: str = "GET",
 
 
 async def memory(process: psutil.Process, most: list[int]) -> None:
-    """Note the largest resident sizes: of the cloud, and of its processes for questions together."""
+    """Record the largest resident sizes of the cloud, and of its SQL query processes together."""
     while True:
         try:
             most[0] = max(most[0], process.memory_info().rss)
@@ -142,7 +142,7 @@ async def memory(process: psutil.Process, most: list[int]) -> None:
 
 
 def used(process: psutil.Process, *, children: bool = False) -> float:
-    """Seconds of processor time of a process, or of its children that have ended."""
+    """Return the processor time of a process, or of its ended children, in seconds."""
     times = process.cpu_times()
     return float(times.children_user + times.children_system if children else times.user + times.system)
 
@@ -151,8 +151,8 @@ def used(process: psutil.Process, *, children: bool = False) -> float:
 async def attacking(
     running: Running, given: argparse.Namespace, costs: dict[str, float]
 ) -> AsyncIterator[dict[str, int]]:
-    """The attacker, as long as the context; what it was answered with is there afterwards, and in `costs` the seconds
-    of processor time.
+    """Run the attacker while the context is open. Afterwards the yielded dictionary has the counts of its answers, and
+    `costs` the processor time in seconds.
     """
     facts = [running.facts[name] for name in ("organization", "location", "key id", "key")]
     words = [running.address, *facts, str(given.attackers), str(given.seed), *given.ways]
@@ -187,16 +187,24 @@ async def attacking(
 
 
 def written_by(folder: Path) -> str:
-    """What the cloud has logged."""
+    """Return the logs of the cloud."""
     return "".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
 
 
 async def measure(given: argparse.Namespace) -> int:
-    """The whole bench; 0 if all is within its bounds."""
+    """Run the benchmark; return 0 if all results are within bounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with cloud(folder, Database("SQLite"), free_port()) as running:
-            words = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "organization", "Neighbour"]
+            words = [
+                sys.executable,
+                "-m",
+                "cloud.server.cli",
+                "--data",
+                str(folder / "data"),
+                "organization",
+                "Neighbour",
+            ]
             made = (await trio.run_process(words, capture_stdout=True)).stdout.decode()
             facts = {
                 key.strip(): value
@@ -238,7 +246,7 @@ async def measure(given: argparse.Namespace) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run it; the exit code."""
+    """Run the benchmark; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.tenants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
-"""The attacker of bench.tenants: everything that a tenant may send, at random, until its standard input ends.
+"""The attacker of bench.tenants: sends random requests of all kinds until its standard input ends.
 
-`python -m bench.tenants_attack ADDRESS ORGANIZATION LOCATION KEY_ID KEY TASKS SEED [WAY...]`: prints how it was
-answered. Ways are the names of methods of Attack; all of them without.
+`python -m bench.tenants_attack ADDRESS ORGANIZATION LOCATION KEY_ID KEY TASKS SEED [WAY...]` prints the counts of its
+answers. Ways are names of methods of Attack; default: all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import trio
 
 from bench.propagation import APP, new_part
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from schema.errors import MachineError
 
 DATA: Final = "viam.app.data.v1.DataService"
@@ -50,7 +50,7 @@ PATTERNS: Final = ("(a+)+$", "((a?){50}){50}", "a{1000}{1000}", "(.*a){30}", "["
 
 
 class Attack:
-    """What is sent. Every method is one attempt and is chosen at random."""
+    """The requests. Every method is one attempt, chosen at random."""
 
     def __init__(self, facts: Mapping[str, str], client: ApiClient, machine: ApiClient, part: str, seed: int) -> None:
         self._facts, self._client, self._machine, self._part = facts, client, machine, part
@@ -61,7 +61,7 @@ class Attack:
     # ---- material
 
     def value(self, depth: int = 0) -> Any:
-        """A value of JSON, or nearly."""
+        """Return a random value of JSON, possibly an invalid one."""
         chance = self._random.random()
         if depth < 40 and chance < 0.25:
             return {self.text(): self.value(depth + 1) for _ in range(self._random.randrange(4))}
@@ -72,7 +72,7 @@ class Attack:
         )
 
     def text(self) -> str:
-        """A text that is easily mistaken for something else."""
+        """Return a text that is easily misinterpreted."""
         words = (
             "",
             "name",
@@ -91,7 +91,7 @@ class Attack:
         return self._random.choice(words)
 
     def document(self) -> dict[str, Any]:
-        """A configuration: odd, large, of many values, deep, or of many entries."""
+        """Return a configuration that is odd, large or deep, or has many values or entries."""
         kind = self._random.randrange(7)
         if kind == 0:
             return {"x": "y" * self._random.choice((1 << 16, 1 << 20, (4 << 20) - 100, 5 << 20))}
@@ -118,16 +118,16 @@ class Attack:
         return {section: self.value() for section in self._random.sample(SECTIONS, 3)}
 
     def trigger(self) -> dict[str, Any]:
-        """A trigger with a condition."""
+        """Return a trigger with a condition."""
         evals = [{"operator": "regex", "value": {self.text(): self._random.choice(PATTERNS)}}]
         conditions = {"data_capture_method": "sensor:s:Readings", "conditions": {"evals": evals}}
         event = {"type": "conditional_data_ingested", "conditional": conditions}
         return {"name": self.text(), "event": event, "notifications": [self.value()]}
 
-    # ---- what is sent
+    # ---- requests
 
     async def save(self) -> None:
-        """A configuration, as text or as a structure."""
+        """Save a configuration, as text or as a structure."""
         document = self.document()
         if self._random.random() < 0.5:
             text = json.dumps(document)
@@ -138,7 +138,7 @@ class Attack:
             await self._call("update_robot_part", id=self._part, robot_config=document)
 
     async def fragment(self) -> None:
-        """A new fragment, or another revision of one."""
+        """Create a fragment, or save a new revision of one."""
         document = self.document()
         if self._fragments and self._random.random() < 0.7:
             subject = self._random.choice(self._fragments)
@@ -148,21 +148,21 @@ class Attack:
             self._fragments.append((await self._call("create_fragment", name=name, organization_id=owner))["id"])
 
     async def metadata(self) -> None:
-        """Metadata of a part."""
+        """Update the metadata of a part."""
         await self._call("update_robot_part_metadata", id=self._part, data=self.document())
 
     async def property(self) -> None:
-        """Single values of the configuration."""
+        """Set single values of the configuration."""
         change = {"path": f"components.0.{self.text()}", "value": self.value()}
         await self._call("set_config_property", robot_part_id=self._part, property_changes=[change] * 50)
 
     async def history(self) -> None:
-        """Large answers."""
+        """Request large answers."""
         method = self._random.choice(("get_robot_part_history", "get_robot_part"))
         await self._call(method, id=self._part)
 
     async def ask(self) -> None:
-        """A question in SQL."""
+        """Run an SQL query."""
         text = self._random.choice(QUESTIONS)
         if self._random.random() < 0.3:
             text = "".join(self._random.sample(text, len(text)))
@@ -171,7 +171,7 @@ class Attack:
         )
 
     async def upload(self) -> None:
-        """Captured readings, as a machine."""
+        """Upload captured readings as a machine."""
         now = datetime.now(UTC)
         item = {"metadata": {"time_requested": now, "time_received": now}, "struct": {"readings": {"a": self.text()}}}
         facts = {"part_id": self._part, "component_type": "rdk:component:sensor", "component_name": "s"}
@@ -184,7 +184,7 @@ class Attack:
         )
 
     async def archive(self) -> None:
-        """A package: garbage, a bomb, or one with a large header."""
+        """Upload a package: garbage, an archive bomb, or one with a large header."""
         kind = self._random.randrange(3)
         if kind == 0:
             data = self._random.randbytes(1 << 16)
@@ -210,14 +210,14 @@ class Attack:
         )
 
     async def look(self) -> None:
-        """A page of the configuration."""
+        """Request a page of the machine."""
         from bench.tenants import page
 
         paths = ("config", "history", "logs", "triggers")
         await page(*self._place(), f"/machines/{self._part}/{self._random.choice(paths)}", self.token)
 
     async def draft(self) -> None:
-        """A draft for review, or half a text to be checked."""
+        """Submit a draft for review, or an incomplete text for a check."""
         from bench.tenants import page
 
         text = json.dumps(self.document(), indent=self._random.choice((None, 2)))
@@ -231,7 +231,7 @@ class Attack:
             await page(*self._place(), path, self.token, "POST", body)
 
     async def export(self) -> None:
-        """All readings as CSV."""
+        """Export all readings as CSV."""
         from bench.tenants import page
 
         await page(*self._place(), "/data/export?format=csv", self.token)
@@ -244,7 +244,7 @@ class Attack:
         return await self._client.call(APP, "", method, **arguments)
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
-        """Every way to attack."""
+        """Yield every way to attack, by name."""
         for way in (
             self.save, self.fragment, self.metadata, self.property, self.history, self.ask, self.upload, self.archive,
             self.look, self.draft, self.export,
@@ -252,7 +252,7 @@ class Attack:
             yield way.__name__, way
 
     async def go(self, answers: Counter[str], chosen: Sequence[str] = ()) -> None:
-        """Attack until cancelled, in the chosen ways or in all; often without waiting for the answer."""
+        """Attack until cancelled, in the chosen ways or all, often without waiting for the answer."""
         ways = [(name, way) for name, way in self.ways() if not chosen or name in chosen]
         while True:
             name, way = self._random.choice(ways)
@@ -264,7 +264,7 @@ class Attack:
                     result = error.kind.value
                 except (OSError, trio.BrokenResourceError) as error:
                     result = type(error).__name__
-                except Exception as error:  # what cannot be sent at all: it is wrong before it leaves
+                except Exception as error:  # requests that cannot be encoded
                     result = f"unsent {type(error).__name__}"
             answers[f"{name}: {'left' if patience.cancelled_caught else result}"] += 1
             await trio.sleep(0.01)
@@ -273,7 +273,7 @@ class Attack:
 async def run(
     address: str, organization: str, location: str, key: str, secret: str, tasks: int, seed: int, ways: Sequence[str]
 ) -> None:
-    """Attack until standard input ends."""
+    """Attack until standard input ends, then print the counts of answers."""
     facts = {"address": address, "organization": organization, "location": location}
     answers: Counter[str] = Counter()
     credentials = ApiKey(key, secret)
@@ -296,7 +296,7 @@ async def run(
 
 
 def main(argv: list[str]) -> int:
-    """Run it; the exit code."""
+    """Run the attacker; return the exit code."""
     address, organization, location, key, secret, tasks, seed, *ways = argv
     trio.run(partial(run, address, organization, location, key, secret, int(tasks), int(seed), ways))
     return 0

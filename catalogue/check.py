@@ -1,6 +1,6 @@
-"""The check of a whole configuration: one for the file, the commands, the cloud's pages and calls, and the machine.
+"""The check of a whole configuration, shared by the commands, the cloud's pages and calls, and the machine.
 
-Pure. What only the computer itself can tell (whether a program is there, what the environment holds) is for the caller.
+Pure. The caller checks what depends on the computer, such as whether a program exists or a variable is set.
 """
 
 from __future__ import annotations
@@ -10,55 +10,55 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from catalogue.models import Models
-from nursery_graph.plan import knots
+from nursery_graph.plan import cyclic_groups
 from schema.attributes import decode as decode_attributes
+from schema.decoding.report import Report, did_you_mean, join
 from schema.directory import Directory
+from schema.document.machine import Decoded, MachineDocument, ResourceEntry
 from schema.errors import ConfigError, ConfigErrors, MachineError
 from schema.frames import WORLD
-from schema.machine import Decoded, MachineDocument, ResourceEntry
 from schema.names import DEFAULT_NAMESPACE
-from schema.report import Report, did_you_mean, join
 from schema.substitution import has_placeholder
-from telemetry.rules import from_document
+from telemetry.logs.rules import from_document
 
 RESOURCES: Final = ("components", "services")
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Everything that is wrong with a configuration."""
+    """The result of a check."""
 
     problems: tuple[ConfigError, ...]
-    """What makes an entry, or the whole document, unusable."""
+    """Errors: each makes an entry, or the whole document, unusable."""
     warnings: tuple[ConfigError, ...]
-    """What is probably not meant."""
+    """Probable mistakes that do not prevent use."""
     resources: int
-    """Components and services that can be used, as far as can be told without a machine."""
+    """Number of components and services without an error; 0 if the document is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What a document may name although it does not stand in it."""
+    """Resources and modules that a document may refer to although it does not contain them."""
 
     resources: Collection[str] = ()
-    """Names of resources that fragments bring."""
+    """Names of resources that fragments provide."""
     anything: bool = False
-    """Names are not checked: the document is a fragment, or uses fragments whose content is not known here."""
+    """Skip the check of names: the document is a fragment, or uses fragments of unknown content."""
     modules: bool = False
-    """Modules may come from there."""
+    """Fragments may provide modules."""
 
 
 def in_cloud(document: Any, brought: Collection[str] = (), *, partial: bool = False) -> Elsewhere:
-    """What a document of a cloud may name.
+    """Return what a document in a cloud may refer to.
 
-    `brought` are the names that its fragments bring, if that is known. `partial`: it is a fragment itself.
+    `brought`: names that its fragments provide, if known. `partial`: the document is itself a fragment.
     """
     fragments = isinstance(document, Mapping) and bool(document.get("fragments"))
     return Elsewhere(brought, anything=partial or (fragments and not brought), modules=partial or fragments)
 
 
 def check(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) -> Checked:
-    """All mistakes of a document, those that `decode` has seen included. Never raises."""
+    """Return all problems of a document, including those that `decode` reported. Never raises."""
     steps = checking(decoded, models, elsewhere)
     while True:
         try:
@@ -69,7 +69,7 @@ def check(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) 
 
 
 def checking(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) -> Generator[None, None, Checked]:
-    """As `check`, resource by resource, for a caller that must answer others in between."""
+    """Check like `check`, but yield after each resource, so that the caller can do other work in between."""
     document = decoded.readable
     if document is None:
         return Checked(decoded.problems, decoded.warnings, 0)
@@ -94,7 +94,7 @@ class _Check:
         self._remotes = {one.name for one in document.remotes}
 
     def run(self) -> Generator[None, None, int]:
-        """Report everything; return the number of resources without a mistake."""
+        """Report all problems; return the number of resources without an error."""
         document, report = self._document, self.report
         report.warnings += from_document(document)[1]
         edges: dict[str, set[str]] = {}
@@ -109,7 +109,7 @@ class _Check:
         faulty |= set(self._cycles(edges))
         self._references()
         if document.triggers:
-            from triggers.document import examine  # machines without triggers start faster
+            from triggers.document import examine  # imported late: machines without triggers start faster
 
             examined = examine(document.triggers)
             report.problems += examined.problems
@@ -117,7 +117,7 @@ class _Check:
         return len(document.resources) - len(faulty)
 
     def _attributes(self, entry: ResourceEntry) -> tuple[str, ...]:
-        """Check model and attributes; the names of the resources that the attributes need."""
+        """Check model and attributes; return the names of the resources that the attributes require."""
         try:
             config = self._models.config(entry.api, entry.model)
         except MachineError as error:
@@ -136,7 +136,7 @@ class _Check:
         return ()
 
     def _told(self, errors: Collection[ConfigError], entry: ResourceEntry, path: str) -> Iterator[ConfigError]:
-        """Errors of attributes without those that a placeholder's value may settle."""
+        """Return the errors of attributes, except those that the value of a placeholder may resolve."""
         waits = has_placeholder(entry.attributes)
         for error in errors:
             if waits and (error.path == path or has_placeholder(_at(entry.attributes, error.path, path))):
@@ -176,7 +176,7 @@ class _Check:
                     self.report.problems.append(error)
 
     def _is_elsewhere(self, name: str) -> bool:
-        """Whether a name is that of something that fragments bring or a configured remote may have."""
+        """Whether fragments or a configured remote may provide a resource of that name."""
         last = name.rpartition("/")[2]
         return (
             self._elsewhere.anything
@@ -187,8 +187,8 @@ class _Check:
 
     def _cycles(self, edges: Mapping[str, set[str]]) -> Iterator[str]:
         paths = {str(entry.name): entry.path for entry in self._document.resources}
-        for knot in knots(edges):
-            members = [name for name in paths if name in knot]
+        for cycle in cyclic_groups(edges):
+            members = [name for name in paths if name in cycle]
             names = ", ".join(members)
             self.report.problem(
                 paths[members[0]],
@@ -198,7 +198,7 @@ class _Check:
             yield from members
 
     def _references(self) -> None:
-        """Names that other sections use; a machine runs without them, so these are warnings."""
+        """Check the resource names in other sections. Problems are warnings: a machine runs without these resources."""
         document = self._document
         jobs = zip(document.places("jobs"), document.jobs, strict=True)
         used = [(join(path, "resource"), job.resource) for path, job in jobs]
@@ -224,7 +224,7 @@ class _Check:
 
 
 def _at(value: Any, path: str, base: str) -> Any:
-    """What stands at `path` in `value`, which stands at `base`; None if it is not there."""
+    """Return the value at `path`, where `value` is at `base`; None if there is no such path."""
     for word in path.removeprefix(base).strip(".").split("."):
         if isinstance(value, Mapping):
             value = value.get(word)

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.components.input_controller` reads."""
+"""Attributes that `runtime.engine.components.controls.input_controller` reads."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ CONTROLS: tuple[str, ...] = (
     *(f"Button{side}" for side in ("South", "East", "West", "North", "LT", "RT", "LT2", "RT2", "LThumb", "RThumb")),
     *(f"Button{use}" for use in ("Select", "Start", "Menu", "Record", "EStop")),
 )
-"""Names of controls that every client knows; a driver may have others."""
+"""Standard names of controls, which every client supports. A driver may have others."""

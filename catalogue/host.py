@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.host` reads."""
+"""Attributes that `runtime.models.host` reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HostSensorConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the host sensor."""
 
     groups: tuple[str, ...] = GROUPS  # what to read: cpu, memory, disk, network, temperature, uptime
-    disk_path: str = "/"  # a path on the disk to read about
-    root: str = "/"  # where proc and sys are mounted: another place when running in a container
+    disk_path: str = "/"  # any path on the disk to report
+    root: str = "/"  # directory that contains proc and sys; differs in containers
 
     def __post_init__(self) -> None:
         for group in self.groups:

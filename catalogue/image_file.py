@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.image_file` reads."""
+"""Attributes that `runtime.models.image_file` reads."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Focal = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Intrinsics(msgspec.Struct, kw_only=True, frozen=True):
-    """Pin-hole model in pixels."""
+    """Parameters of a pinhole camera model, in pixels."""
 
     width_px: Size  # width of the image
     height_px: Size  # height of the image
     fx: Focal  # focal length along the width
     fy: Focal  # focal length along the height
-    ppx: float  # centre along the width
-    ppy: float  # centre along the height
+    ppx: float  # center along the width
+    ppy: float  # center along the height
 
 
 class Distortion(msgspec.Struct, kw_only=True, frozen=True):
-    """Brown-Conrady lens distortion."""
+    """Parameters of Brown-Conrady lens distortion."""
 
     rk1: float = 0.0  # radial
     rk2: float = 0.0  # radial
@@ -37,19 +37,19 @@ class Distortion(msgspec.Struct, kw_only=True, frozen=True):
 class ImageFileConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the image file camera. Paths may begin with ~."""
 
-    color_image_file_path: str = ""  # a colour image
-    color_path: str = ""  # the same by its shorter name
+    color_image_file_path: str = ""  # a color image
+    color_path: str = ""  # another name of color_image_file_path
     depth_image_file_path: str = ""  # a depth image
-    depth_path: str = ""  # the same by its shorter name
+    depth_path: str = ""  # another name of depth_image_file_path
     pointcloud_file_path: str = ""  # a PCD file
-    pointcloud_path: str = ""  # the same by its shorter name
-    camera_parameters: Intrinsics | None = None  # told by get_properties
-    intrinsic_parameters: Intrinsics | None = None  # the same by its other name
-    distortion_parameters: Distortion | None = None  # told by get_properties
-    preloaded_image: Literal["", "pizza", "dog", "crowd"] = ""  # a drawn picture instead of a file
+    pointcloud_path: str = ""  # another name of pointcloud_file_path
+    camera_parameters: Intrinsics | None = None  # reported by get_properties
+    intrinsic_parameters: Intrinsics | None = None  # another name of camera_parameters
+    distortion_parameters: Distortion | None = None  # reported by get_properties
+    preloaded_image: Literal["", "pizza", "dog", "crowd"] = ""  # a built-in image instead of a file
 
     def sources(self) -> dict[str, str]:
-        """Paths of the images by source name."""
+        """Return the paths of the images by source name."""
         paths = {
             "color": self.color_image_file_path or self.color_path,
             "depth": self.depth_image_file_path or self.depth_path,
@@ -58,5 +58,5 @@ class ImageFileConfig(Attributes, kw_only=True, frozen=True):
 
     @property
     def point_cloud(self) -> str:
-        """Path of the point cloud; empty if there is none."""
+        """Path of the point cloud; empty if not configured."""
         return self.pointcloud_file_path or self.pointcloud_path

@@ -1,4 +1,4 @@
-"""The built-in models by API and name, and the class that each one's attributes are read into."""
+"""The built-in models by API and name, and the class of each model's attributes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from schema.attributes import Attributes
 from schema.names import API, Model
 
 FILE: Final = "models.json"
-"""What tools/gen_cloud_models.py wrote of machine-server's own types."""
+"""The file that tools/gen_cloud_models.py generates from the configuration classes."""
 
 
 class Models(Protocol):
-    """The models that a machine may have: Builtin, or the registry of a running machine."""
+    """The models available to a machine: `Builtin`, or the registry of a running machine."""
 
     def config(self, api: API, model: Model) -> type[Attributes]:
-        """The class of the attributes. MachineError if there is no such model, or it cannot be loaded."""
+        """Return the class of the attributes. MachineError if there is no such model, or it cannot be loaded."""
         ...
 
 
 class Builtin:
-    """The models of this version; `table` gives `module:class` of the attributes."""
+    """The models of this version; `table` maps API and model to `module:class` of the attributes."""
 
     def __init__(self, table: Mapping[tuple[str, str], str]) -> None:
         self._table = table
 
     def config(self, api: API, model: Model) -> type[Attributes]:
-        """As Models; UnknownModel if it is not built in."""
+        """See `Models.config`. UnknownModel if the model is not built in."""
         path = self._table.get((str(api), str(model)))
         if path is None:
             raise unknown(api, model, self._table.keys())
@@ -43,12 +43,12 @@ class Builtin:
 
 @cache
 def described() -> Mapping[str, Any]:
-    """The content of models.json: `models` with the schemas of their attributes, and the schema of a `document`."""
+    """Return the content of models.json: `models` with their attribute schemas, and the schema of a `document`."""
     found: Mapping[str, Any] = json.loads(files("catalogue").joinpath(FILE).read_text(encoding="utf-8"))
     return found
 
 
 @cache
 def builtin() -> Builtin:
-    """The models of this version."""
+    """Return the models of this version."""
     return Builtin({(one["api"], one["model"]): one["attributes"] for one in described()["models"]})

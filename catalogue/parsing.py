@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.parsing` reads."""
+"""A configurable parser that converts text, such as the output of a program or a serial device, to readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXCERPT: Final = 80  # characters of bad input shown in an error
 
 
 class Parser(msgspec.Struct, kw_only=True, frozen=True):
-    """How to read a text."""
+    """A parser of one text format. ValueError for settings that do not fit the format."""
 
     format: Format = "json"
     pattern: str = ""
@@ -40,7 +40,7 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
             raise ValueError("separator is empty")
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Readings by name; MachineError that shows the beginning of the text if it does not fit."""
+        """Return the readings by name. MachineError (UNAVAILABLE) with an excerpt if the text is not in the format."""
         text = text.strip()
         readings = _PARSERS[self.format](self, text)
         if readings is None:
@@ -54,7 +54,7 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def scalar(text: str) -> int | float | bool | str:
-    """A number or a truth value if it looks like one, without quotes otherwise."""
+    """Convert text to a number or boolean if possible; otherwise return it without surrounding quotes."""
     text = text.strip()
     if text.lower() in ("true", "false"):
         return text.lower() == "true"

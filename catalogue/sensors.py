@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.sensors` reads."""
+"""Attributes that `runtime.models.sensors` reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from schema.attributes import Attributes
 class AllSensorsConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the sensors service."""
 
-    sensors: tuple[str, ...] = ()  # names of sensors; none means all. One that is not there now is left out
+    sensors: tuple[str, ...] = ()  # names of sensors; empty: all. Missing sensors are skipped
 
     def uses(self) -> Sequence[str]:
-        """The named sensors, each if it is there."""
+        """Use the named sensors that are present."""
         return self.sensors

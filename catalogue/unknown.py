@@ -1,4 +1,4 @@
-"""What is said of a model that is not there: whether it is misspelt, or not built."""
+"""The error for an unknown model: misspelled, or not implemented."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_BUILT_APIS: Final = {
     "rdk:service:video": "video clips",
     "rdk:service:world_state_store": "the world state store",
 }
-"""APIs of the reference that have no model here, and what each is for."""
+"""APIs of the reference that have no model here, each with its purpose."""
 
 NOT_BUILT: Final = {
     ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
@@ -33,26 +33,26 @@ NOT_BUILT: Final = {
     ("rdk:service:mlmodel", "fake"): "a model without a file",
     ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
-"""Models of the reference that are missing here, and what each is for."""
+"""Models of the reference that are missing here, each with its purpose."""
 
 
 BUILT_IN: Final = "rdk"
 """Namespace of the published APIs."""
 BUILTIN: Final = "rdk:builtin:"
-"""What may be left out of the name of a built-in model."""
+"""Prefix that may be omitted from the name of a built-in model."""
 
 
 class UnknownModel(MachineError):
-    """No class is registered for that API and model; the remedy names the nearest that are."""
+    """No class is registered for an API and model. The remedy names the most similar ones."""
 
     kind = ErrorKind.NOT_FOUND
 
 
 def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> UnknownModel:
-    """The error for a pair that is not among `pairs`, (API, model) each.
+    """Create the error for an API and model that are not in `pairs`.
 
-    What the reference has and this server lacks is called so; otherwise near models of that API come first, then the
-    same model elsewhere.
+    A model of the reference that is not implemented is reported as such. Otherwise the error suggests models of that
+    API with similar names, or with the same last word.
     """
     here = sorted(other for one, other in pairs if one == str(api))
     builtin = str(model).startswith(BUILTIN)
@@ -68,7 +68,7 @@ def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> Unkno
     if not here:
         near = difflib.get_close_matches(str(api), sorted({one for one, _ in pairs}), 3, 0.6)
         hint = f"; did you mean {_either(near)}?" if near else ""
-        if api.namespace != BUILT_IN:  # of a module, which says what it offers only when it runs
+        if api.namespace != BUILT_IN:  # an API of a module, which declares its models only when it runs
             hint = "; a module may, once it runs"
         return UnknownModel(f"no model of {api} is known", remedy=f"nothing provides that API{hint}")
     words = [one.removeprefix(BUILTIN) for one in here]  # the shared prefix would make every model look similar

@@ -1,4 +1,1 @@
-"""machine-cloud: the self-hosted application.
-
-Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
-"""
+"""machine-cloud: the self-hosted application. What each folder is for: docs/design/architecture.md, section 6."""

@@ -1,6 +1,6 @@
-"""What `make run` starts: a cloud, and a machine of simulated hardware that is joined to it. Ctrl-C ends both in order.
+"""Start a cloud and a machine with simulated hardware that joins it, for `make run`. Ctrl-C stops both in order.
 
-Everything is kept in `.run`: start it again and all is as it was. `rm -r .run` begins anew.
+All data is in `.run`: start the program again to continue with it, or run `rm -r .run` to start from scratch.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import trio
 
 from nursery_graph import Graph, Node, ProcessFailed, State, process_group
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
@@ -42,7 +42,7 @@ async def program(
     *,
     task_status: trio.TaskStatus[None],
 ) -> None:
-    """One of our programs as a node: ready when its port is open, ended in order when the node stops."""
+    """Run one of our programs as a node: ready when its port is open, shut down in order when the node stops."""
     read, write = os.pipe()
     environment = {**os.environ, "MACHINE_READY_FD": str(write), "MACHINE_HOME": str(HOME / "machine")}
     command = [sys.executable, "-m", module, *arguments]
@@ -65,7 +65,7 @@ async def program(
 
 
 async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
-    """The first time: make the machine in the cloud, give it its configuration, keep what it joins with."""
+    """At the first start, create the machine in the cloud, save its configuration and store its credentials."""
     lines = [line.strip().rpartition("  ") for line in (HOME / "cloud.log").read_text().splitlines()]
     facts = {name.strip(): value for name, _, value in lines}
     key, secret, location = facts["key id"], facts["key"], facts["location"]
@@ -90,7 +90,7 @@ async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Non
 
 
 async def made(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
-    """A new machine with the configuration of examples/bench.json: its part."""
+    """Create a machine with the configuration of examples/bench.json; return its part."""
     async with Channel(CLOUD, credentials=key) as channel:
         client = ApiClient(channel)
         machine = await client.call(APP, "", "new_robot", name="bench", location=location)
@@ -102,7 +102,7 @@ async def made(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
 
 
 def with_data(bench: dict[str, Any], signing: str) -> dict[str, Any]:
-    """The bench with data that goes to the cloud, and a trigger that examples/webhook_receiver.py hears.
+    """Add data capture and a trigger for examples/webhook_receiver.py to the configuration `bench`.
 
     Its webhooks are signed with the secret `signing`.
     """
@@ -130,7 +130,7 @@ def with_data(bench: dict[str, Any], signing: str) -> dict[str, Any]:
 
 
 def keep(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, whole or not at all."""
+    """Write a file atomically, readable only by its owner."""
     new = path.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(text)
@@ -138,7 +138,7 @@ def keep(path: Path, text: str) -> None:
 
 
 async def announce(graph: Graph, problems: list[str]) -> None:
-    """Say what to open, or why it does not start."""
+    """Print the addresses to open, or the reason why the start failed."""
     async for snapshot in graph.changes():
         for name, node in snapshot.nodes.items():
             if node.state is State.UNHEALTHY:
@@ -156,7 +156,7 @@ async def announce(graph: Graph, problems: list[str]) -> None:
         f"\nLog in to both with the key id {key}"
         f"\nand the key                    {secret}"
         f"\nIn a second terminal: . .venv/bin/activate; . {HOME.name}/env; machine status; machine cloud machines"
-        f"\nThe tour in README.md goes on from here. Both log into {HOME.name}/. Ctrl-C ends them.\n",
+        f"\nContinue with the tour in README.md. Both write their logs to {HOME.name}/. Ctrl-C ends them.\n",
         flush=True,
     )
 
@@ -171,9 +171,9 @@ async def main() -> int:
     graph = Graph(shutdown_timeout=120)
     graph.apply(
         [
-            Node("cloud", partial(program, "cloud.cli", cloud)),
+            Node("cloud", partial(program, "cloud.server.cli", cloud)),
             Node("joined", joined, requires={"cloud"}),
-            Node("machine", partial(program, "runtime.cli", machine), requires={"joined"}),
+            Node("machine", partial(program, "runtime.server.cli", machine), requires={"joined"}),
         ]
     )
     async with trio.open_nursery() as nursery:
@@ -182,7 +182,7 @@ async def main() -> int:
             with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 task_status.started()
                 await anext(aiter(signals))
-                graph.stop("told to")
+                graph.stop("a signal")
 
         await nursery.start(stop)
         nursery.start_soon(announce, graph, problems)

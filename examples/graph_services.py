@@ -6,13 +6,13 @@ from nursery_graph import Graph, Node
 
 
 async def service(deps, *, task_status):
-    """Live: the whole life of one service is one function."""
+    """Run one service from start to stop."""
     task_status.started("a connection")  # ready; dependents find this value in their deps
     try:
         await trio.sleep_forever()  # serve
     finally:
         with trio.move_on_after(1, shield=True):
-            await trio.sleep(0.2)  # say goodbye, while everything in deps still lives
+            await trio.sleep(0.2)  # clean up; everything in deps is still running
 
 
 nodes = [

@@ -4,7 +4,7 @@
 
 CREDENTIALS is the file that the cloud offers for a machine (on its page: Set up). FOLDER keeps the last configuration
 and the log messages that have not been uploaded; the default is `.join` beside CREDENTIALS. Each configuration is
-printed as it comes. Ctrl-C ends the program; log messages that are left are uploaded at the next start.
+printed when it arrives. Ctrl-C ends the program; remaining log messages are uploaded at the next start.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 import structlog
 import trio
 
-from schema.cloud import Cloud
+from schema.document.cloud import Cloud
+from schema.document.machine import decode
 from schema.errors import ConfigError
-from schema.machine import decode
 from support.worker import Worker
-from telemetry.entry import INFO, WARN, Entry
-from telemetry.outbox import Outbox
-from telemetry.outbox_sink import OutboxSink
+from telemetry.logs.entry import INFO, WARN, Entry
+from telemetry.logs.outbox_sink import OutboxSink
+from telemetry.outbox.queue import Outbox
 from uplink.configuration import CloudSource
 from uplink.dial import address_of
 from uplink.platform import platform
@@ -34,20 +34,20 @@ from uplink.upload import upload
 
 
 class Log:
-    """Log messages of this program, which go to the cloud by way of a queue on the disk."""
+    """Log messages of this program, sent to the cloud through a queue on the disk."""
 
     def __init__(self, sink: OutboxSink) -> None:
         self._sink = sink
         self._numbers = itertools.count(1)
 
     def write(self, level: int, message: str, **fields: Any) -> None:
-        """Keep one message for the cloud."""
+        """Queue one message for the cloud."""
         entry = Entry(next(self._numbers), time.time(), level, "example", "examples/join_a_cloud.py:1", message, fields)
         self._sink.write(entry)
 
 
 async def follow(source: CloudSource, log: Log, state: dict[str, Any]) -> None:
-    """Print every configuration that can be used, and say in the log of the cloud what became of it."""
+    """Print every usable configuration, and report in the cloud's log whether it is used."""
     async with source.readings() as readings:
         async for reading in readings:
             decoded = decode(reading.data or b"")
@@ -56,7 +56,7 @@ async def follow(source: CloudSource, log: Log, state: dict[str, Any]) -> None:
                 continue
             components = [entry.name.short for entry in decoded.document.components]
             print(json.dumps({"revision": decoded.document.revision, "components": components}), flush=True)
-            await source.used(reading)  # kept for a start without the cloud
+            await source.used(reading)  # store it for a start without the cloud
             state["revision"] = decoded.document.revision
             log.write(INFO, "the configuration is in use", components=components)
 
@@ -69,7 +69,7 @@ async def main(initial: bytes, cloud: Cloud, files: Path, folder: Path) -> None:
     state: dict[str, Any] = {"state": "running", "platform": platform(), "version": "example"}
 
     async def tell(*_: object) -> None:
-        """Live data, which this program does not have."""
+        """Send live data; this program has none."""
 
     source.attach(state=lambda: dict(state), changes=tuple, restart=partial(print, "asked to restart"), tell=tell)
     async with worker.opened(), trio.open_nursery() as nursery:

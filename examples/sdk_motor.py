@@ -1,4 +1,4 @@
-"""Turn a motor of the simulated bench with the official Python SDK: start `make run` first, then `. .run/env`."""
+"""Turn a motor of the simulated machine with the official Python SDK. Start `make run` first, then `. .run/env`."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from viam.rpc.dial import DialOptions
 
 
 async def main() -> None:
-    """Connect without TLS, turn, tell the position."""
+    """Connect without TLS, turn the motor and print its position."""
     key, secret = os.environ.get("MACHINE_API_KEY_ID", ""), os.environ.get("MACHINE_API_KEY", "")
     dialing = DialOptions.with_api_key(secret, key) if key else DialOptions(disable_webrtc=True)
     dialing.insecure = True

@@ -1,9 +1,9 @@
-"""Receives webhooks of triggers, verifies their signatures and prints what happened. Needs nothing but Python.
+"""Receive webhooks of triggers, verify their signatures and print the events. Needs only Python.
 
     python examples/webhook_receiver.py --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
 
 The secret is the one in the trigger: `"notifications": [{"type": "webhook", "value": URL, "secret": "whsec_..."}]`.
-Without --secret and --port, the variables WEBHOOK_SECRET and WEBHOOK_PORT say them, as .run/env of `make run` does.
+Without --secret and --port, the environment variables WEBHOOK_SECRET and WEBHOOK_PORT are used; .run/env sets them.
 A cloud calls private addresses, such as this computer's own, only if it is started with `--webhook-allow 127.0.0.1`.
 """
 
@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
-TOLERANCE = 300  # seconds that a message may be old: a later copy of it is somebody else's
+TOLERANCE = 300  # maximum age of a message in seconds: an older copy may be a replay
 MAX_BODY = 1 << 20  # bytes
 
 
 def verify(headers: Mapping[str, str], body: bytes, secret: str) -> str:
-    """What is wrong with a message, or "". Standard Webhooks 1.0: the signature is over id, time and body."""
+    """Return the problem with a message, or "". Standard Webhooks 1.0: the signature covers ID, time and body."""
     name, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not moment.isdigit() or abs(time.time() - int(moment)) > TOLERANCE:
         return "the time is missing or too far from now"
@@ -37,13 +37,13 @@ def verify(headers: Mapping[str, str], body: bytes, secret: str) -> str:
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """GET for machines that come and go, POST for data and logs."""
+    """Handle GET for online and offline events, and POST for data and logs."""
 
     secret = ""
     seen: ClassVar[set[str]] = set()
 
     def do_POST(self) -> None:
-        """Answer quickly with 2xx: the cloud waits 15 seconds, and tries again after failures."""
+        """Answer quickly with 2xx: the cloud waits 15 seconds, and retries after failures."""
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, MAX_BODY))
         if problem := verify(self.headers, body, self.secret):
@@ -51,9 +51,9 @@ class Receiver(BaseHTTPRequestHandler):
             self._answer(401)
             return
         name = self.headers["webhook-id"]
-        if name not in self.seen:  # the same message may come twice, always under the same id
+        if name not in self.seen:  # the same message may arrive twice, always with the same ID
             self.seen.add(name)
-            print(told(self.headers, body), flush=True)
+            print(described(self.headers, body), flush=True)
         self._answer(204)
 
     do_GET = do_POST
@@ -64,11 +64,11 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base class
-        """Nothing: what matters is printed."""
+        """Log nothing: the events are printed."""
 
 
-def told(headers: Mapping[str, str], body: bytes) -> str:
-    """One line for one message."""
+def described(headers: Mapping[str, str], body: bytes) -> str:
+    """Describe a message in one line."""
     event, trigger = headers.get("Trigger-Type", "?"), headers.get("Trigger-Name", "?")
     if not body:
         return f"{event} of {headers.get('Machine-Name', '?')}: {trigger}"
@@ -81,12 +81,12 @@ def told(headers: Mapping[str, str], body: bytes) -> str:
 
 def main() -> None:
     """Receive until Ctrl-C."""
-    parser = argparse.ArgumentParser(description="Receives webhooks of triggers and verifies their signatures.")
+    parser = argparse.ArgumentParser(description="Receive webhooks of triggers and verify their signatures.")
     parser.add_argument("--port", type=int, default=int(os.environ.get("WEBHOOK_PORT", "8099")))
-    parser.add_argument("--secret", default=os.environ.get("WEBHOOK_SECRET"), help="of the trigger: whsec_...")
+    parser.add_argument("--secret", default=os.environ.get("WEBHOOK_SECRET"), help="secret of the trigger: whsec_...")
     options = parser.parse_args()
     if not options.secret:
-        parser.error("give --secret, the one of the trigger; for the trigger of `make run` type first: . .run/env")
+        parser.error("give the trigger's secret with --secret; for the trigger of `make run`, first run `. .run/env`")
     Receiver.secret = options.secret
     with HTTPServer(("127.0.0.1", options.port), Receiver) as server:
         print(f"listening at http://127.0.0.1:{server.server_port}/", flush=True)

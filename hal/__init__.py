@@ -1,1 +1,1 @@
-"""Hardware: ports, the families behind them, and their errors."""
+"""Hardware abstraction: ports, their implementations (Linux, gpiozero, simulation), and their errors."""

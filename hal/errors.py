@@ -1,4 +1,4 @@
-"""Errors of hardware: what happened to the device, why in one of a few words, and what a person can do about it."""
+"""Errors of hardware, each with a category of the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from schema.errors import ErrorKind, MachineError
 
 
 class Fault(Enum):
-    """Why a device did not do what it was asked; the same few words for every bus and every back end."""
+    """The cause of a hardware error; the same categories for every bus and every back end."""
 
-    NO_ACKNOWLEDGE = "no acknowledge"  # nobody answers at that address
+    NO_ACKNOWLEDGE = "no acknowledge"  # no device answers at that address
     BUS = "bus"  # the bus itself is stuck or garbled
     TIMEOUT = "timeout"  # it answered too late, or never
-    GONE = "gone"  # it was there and has been unplugged, or it never was
-    BUSY = "busy"  # somebody else owns it
-    PERMISSION = "permission"  # the system does not let this user
-    UNSUPPORTED = "unsupported"  # this hardware cannot do that
+    GONE = "gone"  # it was unplugged, or never existed
+    BUSY = "busy"  # another program or resource uses it
+    PERMISSION = "permission"  # the system denies access for this user
+    UNSUPPORTED = "unsupported"  # the hardware does not support the operation
 
 
 _KIND: Final = {
@@ -31,7 +31,7 @@ _KIND: Final = {
     Fault.UNSUPPORTED: ErrorKind.UNSUPPORTED,
 }
 
-# Errno values of Linux character devices (errno(3)); everything else is a fault of the bus.
+# Errno values of Linux character devices (errno(3)); all others are faults of the bus.
 _ERRNO: Final = {
     errno.ENXIO: Fault.NO_ACKNOWLEDGE,
     errno.EREMOTEIO: Fault.NO_ACKNOWLEDGE,
@@ -50,17 +50,17 @@ _ERRNO: Final = {
 
 _REMEDY: Final = {
     Fault.NO_ACKNOWLEDGE: "check the wiring, the power and the address",
-    Fault.BUS: "check the wiring; power the bus off and on if it stays",
+    Fault.BUS: "check the wiring; power the bus off and on if the error persists",
     Fault.TIMEOUT: "check that the device is powered and not overloaded",
     Fault.GONE: "plug the device in, or correct its path",
     Fault.BUSY: "end the program that uses it",
     Fault.PERMISSION: "give the user access to the device",
-    Fault.UNSUPPORTED: "choose a device that can do it",
+    Fault.UNSUPPORTED: "choose a device that supports it",
 }
 
 
 class HalError(MachineError):
-    """A device failed. `fault` says how, `__cause__` keeps the system's own error where there is one."""
+    """A device failed. `fault` is the category, `__cause__` the system's own error, if any."""
 
     def __init__(self, message: str, fault: Fault, *, remedy: str = "") -> None:
         super().__init__(message, kind=_KIND[fault], remedy=remedy or _REMEDY[fault])
@@ -68,7 +68,7 @@ class HalError(MachineError):
 
     @classmethod
     def of(cls, error: OSError, what: str, *, group: str = "") -> HalError:
-        """Name the system's `error` about `what` (a path, a bus); `group` is the one whose members may use it.
+        """Create an error from the system's `error` for `what` (a path, a bus); members of `group` have access to it.
 
         Raise the result `from error`.
         """

@@ -1,4 +1,4 @@
-"""Bytes into lines, whatever the pieces in which they arrive. Pure."""
+"""Split a stream of bytes into lines. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ LONGEST_LINE: Final = 65536  # bytes; a longer one is dropped and counted
 
 
 class LineBuffer:
-    """Keeps the line that is not complete yet.
+    """Splits data into lines and keeps an incomplete one.
 
-    With `cut`, the first line is taken for the rest of one whose beginning was missed, and dropped.
+    With `cut`, the first line is dropped, because its beginning was not received.
     """
 
     def __init__(self, *, cut: bool = False, longest: int = LONGEST_LINE) -> None:
@@ -20,7 +20,7 @@ class LineBuffer:
         self._dropping = cut
 
     def feed(self, data: bytes | bytearray) -> list[bytes]:
-        """The lines that `data` completes. They end with LF; CR before it and empty lines vanish."""
+        """Return the lines that `data` completes, without empty ones. Lines end with LF or CR LF."""
         end = data.rfind(b"\n")
         if end < 0:
             self._keep(data)

@@ -1,7 +1,7 @@
-"""NMEA 0183: the sentences of satellite receivers and compasses, and what they say together. Pure.
+"""NMEA 0183: sentences of satellite receivers and compasses, combined into the current facts. Pure.
 
-Sentences, fields and units are those of IEC 61162-1 (NMEA 0183), as restated in u-blox 8 / M8 Receiver Description,
-UBX-13003221, section "NMEA Protocol", which is also where most of the tests' examples come from.
+Sentences, fields and units are those of IEC 61162-1 (NMEA 0183), as described in u-blox 8 / M8 Receiver Description,
+UBX-13003221, section "NMEA Protocol", which is also the source of most examples in the tests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-LONGEST: Final = 256  # bytes of a sentence; the standard says 82, receivers exceed it
+LONGEST: Final = 256  # maximum bytes of a sentence; the standard says 82, but receivers exceed it
 METRES_PER_SECOND_PER_KNOT: Final = 1852 / 3600
 SYSTEMS: Final = {
     "GP": "gps",
@@ -24,7 +24,7 @@ SYSTEMS: Final = {
     "GI": "navic",
     "GN": "combined",
 }
-"""Talkers: the satellite systems that they stand for."""
+"""Satellite systems by talker id."""
 
 QUALITY: Final = {
     0: "no fix",
@@ -37,28 +37,28 @@ QUALITY: Final = {
     7: "manual",
     8: "simulated",
 }
-"""Quality of the fix, GGA field 6."""
+"""Quality of the position fix by GGA field 6."""
 
-_MODE: Final = {"N": 0, "A": 1, "D": 2, "P": 3, "R": 4, "F": 5, "E": 6, "M": 7, "S": 8}  # mode indicator: as QUALITY
+_MODE: Final = {"N": 0, "A": 1, "D": 2, "P": 3, "R": 4, "F": 5, "E": 6, "M": 7, "S": 8}  # mode indicator -> quality
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 _ANGLE: Final = re.compile(r"(\d{1,3})(\d\d(?:\.\d*)?)")  # (d)ddmm.mmmm
 _ADDRESS: Final = re.compile(r"[A-Z0-9]{3,8}")
 
 
 class Sentence(NamedTuple):
-    """`kind` is the three letters after the talker's two; a proprietary sentence has the talker P."""
+    """A sentence. `kind` is the three letters after the two of the talker; proprietary sentences have the talker P."""
 
     talker: str
     kind: str
     fields: tuple[str, ...]
 
     def field(self, number: int) -> str:
-        """Field by its number in the standard, from 1; empty if it is not there."""
+        """Return a field by its number in the standard, from 1; empty if it is missing."""
         return self.fields[number - 1] if number <= len(self.fields) else ""
 
 
 def checksum(body: bytes) -> int:
-    """Of what stands between $ and *."""
+    """Return the checksum of the characters between $ and *."""
     result = 0
     for byte in body:
         result ^= byte
@@ -66,12 +66,12 @@ def checksum(body: bytes) -> int:
 
 
 def sentence(body: str) -> bytes:
-    """A sentence for the wire, from what stands between $ and *."""
+    """Encode a sentence, given the text between $ and *."""
     return b"$%s*%02X\r\n" % (body.encode("ascii"), checksum(body.encode("ascii")))
 
 
 def parse(line: bytes) -> Sentence:
-    """The sentence in a line, of which the beginning may be something else; ValueError in words if there is none."""
+    """Parse the sentence at the end of a line; ValueError with the reason if there is no valid one."""
     start = line.rfind(b"$")
     if start < 0 or len(line) - start > LONGEST:
         raise ValueError("no sentence")
@@ -96,33 +96,33 @@ def parse(line: bytes) -> Sentence:
 
 
 class Receiver:
-    """What a receiver has said so far, each fact with the time at which it was said.
+    """Collects the facts that a receiver has reported, each with its time.
 
-    `now` is any clock in seconds. Facts: `position` (latitude, longitude in degrees), `altitude` (m above mean sea
-    level), `quality`, `satellites_used`, `hdop`, `vdop`, `pdop`, `speed` (m/s), `course` (degrees from true north, over
-    ground), `heading` (degrees from true north), `utc` (datetime), `error` (standard deviations of latitude, longitude
-    and altitude in m). A sentence that says that there is no fix takes the facts of position away.
+    `now` is the time of any clock in seconds. Facts: `position` (latitude, longitude in degrees), `altitude` (m above
+    mean sea level), `quality`, `satellites_used`, `hdop`, `vdop`, `pdop`, `speed` (m/s), `course` (degrees from true
+    north, over ground), `heading` (degrees from true north), `utc` (datetime), `error` (standard deviations of
+    latitude, longitude and altitude in m). A sentence without a fix removes the facts about the position.
     """
 
     def __init__(self) -> None:
         self.sentences = 0
-        self.rejected: dict[str, int] = {}  # why, how often
+        self.rejected: dict[str, int] = {}  # number of invalid lines by reason
         self._facts: dict[str, tuple[Any, float]] = {}
         self._has_gga = False
 
     def feed(self, line: bytes, now: float) -> None:
-        """Take a line; what is not a sentence is counted."""
+        """Process a line; invalid ones are counted."""
         try:
-            said = parse(line)
-            if (decode := _DECODERS.get(said.kind)) is not None and said.talker != "P":
-                facts = decode(said)
-                self._take(said.kind, facts, now)
+            message = parse(line)
+            if (decode := _DECODERS.get(message.kind)) is not None and message.talker != "P":
+                facts = decode(message)
+                self._update(message.kind, facts, now)
             self.sentences += 1
         except ValueError as error:
             reason = str(error)
             self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
-    def _take(self, kind: str, facts: Mapping[str, Any], now: float) -> None:
+    def _update(self, kind: str, facts: Mapping[str, Any], now: float) -> None:
         self._has_gga = self._has_gga or kind == "GGA"
         if facts.get("quality") == 0:
             for name in ("position", "altitude", "speed", "course", "error"):
@@ -130,32 +130,32 @@ class Receiver:
         for name, value in facts.items():
             if value is None:
                 self._facts.pop(name, None)
-            elif not (name == "quality" and value and kind == "RMC" and self._has_gga):  # GGA tells more exactly
+            elif not (name == "quality" and value and kind == "RMC" and self._has_gga):  # GGA is more precise
                 self._facts[name] = (value, now)
 
     def get(self, name: str, now: float, max_age: float) -> Any:
-        """A fact that is at most `max_age` seconds old, or None."""
+        """Return a fact that is at most `max_age` seconds old, or None."""
         value, time = self._facts.get(name, (None, 0.0))
         return value if now - time <= max_age else None
 
     def age(self, name: str, now: float) -> float | None:
-        """How old a fact is (s); None if it was never said, or taken away."""
+        """Return the age of a fact in seconds; None if it is not known."""
         fact = self._facts.get(name)
         return None if fact is None else now - fact[1]
 
     def in_view(self, now: float, max_age: float) -> dict[str, int]:
-        """Satellites in view by system."""
+        """Return the number of satellites in view by system."""
         counts: dict[str, int] = {}
         for name in self._facts:
             prefix, _, rest = name.partition(":")
             if prefix == "in_view" and (count := self.get(name, now, max_age)) is not None:
                 system = rest.partition(":")[0]
-                counts[system] = max(counts.get(system, 0), count)  # the same satellites by another signal
+                counts[system] = max(counts.get(system, 0), count)  # the same satellites on another signal
         return counts
 
 
 def number(text: str) -> float | None:
-    """A field that is a decimal number; None if empty; ValueError otherwise."""
+    """Parse a decimal number; None if empty; ValueError if malformed."""
     if not text:
         return None
     if not _NUMBER.fullmatch(text):
@@ -164,7 +164,7 @@ def number(text: str) -> float | None:
 
 
 def angle(text: str, side: str, positive: str, negative: str, limit: int) -> float | None:
-    """Degrees from ddmm.mmmm and N, S, E or W; None if empty; ValueError otherwise."""
+    """Convert ddmm.mmmm and N, S, E or W to degrees; None if empty; ValueError if malformed."""
     if not text and not side:
         return None
     match = _ANGLE.fullmatch(text)
@@ -177,9 +177,9 @@ def angle(text: str, side: str, positive: str, negative: str, limit: int) -> flo
     return degrees if side == positive else -degrees
 
 
-def _position(said: Sentence, first: int) -> tuple[float, float] | None:
-    latitude = angle(said.field(first), said.field(first + 1), "N", "S", 90)
-    longitude = angle(said.field(first + 2), said.field(first + 3), "E", "W", 180)
+def _position(message: Sentence, first: int) -> tuple[float, float] | None:
+    latitude = angle(message.field(first), message.field(first + 1), "N", "S", 90)
+    longitude = angle(message.field(first + 2), message.field(first + 3), "E", "W", 180)
     return None if latitude is None or longitude is None else (latitude, longitude)
 
 
@@ -197,27 +197,27 @@ def _course(text: str) -> float | None:
     return None if value is None else value % 360
 
 
-def _gga(said: Sentence) -> dict[str, Any]:
-    quality = _count(said.field(6)) or 0
+def _gga(message: Sentence) -> dict[str, Any]:
+    quality = _count(message.field(6)) or 0
     if not quality:
         return {"quality": 0}
     return {
         "quality": quality,
-        "position": _position(said, 2),
-        "satellites_used": _count(said.field(7)),
-        "hdop": number(said.field(8)),
-        "altitude": number(said.field(9)),
+        "position": _position(message, 2),
+        "satellites_used": _count(message.field(7)),
+        "hdop": number(message.field(8)),
+        "altitude": number(message.field(9)),
     }
 
 
-def _rmc(said: Sentence) -> dict[str, Any]:
-    quality = _MODE.get(said.field(12) or "A", 1) if said.field(2) == "A" else 0
-    facts: dict[str, Any] = {"quality": quality, "utc": _utc(said.field(1), said.field(9))}
+def _rmc(message: Sentence) -> dict[str, Any]:
+    quality = _MODE.get(message.field(12) or "A", 1) if message.field(2) == "A" else 0
+    facts: dict[str, Any] = {"quality": quality, "utc": _utc(message.field(1), message.field(9))}
     if not quality:
         return facts
-    knots = number(said.field(7))
+    knots = number(message.field(7))
     speed = None if knots is None else knots * METRES_PER_SECOND_PER_KNOT
-    return facts | {"position": _position(said, 3), "speed": speed, "course": _course(said.field(8))}
+    return facts | {"position": _position(message, 3), "speed": speed, "course": _course(message.field(8))}
 
 
 def _utc(time: str, date: str) -> datetime | None:
@@ -229,36 +229,36 @@ def _utc(time: str, date: str) -> datetime | None:
         raise ValueError("malformed time") from None
 
 
-def _vtg(said: Sentence) -> dict[str, Any]:
-    if said.field(9) == "N":
+def _vtg(message: Sentence) -> dict[str, Any]:
+    if message.field(9) == "N":
         return {"speed": None, "course": None}
-    knots, kmh = number(said.field(5)), number(said.field(7))
+    knots, kmh = number(message.field(5)), number(message.field(7))
     speed = knots * METRES_PER_SECOND_PER_KNOT if knots is not None else kmh / 3.6 if kmh is not None else None
-    return {"speed": speed, "course": _course(said.field(1))}
+    return {"speed": speed, "course": _course(message.field(1))}
 
 
-def _gsa(said: Sentence) -> dict[str, Any]:
-    if said.field(2) == "1":  # no fix; receivers write 99.99 then
+def _gsa(message: Sentence) -> dict[str, Any]:
+    if message.field(2) == "1":  # no fix; receivers write 99.99 then
         return {"pdop": None, "hdop": None, "vdop": None}
-    return {"pdop": number(said.field(15)), "hdop": number(said.field(16)), "vdop": number(said.field(17))}
+    return {"pdop": number(message.field(15)), "hdop": number(message.field(16)), "vdop": number(message.field(17))}
 
 
-def _gsv(said: Sentence) -> dict[str, Any]:
-    total = _count(said.field(3))
-    # After four fields for each satellite the signal's number may stand alone (NMEA 0183 from 4.10 on).
-    signal = said.fields[-1] if said.fields and len(said.fields) % 4 == 0 else ""
-    if said.talker not in SYSTEMS or len(signal) > 1:
+def _gsv(message: Sentence) -> dict[str, Any]:
+    total = _count(message.field(3))
+    # After four fields for each satellite, the signal number may follow (since NMEA 0183 4.10).
+    signal = message.fields[-1] if message.fields and len(message.fields) % 4 == 0 else ""
+    if message.talker not in SYSTEMS or len(signal) > 1:
         raise ValueError("unknown satellites")
-    return {f"in_view:{SYSTEMS[said.talker]}:{signal}": total}
+    return {f"in_view:{SYSTEMS[message.talker]}:{signal}": total}
 
 
-def _gst(said: Sentence) -> dict[str, Any]:
-    deviations = tuple(number(said.field(index)) for index in (6, 7, 8))
+def _gst(message: Sentence) -> dict[str, Any]:
+    deviations = tuple(number(message.field(index)) for index in (6, 7, 8))
     return {"error": None if None in deviations else deviations}
 
 
-def _hdt(said: Sentence) -> dict[str, Any]:
-    return {"heading": _course(said.field(1))}
+def _hdt(message: Sentence) -> dict[str, Any]:
+    return {"heading": _course(message.field(1))}
 
 
 _DECODERS: Final[Mapping[str, Callable[[Sentence], dict[str, Any]]]] = {

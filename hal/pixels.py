@@ -1,4 +1,4 @@
-"""Frames of cameras to JPEG images. Imports Pillow when the first raw frame is converted. Pure."""
+"""Conversion of camera frames to JPEG images. Imports Pillow when the first raw frame is converted. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hal.ports.video import PixelFormat
 if TYPE_CHECKING:
     from PIL import Image
 
-QUALITY: Final = 90  # of JPEG images made here
+QUALITY: Final = 90  # of encoded JPEG images
 _DHT: Final = b"\xff\xc4"
 _SCAN: Final = b"\xff\xda"
 
-# The tables of ITU-T T.81 annex K.3, which motion JPEG leaves out: class and number, counts of codes by length, values.
+# The tables of ITU-T T.81 annex K.3, which motion JPEG omits: class and number, counts of codes by length, values.
 _TABLES: Final = (
     (0x00, "00010501010101010100000000000000", "000102030405060708090a0b"),
     (
@@ -42,18 +42,18 @@ HUFFMAN_TABLES: Final = _DHT + (len(_CONTENT) + 2).to_bytes(2, "big") + _CONTENT
 
 @dataclass(frozen=True, slots=True)
 class RawFrame:
-    """A frame as the camera delivered it. `stride`: bytes from one row to the next, 0 if rows follow each other."""
+    """A frame from a camera. `stride` is the distance of rows in bytes; 0 if rows have no padding."""
 
     data: bytes
     pixels: PixelFormat
     width: int
     height: int
     stride: int = 0
-    full_range: bool = False  # luma from 0 to 255, else from 16 to 235 as in video
+    full_range: bool = False  # luma from 0 to 255 instead of 16 to 235
 
 
 def to_jpeg(frame: RawFrame) -> bytes:
-    """The frame as a JPEG image; ValueError if it is cut short or no picture."""
+    """Convert a frame to a JPEG image; ValueError if it is incomplete or invalid."""
     if frame.pixels == "mjpeg":
         return complete_jpeg(frame.data)
     buffer = io.BytesIO()
@@ -62,11 +62,11 @@ def to_jpeg(frame: RawFrame) -> bytes:
 
 
 def complete_jpeg(data: bytes) -> bytes:
-    """A frame of motion JPEG as an image of its own: with Huffman tables, without what follows its end."""
+    """Convert a frame of motion JPEG to a complete image: add Huffman tables, remove data after its end."""
     end = data.rfind(b"\xff\xd9")
     scan = data.find(_SCAN)
     if not data.startswith(b"\xff\xd8") or end < 0 or scan < 0:
-        raise ValueError(f"{len(data)} bytes that are no complete JPEG image")
+        raise ValueError(f"{len(data)} bytes are not a complete JPEG image")
     if _DHT in data[:scan]:
         return data[: end + 2]
     return data[:scan] + HUFFMAN_TABLES + data[scan : end + 2]
@@ -77,12 +77,12 @@ def _plane(data: bytes, width: int, height: int, stride: int, mode: str = "L", r
 
     if len(data) < stride * (height - 1) + width * len(mode):
         raise ValueError(f"{len(data)} bytes are too few for {width}x{height}")
-    padded = data.ljust(stride * height, b"\0")  # the last row need not be as long as the others
+    padded = data.ljust(stride * height, b"\0")  # the last row may be shorter than the others
     return Image.frombytes(mode, (width, height), padded, "raw", raw, stride, 1)
 
 
 def _colour(frame: RawFrame, luma: Image.Image, blue: Image.Image, red: Image.Image) -> Image.Image:
-    """Planes to an image, in the full range that JPEG has; the two colour planes are smaller."""
+    """Merge planes to an image with the full range of JPEG; the two colour planes are smaller."""
     from PIL import Image
 
     if not frame.full_range:
@@ -93,7 +93,7 @@ def _colour(frame: RawFrame, luma: Image.Image, blue: Image.Image, red: Image.Im
 
 
 def _scaled(value: int, zero: int, span: int, to: int) -> int:
-    """From the range of video, Rec. ITU-R BT.601, to 0 to 255."""
+    """Scale a value from the video range of Rec. ITU-R BT.601 to 0 to 255."""
     return min(255, max(0, round((value - zero) * 255 / span) + to))
 
 

@@ -1,4 +1,4 @@
-"""Registers of a device on an I2C bus: a register's address is written, then its content is written or read."""
+"""Access to the registers of an I2C device: write a register's address, then write or read its content."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Order: TypeAlias = Literal["big", "little"]
 
 
 def place(bus: I2cBus, address: int) -> str:
-    """What a device is called in errors and reservations: `i2c-1 address 0x48`."""
+    """Return the name of a device in errors and reservations, such as `i2c-1 address 0x48`."""
     return f"{bus.name} address 0x{address:02x}"
 
 
 class Registers:
-    """The registers at one address, with register addresses of 8 bits.
+    """The registers of the device at an address, with 8-bit register addresses.
 
-    A call is one transaction of at most one write and one read: some controllers, the Raspberry Pi's among them, carry
-    out no more between a start and a stop. Errors are those of the bus (HalError).
+    A call is one transaction of at most one write and one read, since some controllers, including that of the Raspberry
+    Pi, support no more between a start and a stop. Errors are those of the bus (HalError).
     """
 
     def __init__(self, bus: I2cBus, address: int, *, order: Order = "big") -> None:
@@ -30,15 +30,15 @@ class Registers:
         return place(self.bus, self.address)
 
     async def read(self, register: int, count: int) -> bytes:
-        """`count` bytes from `register` on, as the device orders them."""
+        """Read `count` bytes from `register` in the device's order."""
         return (await self.bus.transaction(self.address, bytes([register]), count))[0]
 
     async def write(self, register: int, data: bytes) -> None:
-        """Write bytes from `register` on."""
+        """Write bytes to `register` and the following ones."""
         await self.bus.transaction(self.address, bytes([register]) + data)
 
     async def read_int(self, register: int, size: int = 1, *, signed: bool = False) -> int:
-        """A number of `size` bytes in the device's byte order; two's complement if `signed`."""
+        """Read a number of `size` bytes in the device's byte order; two's complement if `signed`."""
         return int.from_bytes(await self.read(register, size), self.order, signed=signed)
 
     async def write_int(self, register: int, value: int, size: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Who uses what: pins, addresses and ports that only one owner may have."""
+"""Reservations of pins, addresses and ports that can have only one owner."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from hal.errors import Fault, HalError
 
 
 class Reservations:
-    """The table of one machine. Things are named by words that are the same whoever says them."""
+    """The reservations of a machine. Each pin, address or port has one canonical name."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
 
     def owner(self, thing: str) -> str | None:
-        """Who has it now."""
+        """Return the current owner of `thing`; None if it is free."""
         return self._owners.get(thing)
 
     def all(self) -> dict[str, str]:
-        """Everything that is taken, and by whom."""
+        """Return all reservations with their owners."""
         return dict(self._owners)
 
     @contextmanager
     def hold(self, owner: str, *things: str) -> Iterator[None]:
-        """Let `owner` have all of `things` while the context is open, or none: HalError (busy) names both owners."""
-        with ExitStack() as held:
+        """Reserve all of `things` for `owner` while the context is open; HalError (busy) names both owners."""
+        with ExitStack() as stack:
             for thing in things:
                 if (other := self._owners.get(thing)) is not None:
                     raise HalError(
                         f"{thing} is wanted by {owner} and already used by {other}",
                         Fault.BUSY,
-                        remedy="give one of them another",
+                        remedy="change the configuration of one of them",
                     )
                 self._owners[thing] = owner
-                held.callback(self._owners.pop, thing)
+                stack.callback(self._owners.pop, thing)
             yield

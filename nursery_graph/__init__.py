@@ -1,12 +1,12 @@
-"""A nursery whose children know what they need.
+"""A Trio nursery that starts and stops its children in dependency order.
 
-Nodes start when what they require is ready and stop after everything that depends on them, whatever the cause. The
-contract is in docs/design/nursery_graph.md; a first example is in the package's README.
+A node starts when everything it requires is ready and stops after everything that depends on it, whatever the cause.
+The contract is in docs/design/nursery_graph.md; a first example is in the package's README.
 """
 
+from nursery_graph.execution.current_node import CurrentNode as CurrentNode
+from nursery_graph.execution.current_node import current_node as current_node
 from nursery_graph.graph import Graph as Graph
-from nursery_graph.instance import CurrentNode as CurrentNode
-from nursery_graph.instance import current_node as current_node
 from nursery_graph.lifecycle import State as State
 from nursery_graph.node import Node as Node
 from nursery_graph.node import Run as Run

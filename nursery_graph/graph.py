@@ -1,4 +1,4 @@
-"""The graph: a nursery whose children know what they need."""
+"""The graph: a nursery that starts and stops its children in dependency order."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from nursery_graph.engine import Engine
+from nursery_graph.execution.engine import Engine
+from nursery_graph.execution.slot import Slot
 from nursery_graph.lifecycle import USABLE
 from nursery_graph.node import Node
 from nursery_graph.observe import Changes
-from nursery_graph.slot import Slot
 from nursery_graph.status import Overdue, Snapshot, Transition
 
 _log = logging.getLogger("nursery_graph")
 
 
 class Graph:
-    """Runs nodes in the order of their dependencies, and stops them in the reverse order, whatever happens.
+    """Run nodes in the order of their dependencies and stop them in the reverse order, whatever happens.
 
-    Say what shall run with `apply`, as often as you like; run it once with `run`::
+    Set the nodes with `apply`, as often as you like; run the graph once with `run`::
 
         graph = Graph()
         graph.apply([Node("bus", bus), Node("motor", motor, requires={"bus"})])
@@ -33,13 +33,12 @@ class Graph:
             await nursery.start(graph.run)
             await graph.settled()
 
-    All methods but `run`, `settled` and iteration over `changes` return at once, and may be called from any task of the
-    same Trio run, nodes included.
+    All methods except `run`, `settled` and iteration over `changes` return at once, and may be called from any task of
+    the same Trio run, nodes included.
 
-    `shutdown_timeout` is the time in seconds within which the whole graph stops in order. If something still runs then,
-    order is given up: what has not been cancelled yet is cancelled at once, and `on_overdue` is called with what runs.
-    It may kill processes, write the report where it will be found, and end the process with `os._exit`. `jitter`
-    returns numbers uniform in [0, 1) for the jitter of back-off.
+    `shutdown_timeout` is the time in seconds within which the whole graph stops in order. After it, all nodes that
+    still run are cancelled at once, and `on_overdue` is called with their task trees: it may kill processes, write a
+    report and end the process with `os._exit`. `jitter` returns numbers uniform in [0, 1) for the jitter of back-off.
     """
 
     def __init__(
@@ -54,33 +53,33 @@ class Graph:
         self._shutdown_timeout = shutdown_timeout
         self._on_overdue = on_overdue
         self._engine = Engine(jitter)
-        self._early: tuple[Node, ...] = ()  # applied before run
+        self._initial_nodes: tuple[Node, ...] = ()  # applied before run
         self._begun = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the nodes until cancelled or `stop`; then stop all of them in order, and return when the last has ended.
+        """Run the nodes until cancelled or `stop`; then stop all of them in order and return when the last has ended.
 
-        Stopping is the same whether `stop` was called, a cancel scope around was cancelled or reached its deadline, a
-        task beside it failed, or KeyboardInterrupt was raised here or in a node: a node is cancelled only when
-        everything that depends on it has ended. The cause goes on its way afterwards. Further interrupts change
+        The order is kept whether `stop` was called, an enclosing cancel scope was cancelled or reached its deadline, a
+        sibling task failed, or KeyboardInterrupt was raised here or in a node: a node is cancelled only when everything
+        that depends on it has ended. The cancellation or exception is raised afterwards. Further interrupts change
         nothing.
 
-        It never raises because of a failure of a node. As always in Trio, it cannot return while a task of a node runs:
-        one that swallows cancellation, or waits for a thread that does not end, keeps it here. `on_overdue` is for
-        that.
+        A failure of a node is never raised here. As always in Trio, `run` cannot return while a task of a node runs: a
+        task that swallows cancellation, or waits for a thread that does not end, blocks it. Handle that in
+        `on_overdue`.
 
         A graph runs once: a second call raises RuntimeError.
         """
         if self._begun:
-            raise RuntimeError("a Graph runs once: make a new one")
+            raise RuntimeError("a Graph runs only once: create a new one")
         self._begun = True
         engine = self._engine
         cause: BaseException | None = None
         async with trio.open_nursery() as nursery:
             engine.open(nursery)
             nursery.start_soon(engine.timers.run)
-            self.apply(self._early)
-            self._early = ()
+            self.apply(self._initial_nodes)
+            self._initial_nodes = ()
             task_status.started()
             try:
                 await engine.closed.wait()
@@ -102,7 +101,7 @@ class Graph:
                 try:
                     await engine.emptied.wait()
                 except KeyboardInterrupt:
-                    _log.warning("interrupted again: the graph goes on stopping in order")
+                    _log.warning("interrupted again: the graph continues to stop in order")
             limit.cancel()
             engine.timers.close()
             await engine.timers.ended.wait()
@@ -124,18 +123,17 @@ class Graph:
                 _log.exception("on_overdue failed")
 
     def stop(self, reason: str = "stop() was called") -> None:
-        """Stop everything in order and let `run` return. May be called at any time, also twice."""
+        """Stop all nodes in order and let `run` return. May be called at any time and more than once."""
         self._engine.close(reason)
 
     def apply(self, nodes: Iterable[Node]) -> None:
-        """Work towards exactly these nodes from now on, whatever was applied before and however far that got.
+        """Make `nodes` the complete desired state, replacing any earlier one even if that was not reached yet.
 
-        New nodes start, missing ones stop, changed ones restart, each with what depends on it; the rest is not
-        disturbed. A changed node that waits for its next try, or rests, is tried at once. Applying the same again does
-        nothing. A node that cannot work (doubled name, missing dependency, cycle) is unconfigured with the reason; the
-        others go on.
+        New nodes start, missing ones stop, changed ones restart, each with its dependents; the rest is not disturbed. A
+        changed node that is backing off or resting restarts at once. Applying the same nodes again does nothing. A node
+        that cannot start (duplicate name, missing dependency, cycle) is unconfigured with the reason; the others go on.
 
-        Before `run` the nodes are kept until it begins; once the graph is being stopped they are ignored.
+        Nodes applied before `run` start when it begins; once the graph is stopping, `apply` is ignored.
         """
         nodes = tuple(nodes)
         if self._engine.closed.is_set():
@@ -143,12 +141,12 @@ class Graph:
         if self._begun:
             self._engine.apply(nodes)
         else:
-            self._early = nodes
+            self._initial_nodes = nodes
 
     async def settled(self) -> Snapshot:
-        """Return a snapshot as soon as nothing is left to do but to wait; the last one if the graph has ended.
+        """Wait until the graph has nothing left to do and return a snapshot; the last one if the graph has ended.
 
-        What may be waited for then: the time of a next try, a name that is not configured, a node that does not end.
+        Nodes may still wait for a retry, for a name that is not configured or for a node that does not end.
         """
         await trio.lowlevel.checkpoint()
         engine = self._engine
@@ -157,7 +155,7 @@ class Graph:
         return self.snapshot()
 
     def retry(self, name: str) -> None:
-        """Try a failed node now and forget its past failures; one that runs is left alone. KeyError if unknown."""
+        """Restart a failed node now and clear its failure history; leave a running one alone. KeyError if unknown."""
         slot = self._slot(name)
         if not self._engine.closed.is_set():
             self._engine.retry(slot)
@@ -169,14 +167,14 @@ class Graph:
             self._engine.restart(slot, reason)
 
     def value(self, name: str) -> Any:
-        """What a node that is ready (or unhealthy and running) handed to `started`; KeyError otherwise."""
+        """Return the value that a ready (or unhealthy but running) node passed to `started`; KeyError otherwise."""
         slot = self._slot(name)
         if slot.phase not in USABLE or slot.instance is None:
             raise KeyError(f"node {name!r} is not ready: {slot.reason}")
         return slot.instance.value
 
     def snapshot(self, *, tasks: bool = False) -> Snapshot:
-        """All nodes at this moment; with `tasks`, also what each of their tasks is doing, at the cost of a walk."""
+        """Return the current status of all nodes; with `tasks`, including their task trees, at the cost of a walk."""
         snapshot = self._engine.board.snapshot()
         if not tasks:
             return snapshot
@@ -185,13 +183,13 @@ class Graph:
         return replace(snapshot, nodes=MappingProxyType(nodes))
 
     def changes(self) -> Changes:
-        """The snapshot now and after each change; a slow reader skips some but never the last. Ends with the graph."""
+        """Iterate over snapshots: now and after each change, until the graph ends. A slow reader gets the last one."""
         return Changes(self._engine.board)
 
     def subscribe(self, callback: Callable[[Transition], None]) -> Callable[[], None]:
-        """Call `callback` with every transition, in order and at once, until the function returned is called.
+        """Call `callback` with every transition, in order and at once, until the returned function is called.
 
-        It is called between two steps of the graph: it should note and return. What it raises is logged.
+        It is called between two steps of the graph, so it should return quickly. Exceptions that it raises are logged.
         """
         return self._engine.board.subscribe(callback)
 

@@ -1,7 +1,7 @@
-"""The life of a node as a table: phases, events, and what each event leads to.
+"""The life of a node as a table: phases, events, and what each event leads to. Pure.
 
-The five *states* are the public ones, those of the wire. A *phase* is finer: it says what the graph is waiting for, so
-that every transition can be listed and nothing has to be remembered in flags beside the table.
+The five *states* are public and are those of the wire protocol. A *phase* is finer: it says what the graph is waiting
+for, so that the table lists every transition and no additional flags are needed.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from typing import Final
 
 
 class State(Enum):
-    """What a node is to the outside world."""
+    """The public state of a node."""
 
-    UNCONFIGURED = "unconfigured"  # nothing of it runs; the reason says what it waits for
+    UNCONFIGURED = "unconfigured"  # it does not run; the reason says what it waits for
     CONFIGURING = "configuring"  # its `run` has begun and has not called `started` yet
     READY = "ready"
-    UNHEALTHY = "unhealthy"  # it failed, or it runs and says that it is not well
+    UNHEALTHY = "unhealthy"  # it failed, or it runs and reports itself unhealthy
     REMOVING = "removing"  # it is being stopped: dependents first, then its own cleanup
 
 
 class Phase(Enum):
-    """What the graph waits for, for one name, and the public state that this is; None: the name is in no snapshot."""
+    """What the graph waits for, for one name, and the corresponding public state; None: not part of snapshots."""
 
     IDLE = "its dependencies", State.UNCONFIGURED
     STARTING = "started()", State.CONFIGURING
     READY = "nothing", State.READY
-    SICK = "its own word that it is well again; its dependents keep running", State.UNHEALTHY
-    FAILING = "the rest of a failed run, and its dependents, to end", State.UNHEALTHY
-    STOPPING = "its dependents, then its own run, to end", State.REMOVING
-    BACKING_OFF = "the time of the next try", State.UNHEALTHY
+    DEGRADED = "its report that it is healthy again; its dependents keep running", State.UNHEALTHY
+    FAILING = "the failed run and its dependents to end", State.UNHEALTHY
+    STOPPING = "its dependents, then its own run to end", State.REMOVING
+    BACKING_OFF = "the time of the next attempt", State.UNHEALTHY
     RESTING = "a new configuration or retry(): its restart policy gave up", State.UNHEALTHY
     FINISHED = "a new configuration or retry(): its work is done", State.UNCONFIGURED
-    GONE = "nothing: it is forgotten", None
+    GONE = "nothing: the name was removed", None
 
-    __hash__ = object.__hash__  # members are single objects; the hash of Enum costs a call for each look-up in a table
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash costs a Python call per look-up
 
     def __init__(self, waits_for: str, state: State | None) -> None:
         self.waits_for = waits_for
@@ -48,15 +48,15 @@ class Event(Enum):
 
     START = "everything it requires is ready"
     STARTED = "started()"
-    SICK = "reports itself unhealthy"
-    WELL = "reports itself healthy"
+    UNHEALTHY = "reports itself unhealthy"
+    HEALTHY = "reports itself healthy"
     FAILED = "crashed or not ready in time"
-    STOP = "told to stop"
+    STOP = "stop requested"
     STOPPED = "run and dependents have ended"
-    BACK_OFF = "all ended, will try again"
-    GIVE_UP = "all ended, will not try again"
-    COMPLETE = "all ended, work done"
-    AGAIN = "its time has come, retry() or new configuration"
+    BACK_OFF = "run and dependents have ended, will retry"
+    GIVE_UP = "run and dependents have ended, will not retry"
+    COMPLETE = "run and dependents have ended, work done"
+    RETRY = "back-off elapsed, retry() or new configuration"
     FORGET = "no longer configured"
 
 
@@ -67,43 +67,43 @@ TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.STARTING, Event.STARTED): Phase.READY,
     (Phase.STARTING, Event.FAILED): Phase.FAILING,
     (Phase.STARTING, Event.STOP): Phase.STOPPING,
-    (Phase.READY, Event.SICK): Phase.SICK,
+    (Phase.READY, Event.UNHEALTHY): Phase.DEGRADED,
     (Phase.READY, Event.FAILED): Phase.FAILING,
     (Phase.READY, Event.STOP): Phase.STOPPING,
-    (Phase.SICK, Event.SICK): Phase.SICK,  # a new reason
-    (Phase.SICK, Event.WELL): Phase.READY,
-    (Phase.SICK, Event.FAILED): Phase.FAILING,
-    (Phase.SICK, Event.STOP): Phase.STOPPING,
+    (Phase.DEGRADED, Event.UNHEALTHY): Phase.DEGRADED,  # a new reason
+    (Phase.DEGRADED, Event.HEALTHY): Phase.READY,
+    (Phase.DEGRADED, Event.FAILED): Phase.FAILING,
+    (Phase.DEGRADED, Event.STOP): Phase.STOPPING,
     # ending
     (Phase.FAILING, Event.STOP): Phase.STOPPING,
     (Phase.FAILING, Event.BACK_OFF): Phase.BACKING_OFF,
     (Phase.FAILING, Event.GIVE_UP): Phase.RESTING,
-    (Phase.FAILING, Event.AGAIN): Phase.IDLE,
+    (Phase.FAILING, Event.RETRY): Phase.IDLE,
     (Phase.STOPPING, Event.STOPPED): Phase.IDLE,
     (Phase.STOPPING, Event.COMPLETE): Phase.FINISHED,
     (Phase.STOPPING, Event.FORGET): Phase.GONE,
     # at rest
-    (Phase.BACKING_OFF, Event.AGAIN): Phase.IDLE,
+    (Phase.BACKING_OFF, Event.RETRY): Phase.IDLE,
     (Phase.BACKING_OFF, Event.FORGET): Phase.GONE,
-    (Phase.RESTING, Event.AGAIN): Phase.IDLE,
+    (Phase.RESTING, Event.RETRY): Phase.IDLE,
     (Phase.RESTING, Event.FORGET): Phase.GONE,
-    (Phase.FINISHED, Event.AGAIN): Phase.IDLE,
+    (Phase.FINISHED, Event.RETRY): Phase.IDLE,
     (Phase.FINISHED, Event.FORGET): Phase.GONE,
 }
-"""Every pair that may occur; any other pair is a bug of the graph."""
+"""Every transition that may occur; any other pair is a bug in the graph."""
 
-USABLE: Final = frozenset({Phase.READY, Phase.SICK})
-"""Its value may be handed out."""
+USABLE: Final = frozenset({Phase.READY, Phase.DEGRADED})
+"""Phases in which the value of the node is available to dependents."""
 
-RUNNING: Final = frozenset({Phase.STARTING, Phase.READY, Phase.SICK})
-"""Its run goes on, and nobody has asked it to end."""
+RUNNING: Final = frozenset({Phase.STARTING, Phase.READY, Phase.DEGRADED})
+"""Phases in which `run` is active and was not asked to stop."""
 
 WAITING: Final = frozenset({Phase.BACKING_OFF, Phase.RESTING, Phase.FINISHED})
-"""Nothing of it runs and nothing will start it but AGAIN."""
+"""Phases in which nothing runs and only RETRY starts the node."""
 
 
 def step(phase: Phase, event: Event) -> Phase:
-    """The phase after `event`; raises LookupError for a pair that must never occur."""
+    """Return the phase after `event`; raise LookupError for a pair that must never occur."""
     try:
         return TABLE[phase, event]
     except KeyError:
@@ -111,7 +111,7 @@ def step(phase: Phase, event: Event) -> Phase:
 
 
 def mermaid() -> str:
-    """The table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> IDLE"]
     lines += [f"    {phase.name}: {phase.name} ({phase.state.value})" for phase in Phase if phase.state]
     for (before, event), after in TABLE.items():

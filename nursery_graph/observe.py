@@ -1,4 +1,4 @@
-"""Telling observers: a snapshot when asked, the latest one as a stream, and every single transition."""
+"""Observation of a graph: snapshots on request, a stream of the latest snapshot, and callbacks for each transition."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _log = logging.getLogger("nursery_graph")
 
 
 class Observed(Protocol):
-    """Something with a status that is built when somebody looks."""
+    """An object whose status is computed on request."""
 
     name: str
 
     def status(self) -> NodeStatus:
-        """Its status now."""
+        """Return the current status."""
         ...
 
 
 class Board:
-    """Where changes are announced. Without observers an announcement is an increment and two tests."""
+    """Distributes changes to observers. Without observers, announcing costs an increment and two tests."""
 
     def __init__(self, observed: Mapping[str, Observed]) -> None:
         self._observed = observed
@@ -37,7 +37,7 @@ class Board:
         self.closed = False
 
     def announce(self, name: str, before: State | None, after: State | None, reason: str) -> None:
-        """A transition happened."""
+        """Record a transition and call the subscribed callbacks."""
         self.touch()
         if self._callbacks:
             transition = Transition(name, before, after, reason, trio.current_time())
@@ -48,31 +48,31 @@ class Board:
                     _log.exception("an observer failed on %s; it stays subscribed", transition)
 
     def touch(self) -> None:
-        """Something that a snapshot shows has changed."""
+        """Invalidate the snapshot and wake its readers."""
         self.sequence += 1
         if self._readers:
             self._readers.unpark_all()
 
     def close(self) -> None:
-        """Nothing will change any more."""
+        """Record that there will be no further changes."""
         self.closed = True
         self.touch()
 
     def subscribe(self, callback: Callable[[Transition], None]) -> Callable[[], None]:
-        """Call `callback` with each transition from now on, in order; the function returned ends that."""
+        """Call `callback` with each transition from now on, in order, until the returned function is called."""
         key = object()
         self._callbacks[key] = callback
         return lambda: self._callbacks.pop(key, None) and None
 
     def snapshot(self) -> Snapshot:
-        """Everything at this moment; built anew only after a change."""
+        """Return the current status of all nodes; rebuilt only after a change."""
         if self._latest is None or self._latest.sequence != self.sequence:
             nodes = {name: observed.status() for name, observed in self._observed.items()}
             self._latest = Snapshot(trio.current_time(), self.sequence, MappingProxyType(nodes))
         return self._latest
 
     async def newer_than(self, sequence: int) -> None:
-        """Return once something has changed since `sequence`, or nothing can change any more."""
+        """Wait until something has changed since `sequence` or the board is closed."""
         await trio.lowlevel.checkpoint_if_cancelled()
         while self.sequence == sequence and not self.closed:
             await self._readers.park()
@@ -80,9 +80,9 @@ class Board:
 
 
 class Changes:
-    """Snapshots: the present one at once, then the newest after each change, until the graph has ended.
+    """An iterator over snapshots: the present one at once, then the newest after each change, until the graph ends.
 
-    A slow reader skips intermediate snapshots; the last one is never lost. Nothing has to be closed.
+    A slow reader skips intermediate snapshots but never misses the last one. The iterator needs no closing.
     """
 
     def __init__(self, board: Board) -> None:

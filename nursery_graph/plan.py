@@ -1,4 +1,7 @@
-"""What to do about a desired set of nodes: missing and doubled names, cycles, the difference to what is there."""
+"""Plan for a desired set of nodes: find missing names, duplicates and cycles, and compare with the running set.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +12,41 @@ from nursery_graph.node import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A node as the whole desired set makes it."""
+class ResolvedNode:
+    """A node with its dependencies and problems, resolved against the whole desired set."""
 
     node: Node
-    requires: tuple[str, ...]  # sorted, so that a run can be repeated
-    uses: tuple[str, ...]  # sorted, without required names and those left out
-    problem: str = ""  # why it cannot start, whatever the other nodes do
-    note: str = ""  # what the user should know although it can start
+    requires: tuple[str, ...]  # sorted, so that runs are reproducible
+    uses: tuple[str, ...]  # sorted, without required and ignored names
+    problem: str = ""  # why it cannot start, independent of the state of other nodes
+    note: str = ""  # a warning for the user about a node that can start
 
-    def same_life(self, other: Wanted) -> bool:
-        """Whether a node running for `other` may go on running for this one."""
+    def may_continue(self, other: ResolvedNode) -> bool:
+        """Return whether an instance started for `other` may keep running for this node."""
         return self.node.version == other.node.version and self.requires == other.requires and self.uses == other.uses
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The difference between observed and desired, by name, in the order of the desired set."""
+    """The difference between the observed and the desired set, by name, in the order of the desired set."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     replaced: tuple[str, ...]  # must be stopped and started again
-    revised: tuple[str, ...]  # may go on, under a new revision
+    revised: tuple[str, ...]  # may keep running, under a new revision
     kept: tuple[str, ...]
 
 
-def difference(observed: Mapping[str, Wanted], desired: Mapping[str, Wanted]) -> Plan:
-    """Compare what the graph works towards now with what it shall work towards."""
+def difference(observed: Mapping[str, ResolvedNode], desired: Mapping[str, ResolvedNode]) -> Plan:
+    """Compare the set that the graph works towards now with a new desired set."""
     added, replaced, revised, kept = [], [], [], []
-    for name, wanted in desired.items():
+    for name, node in desired.items():
         old = observed.get(name)
         if old is None:
             added.append(name)
-        elif not wanted.same_life(old):
+        elif not node.may_continue(old):
             replaced.append(name)
-        elif wanted.node.revision != old.node.revision:
+        elif node.node.revision != old.node.revision:
             revised.append(name)
         else:
             kept.append(name)
@@ -51,11 +54,11 @@ def difference(observed: Mapping[str, Wanted], desired: Mapping[str, Wanted]) ->
     return Plan(tuple(added), removed, tuple(replaced), tuple(revised), tuple(kept))
 
 
-def resolve(nodes: Iterable[Node]) -> dict[str, Wanted]:
-    """Look at the desired set as a whole. Never raises because of what the nodes say.
+def resolve(nodes: Iterable[Node]) -> dict[str, ResolvedNode]:
+    """Resolve the desired set as a whole. Never raises because of its content.
 
-    A doubled name, a required name that is not there and a cycle of required names are problems of the nodes concerned
-    and of nobody else. A `uses` on a cycle is left out: an optional dependency must not keep a node from running.
+    A duplicate name, a missing required name and a cycle of required names are problems only of the nodes concerned. A
+    `uses` that closes a cycle is ignored: an optional dependency must not keep a node from running.
     """
     by_name: dict[str, Node] = {}
     copies: dict[str, int] = {}
@@ -63,21 +66,20 @@ def resolve(nodes: Iterable[Node]) -> dict[str, Wanted]:
         by_name.setdefault(node.name, node)
         copies[node.name] = copies.get(node.name, 0) + 1
 
-    mixed = {
-        name: group for group in knots({name: n.requires | n.uses for name, n in by_name.items()}) for name in group
-    }
-    required = {name: by_name[name].requires for name in mixed}
-    cycles = {name: _cycle(required, group) for group in knots(required) for name in group}
+    dependencies = {name: node.requires | node.uses for name, node in by_name.items()}
+    cyclic = {name: group for group in cyclic_groups(dependencies) for name in group}
+    required = {name: by_name[name].requires for name in cyclic}
+    cycles = {name: _cycle(required, group) for group in cyclic_groups(required) for name in group}
 
     desired = {}
     for name, node in by_name.items():
-        left_out = sorted(node.uses & mixed[name] - node.requires) if name in mixed else []
-        desired[name] = Wanted(
+        ignored = sorted(node.uses & cyclic[name] - node.requires) if name in cyclic else []
+        desired[name] = ResolvedNode(
             node,
             tuple(sorted(node.requires)),
-            tuple(sorted(node.uses - node.requires - frozenset(left_out))),
+            tuple(sorted(node.uses - node.requires - frozenset(ignored))),
             _problem(node, copies[name], cycles.get(name), sorted(node.requires - by_name.keys())),
-            f"left out, because it needs this node in turn: {_listed(left_out)}" if left_out else "",
+            f"optional dependency ignored because it depends on this node: {_quoted(ignored)}" if ignored else "",
         )
     return desired
 
@@ -88,23 +90,25 @@ def _problem(node: Node, copies: int, cycle: list[str] | None, missing: list[str
     if cycle:
         return f"dependency cycle: {' -> '.join(cycle)}"
     if missing:
-        return f"requires {_listed(missing)}, which {'is' if len(missing) == 1 else 'are'} not configured"
+        return f"requires {_quoted(missing)}, which {'is' if len(missing) == 1 else 'are'} not configured"
     return ""
 
 
-def _listed(names: Collection[str]) -> str:
+def _quoted(names: Collection[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def knots(edges: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
-    """Groups of nodes that reach each other, and nodes that point at themselves; edges that lead nowhere are ignored.
+def cyclic_groups(edges: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
+    """Return the groups of nodes that are on common cycles, including single nodes that depend on themselves.
+
+    Edges to nodes that are not in `edges` are ignored.
 
     Strongly connected components by Tarjan (1972), without recursion.
     """
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     open_nodes: dict[str, None] = {}
-    found: list[frozenset[str]] = []
+    groups: list[frozenset[str]] = []
     for root in edges:
         if root in order:
             continue
@@ -132,12 +136,12 @@ def knots(edges: Mapping[str, Collection[str]]) -> list[frozenset[str]]:
                     while name not in group:
                         group.add(open_nodes.popitem()[0])
                     if len(group) > 1 or name in edges[name]:
-                        found.append(frozenset(group))
-    return found
+                        groups.append(frozenset(group))
+    return groups
 
 
 def _cycle(edges: Mapping[str, Collection[str]], group: frozenset[str]) -> list[str]:
-    """A shortest cycle through the first name of a knot, first name repeated at the end."""
+    """Return a shortest cycle through the first name of a group, with that name repeated at the end."""
     first = min(group)
     came_from: dict[str, str] = {}
     layer = [first]

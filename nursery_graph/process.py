@@ -1,4 +1,4 @@
-"""A child process that is gone, with everything it started, when its block is left. Linux 5.3 or newer."""
+"""Child processes that are ended, with everything they started, when a block is left. Linux 5.3 or newer."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from typing import Any, Final
 
 import trio
 
-GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL; what systemd-like managers leave a small service
+GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class ProcessFailed(Exception):
     """A supervised process ended by itself. `returncode` is negative if a signal ended it."""
 
     def __init__(self, command: Sequence[str], returncode: int) -> None:
-        how = f"by signal {-returncode}" if returncode < 0 else f"with status {returncode}"
-        super().__init__(f"{command[0]} ended {how}")
+        result = f"by signal {-returncode}" if returncode < 0 else f"with status {returncode}"
+        super().__init__(f"{command[0]} ended {result}")
         self.returncode = returncode
 
 
 class ProcessGroup:
-    """A process and all its descendants that have not left its process group, or with `session` its session.
+    """A process and those of its descendants that are in its process group, or with `session` in its session.
 
-    `process` is for its pipes. Wait for its end with `wait` here: Process.wait would release the process id, and with
-    it the name by which the group is signalled.
+    Use `process` for its pipes only. Wait for its end with `wait` of this class: Process.wait would release the process
+    id, by which the group is signalled.
     """
 
     def __init__(self, command: Sequence[str], process: trio.Process, *, session: bool = False) -> None:
         self._session = session
         self.process = process
         self.command = command
-        self.pid = process.pid  # of the first process, and of the group
+        self.pid = process.pid  # the id of the first process and of the group
 
     async def wait(self) -> int:
-        """Return when the first process has ended: its status, or minus the signal that ended it."""
+        """Wait for the first process to end; return its exit status, or minus the signal that ended it."""
         await _ended(self.pid)
-        # Returns at once, it has ended. WNOWAIT: the id stays taken until the group is gone: no signal hits a stranger.
+        # Does not block, because the process has ended. WNOWAIT keeps the id reserved until the group has ended, so
+        # that no signal can reach an unrelated process.
         result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
         assert result is not None
         return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the group; those that have ended or changed their user are no error."""
+        """Send a signal to all processes of the group, ignoring those that have ended or changed their user."""
         if self._session:
             for member in self._members():
                 with suppress(ProcessLookupError, PermissionError):
@@ -55,7 +56,7 @@ class ProcessGroup:
             os.killpg(self.pid, number)
 
     async def ended(self) -> None:
-        """Return when no process of the group runs."""
+        """Wait until no process of the group runs."""
         while members := self._members():
             await _ended(members[0])
 
@@ -67,13 +68,13 @@ class ProcessGroup:
 async def process_group(
     command: Sequence[str], *, grace: float = GRACE, session: bool = False, **options: Any
 ) -> AsyncIterator[ProcessGroup]:
-    """Start a process in a session and process group of its own; at the end of the block end the whole group.
+    """Start a process in a session and process group of its own; end the whole group at the end of the block.
 
-    With `session` all groups of the session end, such as the jobs of an interactive shell, each a group of its own.
+    With `session`, end all groups of the session, such as the jobs of an interactive shell.
 
-    However the block is left, all that runs is sent SIGTERM, after `grace` seconds SIGKILL, and the block is left when
-    nothing runs any more; cancellation does not hurry that. A process that leaves its group (a daemon) escapes.
-    `options` are those of `trio.lowlevel.open_process`; raises OSError if the command cannot be started.
+    However the block is left, its processes receive SIGTERM, after `grace` seconds SIGKILL, and the block ends when no
+    process runs any more, even if cancelled. A process that leaves its group (a daemon) is not ended. `options` are
+    those of `trio.lowlevel.open_process`; raises OSError if the command cannot be started.
     """
     process = await trio.lowlevel.open_process(command, start_new_session=True, **options)
     group = ProcessGroup(command, process, session=session)
@@ -92,7 +93,7 @@ async def process_group(
 
 
 async def _kill(group: ProcessGroup) -> None:
-    while True:  # a session is signalled one by one: what one of it has started meanwhile is caught the next time
+    while True:  # a process may start another one before it is signalled: repeat until none is left
         group.signal(signal.SIGKILL)
         members = group._members()
         if not members:
@@ -108,11 +109,11 @@ async def supervise(
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
-    """Run a process as the whole life of a node, until cancelled; then end its group as `process_group` does.
+    """Run a process as a node until cancelled; then end its group as `process_group` does.
 
-    It is ready when `ready(group)` has returned, whose result becomes the node's value; without `ready`, as soon as it
-    has been started, with the ProcessGroup as value. Raises ProcessFailed when the process ends by itself, before or
-    after.
+    The node is ready when `ready(group)` has returned, and its value is the result; without `ready`, as soon as the
+    process was started, with the ProcessGroup as value. Raises ProcessFailed when the process ends by itself, before or
+    after the node is ready.
 
     `grace` should be well below the node's stop_timeout. In a node::
 
@@ -133,7 +134,7 @@ async def supervise(
 
 
 async def _ended(pid: int) -> None:
-    """Return when the process has ended, whoever its parent is; at once if there is none."""
+    """Wait for the end of a process, which need not be a child; return at once if it does not exist."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -147,7 +148,7 @@ async def _ended(pid: int) -> None:
 
 
 def _members(leader: int, *, session: bool) -> list[int]:
-    """Processes of a process group, or of a session, that have not ended."""
+    """Return the ids of the running processes of a process group or session."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -155,7 +156,7 @@ def _members(leader: int, *, session: bool) -> list[int]:
                 status = (entry / "stat").read_bytes()
             except OSError:  # it has just ended
                 continue
-            # proc(5): pid (name) state parent group session ...; the name may hold anything, also parentheses
+            # proc(5): pid (name) state parent group session ...; the name may contain any character, even parentheses
             state, _parent, its_group, its_session = status.rpartition(b")")[2].split(None, 4)[:4]
             if int(its_session if session else its_group) == leader and state not in (b"Z", b"X"):
                 members.append(int(entry.name))

@@ -1,6 +1,6 @@
-"""When a failed node is tried again: policy, intensity within a period, jittered exponential back-off.
+"""When a failed node is restarted: policy, intensity within a period, jittered exponential back-off. Pure.
 
-Vocabulary and meaning are those of OTP supervisors.
+The terms have the same meaning as for OTP supervisors.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from typing import Final, Literal, get_args
 Kind = Literal["permanent", "transient", "temporary"]
 
 _KINDS: Final = get_args(Kind)
-_MAX_DOUBLINGS: Final = 60  # beyond any sensible `max_delay`; keeps the power finite
+_MAX_DOUBLINGS: Final = 60  # beyond any sensible `max_delay`; avoids an overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
     """What happens after a node's run has ended by itself.
 
-    `permanent`: it is always tried again. `transient`: only after a failure; returning once ready is a finished job.
-    `temporary`: never. Ending before it was ready is always a failure.
+    `permanent`: it always restarts. `transient`: it restarts only after a failure; returning when ready means that its
+    work is done. `temporary`: it never restarts. Ending before it was ready is always a failure.
 
-    A node that crashes more than `intensity` times within `period` seconds after having been ready rests, unhealthy,
-    until its configuration changes, something it depends on starts afresh, or `Graph.retry`. A failure to start never
-    makes it rest (hardware may be plugged in later); the delay before the next try only grows.
+    A node that crashes more than `intensity` times within `period` seconds after having been ready is not restarted: it
+    rests, unhealthy, until its configuration changes, a dependency becomes ready again, or `Graph.retry` is called. A
+    failure to start never makes it rest (hardware may be plugged in later); only the delay before the next attempt
+    grows.
 
-    The n-th try in a row waits between half and all of `first_delay * 2**(n - 1)` seconds, at most `max_delay`. The row
-    ends when the node has been ready for `period` seconds.
+    The n-th consecutive attempt waits between half and all of `first_delay * 2**(n - 1)` seconds, at most `max_delay`.
+    The count starts again when the node has been ready for `period` seconds.
     """
 
     kind: Kind = "permanent"
@@ -51,15 +52,15 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the policy remembers of one node between its runs; a new configuration clears it."""
+    """Failures of one node in earlier runs; a new configuration clears them."""
 
-    failures: int = 0  # in a row
-    crashes: tuple[float, ...] = ()  # times of crashes after ready, within the period
+    failures: int = 0  # consecutive
+    crashes: tuple[float, ...] = ()  # times of the crashes after ready within the period
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do after a failure: try again after `delay` seconds, or rest if it is None, for the reason given."""
+    """What to do after a failure: restart after `delay` seconds, or rest if it is None, for the reason in `reason`."""
 
     history: History
     delay: float | None
@@ -67,13 +68,13 @@ class Verdict:
 
 
 def back_off(restart: Restart, failures: int, draw: float) -> float:
-    """Seconds before the next try after `failures` failures in a row; `draw` is random, uniform in [0, 1)."""
+    """Return the seconds before the next attempt after `failures` consecutive failures; `draw` is random in [0, 1)."""
     ceiling = min(restart.max_delay, restart.first_delay * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
     return ceiling * (1 + draw) / 2
 
 
 def after_failure(restart: Restart, history: History, now: float, ready_at: float | None, draw: float) -> Verdict:
-    """Decide about a node that failed at `now`, ready since `ready_at` (None: it never was)."""
+    """Decide what to do with a node that failed at `now` and was ready since `ready_at` (None: it was never ready)."""
     failures, crashes = history.failures + 1, history.crashes
     if ready_at is not None:
         crashes = (*(at for at in crashes if now - at < restart.period), now)
@@ -81,7 +82,7 @@ def after_failure(restart: Restart, history: History, now: float, ready_at: floa
             failures = 1
     after = History(failures, crashes)
     if restart.kind == "temporary":
-        return Verdict(after, None, "it is temporary and is not restarted")
+        return Verdict(after, None, "its restart policy is temporary: it is not restarted")
     if ready_at is not None and len(crashes) > restart.intensity:
         return Verdict(after, None, f"gave up: crashed {len(crashes)} times within {restart.period:g} s")
     return Verdict(after, back_off(restart, failures, draw))

@@ -1,4 +1,4 @@
-"""What an observer sees: immutable statuses, snapshots and transitions."""
+"""Immutable records for observers: statuses, snapshots and transitions. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from nursery_graph.lifecycle import State
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node at one moment. Times are of the Trio clock, in seconds."""
+    """The status of one node at one moment. Times are seconds of the Trio clock."""
 
     name: str
     state: State
-    since: float  # when it came into `state`
-    reason: str  # why it is in this state, or what the user should know; empty if all is well
-    revision: str  # of the configuration that runs, or that would run next
+    since: float  # when it entered `state`
+    reason: str  # why it is in this state, or a warning; empty if there is nothing to report
+    revision: str  # revision of the configuration that runs or would run next
     requires: frozenset[str]
     uses: frozenset[str]
     waiting_for: tuple[str, ...] = ()  # names that keep an unconfigured node from starting
-    retry_at: float | None = None  # when a failed node will be tried again by itself
+    retry_at: float | None = None  # when a failed node will be restarted
     runs: int = 0  # how often it was started
     tasks: tuple[str, ...] = ()  # its task tree; only in `snapshot(tasks=True)` and when it is overdue
     failure: str = ""  # why its last run failed, until a run is ready or its configuration changes
@@ -28,7 +28,7 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All nodes at one moment. `sequence` grows with every change."""
+    """The status of all nodes at one moment. `sequence` grows with every change."""
 
     time: float
     sequence: int
@@ -40,9 +40,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Something happened to a node.
+    """A change of a node's state, or of the reason for it.
 
-    `before` is None for a new name, `after` is None for a forgotten one; both are equal when only the reason is new.
+    `before` is None for a new name, `after` is None for a removed one; both are equal when only the reason changed.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """What still ran when the time for the whole shutdown was up: the task tree of each node."""
+    """The task trees of the nodes that still ran at the shutdown timeout, by name."""
 
     tasks: Mapping[str, tuple[str, ...]]
 

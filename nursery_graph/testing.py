@@ -1,6 +1,6 @@
-"""For tests of and with graphs: nodes that misbehave as told, and a witness that knows what must never happen.
+"""Test helpers for graphs: nodes with scripted misbehaviour, and a witness that checks the contract.
 
-Import this module only in tests: it reaches for Trio's scheduler to make runs repeatable.
+Import this module only in tests: it changes Trio's scheduler to make runs reproducible.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any
 import trio
 import trio.testing
 
-from nursery_graph.instance import current_node
+from nursery_graph.execution.current_node import current_node
 from nursery_graph.lifecycle import State
 from nursery_graph.node import Node
 from nursery_graph.status import Transition
 
 
 class Fault(Exception):
-    """What a scripted node raises."""
+    """The exception that a scripted node raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """How one run of a node goes. Times in seconds."""
+    """The course of one run of a node. Times are in seconds."""
 
-    start: float = 0.0  # until it is ready; math.inf: hangs
-    life: float = math.inf  # how long it is ready before it ends by itself
-    cleanup: float = 0.0  # how long its shielded cleanup takes after cancellation
-    deaf: float = 0.0  # how long it ignores cancellation before that
-    fails: bool = True  # ends with `error` rather than by returning
+    start: float = 0.0  # time until it is ready; math.inf: hangs
+    life: float = math.inf  # time for which it is ready before it ends by itself
+    cleanup: float = 0.0  # duration of its shielded cleanup after cancellation
+    deaf: float = 0.0  # time for which it ignores cancellation before the cleanup
+    fails: bool = True  # ends with `error` instead of returning
     error: type[BaseException] = Fault
-    refuses: bool = False  # ends after `start` instead of becoming ready
-    breaks: bool = False  # raises Fault at the end of its cleanup
-    sick_at: float = math.inf  # after how long it reports itself unhealthy; well again after as long
+    start_fails: bool = False  # raises `error` after `start` instead of becoming ready
+    cleanup_fails: bool = False  # raises Fault at the end of its cleanup
+    unhealthy_after: float = math.inf  # time until it reports itself unhealthy; healthy again after the same time
 
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """One run of a node as the node itself saw it. It is also the value that the node hands out."""
+    """One run of a node as the node itself observed it. It is also the value of the node."""
 
     name: str
     stop_timeout: float
@@ -52,15 +52,15 @@ class Record:
     crashed: bool = False
 
     def overdue(self, now: float) -> bool:
-        """Whether the graph may go on without it."""
+        """Return whether its stop timeout has passed, so that the graph may go on without it."""
         return now >= self.cancelled_at + self.stop_timeout
 
 
 @dataclass
 class Witness:
-    """Makes nodes, watches their runs and writes down each violation of the contract.
+    """Creates nodes, watches their runs and records each violation of the contract.
 
-    `script` is asked for the script of each run, by the node's name.
+    `script` returns the script of each run, given the node's name.
     """
 
     script: Callable[[str], Script] = lambda name: Script()
@@ -70,32 +70,32 @@ class Witness:
     ended: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     events: int = 0
-    order_given_up: bool = False  # set it when the graph says so: from then on stop order is not checked
+    order_given_up: bool = False  # set when the graph reports Overdue: the stop order is not checked from then on
 
     def node(self, name: str, **options: Any) -> Node:
-        """A node that follows the script under the eyes of this witness."""
+        """Return a node that follows the script and is watched by this witness."""
 
         async def run(deps: Mapping[str, Record], *, task_status: trio.TaskStatus[Record]) -> None:
-            await self._live(made, deps, task_status)
+            await self._live(node, deps, task_status)
 
-        made = Node(name, run, **options)
-        return made
+        node = Node(name, run, **options)
+        return node
 
     def check(self) -> None:
-        """Raise AssertionError with all violations, if there are any."""
+        """Raise AssertionError with all violations if there are any."""
         assert not self.violations, "\n".join(self.violations)
 
     def on_transition(self, event: Transition) -> None:
-        """Subscribe this to check what the graph says against what is."""
+        """Check a transition that the graph reports against the actual runs; subscribe this to the graph."""
         self.events += 1
         record = self.live.get(event.name)
         if event.after is None and record is not None and not record.ended:
-            self._violated(f"{event.name} was forgotten while it runs")
+            self._violated(f"{event.name} was removed while it runs")
         if event.after is State.READY and record is None:
-            self._violated(f"{event.name} is said to be ready but does not run")
+            self._violated(f"{event.name} is reported ready but does not run")
 
-    def _violated(self, what: str) -> None:
-        self.violations.append(f"{trio.current_time():.3f}: {what}")
+    def _violated(self, violation: str) -> None:
+        self.violations.append(f"{trio.current_time():.3f}: {violation}")
 
     async def _live(self, node: Node, deps: Mapping[str, Record], task_status: trio.TaskStatus[Record]) -> None:
         record = self._begin(node, deps)
@@ -120,7 +120,7 @@ class Witness:
                 self.events += 1
                 if self.live.get(node.name) is record:
                     del self.live[node.name]
-            if script.breaks:
+            if script.cleanup_fails:
                 raise Fault(f"cleanup of {node.name}")
 
     def _begin(self, node: Node, deps: Mapping[str, Record]) -> Record:
@@ -128,28 +128,28 @@ class Witness:
         self.events += 1
         self.begun.append(node.name)
         if node.name in self.live:
-            self._violated(f"{node.name} begins while its previous run goes on")
+            self._violated(f"{node.name} begins while its previous run continues")
         self.live[node.name] = record
         for name in node.requires:
             if name not in deps:
                 self._violated(f"{node.name} begins without {name}, which it requires")
         for name, dependency in deps.items():
             if self.live.get(name) is not dependency or not dependency.ready:
-                self._violated(f"{node.name} is given {name}, which is not running and ready")
+                self._violated(f"{node.name} receives {name}, which is not running and ready")
             elif dependency.cancelled_at != math.inf:
-                self._violated(f"{node.name} is given {name}, which has been cancelled")
+                self._violated(f"{node.name} receives {name}, which has been cancelled")
         return record
 
     async def _follow(self, script: Script, record: Record, task_status: trio.TaskStatus[Record]) -> None:
         await trio.sleep(script.start)
-        if script.refuses:
+        if script.start_fails:
             raise script.error(f"{record.name} does not start")
         record.ready = True
         task_status.started(record)
-        if script.sick_at < script.life:
-            await trio.sleep(script.sick_at)
+        if script.unhealthy_after < script.life:
+            await trio.sleep(script.unhealthy_after)
             current_node().unhealthy("unplugged")
-            await trio.sleep(script.sick_at)
+            await trio.sleep(script.unhealthy_after)
             current_node().healthy()
         await trio.sleep(script.life)
         record.crashed = True
@@ -170,24 +170,24 @@ class Witness:
         if self.order_given_up or record.overdue(trio.current_time()):
             return
         for name, dependency in record.deps.items():
-            # A dependency that crashed is gone before its dependents can be; no order could help.
+            # A dependency that crashed has ended before its dependents can end; that does not violate the order.
             if not dependency.crashed and (dependency.ended or dependency.cancelled_at != math.inf):
                 self._violated(f"{record.name} {moment} but {name}, which it depends on, is ending or gone")
 
 
 def seed_scheduler(seed: int) -> None:
-    """Make the order in which Trio runs ready tasks repeatable, and different for each seed.
+    """Make the order in which Trio runs ready tasks reproducible, and different for each seed.
 
-    Trio offers this to its own Hypothesis plugin only; the names are private, which is why they are used here alone.
+    Trio offers this only to its Hypothesis plugin. The names are private, so they are used in this function only.
     """
     trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]
     trio._core._run._r = random.Random(seed)
 
 
 def run_seeded(seed: int, main: Callable[[], Awaitable[None]], *, limit: float = 50_000) -> None:
-    """Run `main` on a virtual clock that jumps as soon as all tasks wait, with the scheduler seeded.
+    """Run `main` with a seeded scheduler on a virtual clock that jumps forward when all tasks wait.
 
-    After `limit` virtual seconds it fails with TooSlowError, so that a deadlock is a failure and not a hang.
+    Raises TooSlowError after `limit` virtual seconds, so that a deadlock fails instead of hanging.
     """
 
     async def limited() -> None:

@@ -1,1 +1,1 @@
-"""gRPC, gRPC-Web, pages and WebSockets on Trio: the port of a machine and the channel to one."""
+"""gRPC, gRPC-Web, web pages and WebSockets on Trio: server port and client channel of a machine."""

@@ -1,4 +1,4 @@
-"""The server's side of a call, whatever carries it: what one server shares, and which requests become calls."""
+"""Server side of calls for any carrier: state shared by the connections of a server, and acceptance of requests."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from grpclib.const import Handler, Status
 from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
-from rpc.auth import AUTHENTICATE
+from rpc.access.auth import AUTHENTICATE
+from rpc.access.forwarded import NO_PROXIES, Proxies
+from rpc.access.origins import ANY, Origins
 from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders, Peer
-from rpc.forwarded import NO_PROXIES, Proxies
 from rpc.health import CHECK
+from rpc.http.grpc_web import Content, content_of, is_grpc
 from rpc.limits import MAX_UNAUTHENTICATED, Limits
-from rpc.origins import ANY, Origins
 from rpc.server_call import ServerCall
 from rpc.statistics import Statistics
 from rpc.turns import Turns
-from rpc.web import Content, content_of, is_grpc
 
 __all__ = [
     "Authorize",
@@ -40,63 +40,63 @@ __all__ = [
 ]
 
 _log = logging.getLogger("rpc.call")
-MAX_TURNED_AWAY: Final = 32  # kinds of refused pages that the log tells of: their names are anybody's words
+MAX_TURNED_AWAY: Final = 32  # distinct refusals of pages that are logged; clients choose the names in them
 
 Authorize = Callable[[str, codec.Metadata], Identity | None]
-"""`authorize(method, metadata)`: who calls, None if nobody in particular. GRPCError refuses. Must not block."""
+"""`authorize(method, metadata)` returns the caller, or None if anonymous; GRPCError refuses. Must not block."""
 
 
 Aside = Callable[[Identity | None, Callable[[], Any]], Awaitable[Any]]
-"""Carries out work for a caller, in a thread, and returns what that does."""
+"""Function that runs work for a caller in a thread and returns its result."""
 
 Fallback = Callable[[HttpExchange], Awaitable[None]]
-"""Answers a request that is not gRPC."""
+"""Handler of requests that are not gRPC."""
 
 
 class Router(Protocol):
-    """Finds the handler of a method; any mapping of paths does."""
+    """Lookup of method handlers by path; a mapping of paths is a Router."""
 
     def get(self, path: str, /) -> Handler | None:
-        """The handler of `/package.Service/Method`, None if there is none. Must not block."""
+        """Return the handler of `/package.Service/Method`, or None. Must not block."""
         ...
 
 
 class Closable(Protocol):
-    """A connection as the whole server sees it."""
+    """Connection, as seen by the server."""
 
     def drain(self) -> None:
-        """Accept no new call and close once the present ones have ended. Returns at once; may be called twice."""
+        """Accept no new calls and close once the current calls have ended. Returns at once; may be called again."""
         ...
 
 
 @dataclass(eq=False, slots=True)
 class ServerCore:
-    """What the connections of one server share."""
+    """State and settings shared by the connections of one server."""
 
     router: Router
-    authorize: Authorize | None = None  # None: every call is let in, without identity
-    keyed: Callable[[], bool] = lambda: False  # whether calls need a token now; connections without are then strangers
+    authorize: Authorize | None = None  # None admits every call without identity
+    keyed: Callable[[], bool] = lambda: False  # whether calls currently need a token; affects admission of connections
     limits: Limits = field(default_factory=Limits)
-    proxies: Proxies = NO_PROXIES  # that are believed about whose calls they pass on
-    origins: Callable[[], Origins] = lambda: ANY  # which web pages may call, asked for each request of a browser
+    proxies: Proxies = NO_PROXIES  # trusted to report the clients of their requests
+    origins: Callable[[], Origins] = lambda: ANY  # web pages that may call; read for each browser request
     statistics: Statistics = field(default_factory=Statistics)
-    fallback: Fallback | None = None  # for requests that are not gRPC; None answers 404
-    gateway: Callable[[Fallback], Fallback] | None = None  # answers before `fallback` does, or leaves it to it
-    aside: Aside | None = None  # for JSON of the gateway that takes long; None: on the event loop
-    turns: Turns = field(default_factory=Turns)  # of connections, to begin calls and to parse pieces of large messages
-    messages: Mapping[str, int] = field(default_factory=dict)  # bytes of one, for methods other than limits.max_message
+    fallback: Fallback | None = None  # handles requests that are not gRPC; without it they get 404
+    gateway: Callable[[Fallback], Fallback] | None = None  # wraps `fallback`, handling some requests
+    aside: Aside | None = None  # runs slow JSON work of the gateway; None runs it on the event loop
+    turns: Turns = field(default_factory=Turns)  # for starting calls and parsing large messages in pieces
+    messages: Mapping[str, int] = field(default_factory=dict)  # by method; overrides limits.max_message
     _connections: set[Closable] = field(default_factory=set)
     _changed: trio.Event = field(default_factory=trio.Event)
     _draining: bool = False
-    _turned_away: set[str] = field(default_factory=set)  # pages, of which the log speaks once
+    _turned_away: set[str] = field(default_factory=set)  # refusals of pages that were already logged
 
     @property
     def alone(self) -> bool:
-        """Whether there is one connection and nobody else to wait for."""
+        """True if the server has at most one connection."""
         return len(self._connections) <= 1
 
     def turn_away(self, scheme: str, authority: str, origin: str | None) -> Refusal | None:
-        """The refusal of a request from a browser that a web page may not make; None if it may."""
+        """Return the refusal of a browser request that its origin may not make; None if it is allowed."""
         reason = self.origins().wrong_page(scheme, authority, origin)
         if not reason:
             return None
@@ -107,7 +107,10 @@ class ServerCore:
         return Refusal(Status.PERMISSION_DENIED, reason, http=403)
 
     def admit(self, connection: Closable) -> bool:
-        """Count a connection in. False if there are too many or the server shuts down: close it, without `leave`."""
+        """Register a connection.
+
+        Returns False if there are too many or the server is shutting down; then close it and do not call `leave`.
+        """
         if self._draining or len(self._connections) >= self.limits.max_connections:
             self.statistics.refused("connections")
             return False
@@ -117,16 +120,16 @@ class ServerCore:
         return True
 
     def leave(self, connection: Closable) -> None:
-        """Count a connection out that `admit` has let in."""
+        """Unregister an admitted connection."""
         self._connections.remove(connection)
         self.statistics.open_connections -= 1
         self._changed.set()
         self._changed = trio.Event()
 
     async def drain(self) -> None:
-        """Shut down gracefully: admit nothing new, return when the calls have ended or after `limits.drain_timeout`.
+        """Shut down gracefully: admit no new connections and wait for calls to end, at most `limits.drain_timeout`.
 
-        Shielded, hence bounded by that limit only. The caller cancels what is left.
+        Shielded from cancellation. The caller cancels the remaining calls.
         """
         self._draining = True
         for connection in tuple(self._connections):
@@ -139,16 +142,16 @@ class ServerCore:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that does not become a call, and the answer."""
+    """Response to a request that does not become a call."""
 
     status: Status
     message: str
-    http: int = 200  # other than 200 for what is not a gRPC request at all
+    http: int = 200  # not 200 if the request is not a gRPC request at all
     extra: tuple[tuple[str, str], ...] = ()
 
     @property
     def headers(self) -> MutableHeaders:
-        """Header fields of the answer besides `:status`, content type and `grpc-status`."""
+        """Header fields of the response, without `:status`, content type and `grpc-status`."""
         return [*codec.encode_outcome(self.message, None, self.status), *self.extra]
 
 
@@ -165,11 +168,10 @@ def accept(
     web: bool = False,
     fields: Mapping[str, str] | None = None,
 ) -> ServerCall | Refusal:
-    """Decide whether a request becomes a call. Sends nothing and starts nothing.
+    """Return a call for a valid, authorized request, otherwise a refusal. Sends nothing and starts no task.
 
-    `headers` has the pseudo-header fields `:method` and `:path`. `web` says that the carrier speaks gRPC-Web, with or
-    without gRPC. `fields` is `dict(headers)` if the carrier has it already. A call that is returned waits for `feed`,
-    `end` and `run`.
+    `headers` includes the pseudo-header fields `:method` and `:path`. `web` allows gRPC-Web content types. `fields` is
+    `dict(headers)` if the carrier already has it. The carrier must call `feed`, `end` and `run` of the returned call.
     """
     if fields is None:
         fields = dict(headers)

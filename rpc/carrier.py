@@ -1,4 +1,4 @@
-"""What a call asks of whatever carries it, and who is at the other end."""
+"""Interface between a call and the transport that carries it, and the identity of the peer."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from rpc.turns import Flow
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
-"""Header fields in order; names are lower-case, values are latin-1 text."""
+"""Header fields in order; names are lower-case, values are Latin-1 text."""
 
 MutableHeaders: TypeAlias = list[tuple[str, str]]
 
 
 class Recognize(Protocol):
-    """Tells a connection that a request of it was let in."""
+    """Callback that reports an admitted request to its connection."""
 
     def __call__(self, *, key: bool) -> None:
-        """`key`: whether the request showed a valid token."""
+        """Report an admitted request; `key` is True if it presented a valid token."""
 
 
 class Farewell:
-    """Whether the other end has closed its connection; silence and errors of the network are no farewell."""
+    """Record of whether the peer closed the connection itself; silence and network errors do not count."""
 
     __slots__ = ("said",)
 
@@ -38,18 +38,18 @@ class Farewell:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a connection. The methods are those of `grpclib.protocol.Peer`."""
+    """Remote end of a connection. The methods are those of `grpclib.protocol.Peer`."""
 
-    address: tuple[Any, ...] | str | None = None  # as the socket gives it; a path or "" for a Unix socket
-    certificate: Mapping[str, Any] | None = None  # as `ssl.SSLSocket.getpeercert` gives it
+    address: tuple[Any, ...] | str | None = None  # as returned by the socket; a path or "" for a Unix socket
+    certificate: Mapping[str, Any] | None = None  # as returned by `ssl.SSLSocket.getpeercert`
     farewell: Farewell = field(default_factory=Farewell, compare=False, repr=False)
 
     def addr(self) -> tuple[Any, ...] | str | None:
-        """Socket address of the peer, None if there is none."""
+        """Return the socket address of the peer, or None."""
         return self.address
 
     def cert(self) -> Mapping[str, Any] | None:
-        """Verified certificate of the peer, None without one."""
+        """Return the verified certificate of the peer, or None."""
         return self.certificate
 
     @property
@@ -59,7 +59,7 @@ class Peer:
 
     @property
     def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-        """The peer's address without zone and port, IPv4 where IPv6 only wraps it; None if it has none."""
+        """IP address of the peer without zone and port, or None. An IPv4-mapped address is returned as IPv4."""
         if isinstance(self.address, str) or not self.address:
             return None
         try:
@@ -70,7 +70,7 @@ class Peer:
 
     @classmethod
     def of(cls, stream: trio.abc.Stream) -> Peer:
-        """The peer of a socket stream or of a TLS stream after its handshake; an empty Peer for any other stream."""
+        """Return the peer of a socket stream or of a TLS stream after its handshake; for others an empty Peer."""
         certificate = None
         if isinstance(stream, trio.SSLStream):
             try:
@@ -91,7 +91,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who makes a call, as far as `ServerCore.authorize` has found out."""
+    """Caller of a method, as established by `ServerCore.authorize`."""
 
     entity: str  # such as the id of an API key
     kind: str = ""  # type of credentials, such as "api-key"
@@ -99,40 +99,40 @@ class Identity:
 
 
 class Carrier(Protocol):
-    """Moves the bytes of calls: an HTTP/2 connection, one gRPC-Web exchange over HTTP/1.1, a data channel.
+    """Transport of calls: an HTTP/2 connection, one gRPC-Web exchange over HTTP/1.1, or a data channel.
 
-    `sid` tells the calls of one carrier apart. Methods that are not coroutines never block: they queue what they are
-    given. Everything about a call that is already gone is ignored, except `send_message`.
+    `sid` identifies a call of the carrier. Synchronous methods never block; they queue their data. Every method except
+    `send_message` ignores calls that have ended.
     """
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end."""
+        """Remote end of the carrier."""
         ...
 
     @property
     def budget(self) -> Budget:
-        """Bound of the bytes received and not yet read, all calls of the carrier together."""
+        """Limit of bytes received but not yet read, shared by all calls of the carrier."""
         ...
 
     @property
     def flow(self) -> Flow:
-        """What the carrier has had of turns."""
+        """State of the carrier in the scheduling of turns."""
         ...
 
     def send_headers(self, sid: int, extra: Headers) -> None:
-        """Queue the response headers; status 200 and content type are implied, `extra` is initial metadata."""
+        """Queue the response headers: status 200, content type and `extra`, the initial metadata."""
         ...
 
     async def send_message(self, sid: int, data: bytes) -> None:
-        """Send one message that already has its 5-byte prefix, in order, and wait for flow control.
+        """Send one message, including its 5-byte prefix, in order, and wait for flow control.
 
-        Not necessarily a checkpoint. Raises grpclib's StreamTerminatedError if the call is gone.
+        Not necessarily a checkpoint. Raises grpclib's StreamTerminatedError if the call has ended.
         """
         ...
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
-        """Queue the end of the response: gRPC status, `extra` (grpc-message, trailing metadata)."""
+        """Queue the end of the response: the gRPC status and `extra` (grpc-message, trailing metadata)."""
         ...
 
     def reset(self, sid: int, code: int) -> None:
@@ -140,38 +140,38 @@ class Carrier(Protocol):
         ...
 
     def consumed(self, sid: int, n: int) -> None:
-        """The call has taken `n` flow-controlled bytes: give window back."""
+        """Return `n` flow-controlled bytes, which the call has consumed, to the window."""
         ...
 
     def forget(self, sid: int) -> None:
-        """The call's task is about to end; its `sid` will not be used again."""
+        """Release the call, whose task is about to end; its `sid` is not used again."""
         ...
 
 
 class HttpExchange(Protocol):
-    """One HTTP request that is not gRPC, and its response, whatever the HTTP version.
+    """One HTTP request that is not gRPC, and its response, for any HTTP version.
 
-    Handed to `ServerCore.fallback` in a task of its own, cancelled when the peer goes away. The carrier aborts the
-    response if the fallback returns or raises before it ended the body.
+    Passed to `ServerCore.fallback` in a separate task, which is cancelled when the peer disconnects. The carrier aborts
+    the response if the fallback returns or raises before the end of the body.
     """
 
     http_version: str  # "1.1" or "2"
     method: str
     scheme: str  # "http" or "https"
     authority: str
-    path: str  # as sent, with its query
+    path: str  # as sent, including the query
     headers: Headers  # without pseudo-header fields and without host
     peer: Peer
     recognize: Recognize
 
     async def receive(self) -> bytes:
-        """The next piece of the request's body; empty when it has ended. Gives flow control back."""
+        """Return the next piece of the request body, empty at its end, and return its bytes to flow control."""
         ...
 
     async def respond(self, status: int, headers: Headers) -> None:
-        """Send the response's head, once."""
+        """Send the response head; call once."""
         ...
 
     async def send_body(self, data: bytes, *, end: bool) -> None:
-        """Send a piece of the response's body and wait for flow control; `end` with the last one."""
+        """Send a piece of the response body and wait for flow control; pass `end=True` with the last piece."""
         ...

@@ -1,4 +1,4 @@
-"""HTTP/2 error codes, the faults of a peer, and the words under which they are counted."""
+"""HTTP/2 error codes, protocol violations by a peer, and the reasons under which they are counted. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CODE_NAMES: Final = (
 
 
 def code_name(code: int) -> str:
-    """`CANCEL` for 8; `error code 77` for what RFC 9113 does not know."""
+    """Return the name of `code`, such as `CANCEL` for 8; `error code 77` for a code that RFC 9113 does not define."""
     return CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else f"error code {code}"
 
 
@@ -68,11 +68,11 @@ Reason: TypeAlias = Literal[
     "keepalive timeout",
     "connections",
 ]
-"""Why a peer was refused something; keys of `Statistics.refusals`."""
+"""Reason for a refusal; key of `Statistics.refusals`."""
 
 
 class ConnectionFault(Exception):
-    """The peer broke a rule or a bound of its connection, which ends with GOAWAY and this code."""
+    """Violation of a rule or limit by the peer that ends the connection with GOAWAY and this code."""
 
     def __init__(self, code: int, reason: Reason, text: str) -> None:
         super().__init__(f"{code_name(code)}: {text}")
@@ -82,7 +82,7 @@ class ConnectionFault(Exception):
 
 
 class StreamFault(Exception):
-    """The peer broke a rule or a bound of one stream, which ends with RST_STREAM and this code; the others go on."""
+    """Violation of a rule or limit by the peer that ends one stream with RST_STREAM and this code."""
 
     def __init__(self, code: int, reason: Reason, text: str) -> None:
         super().__init__(f"{code_name(code)}: {text}")
@@ -92,7 +92,7 @@ class StreamFault(Exception):
 
 
 class HeadersTooLarge(StreamFault):
-    """A header list beyond its limit. `fields` are those before the limit."""
+    """Header list larger than its limit. `fields` are the fields up to the limit."""
 
     def __init__(self, text: str, fields: list[tuple[str, str]]) -> None:
         super().__init__(ENHANCE_YOUR_CALM, "header list size", text)

@@ -1,7 +1,7 @@
-"""The standard health service, grpc.health.v1: whether a server, and each of its services, answers calls now.
+"""Standard health service, grpc.health.v1: whether a server and each of its services currently answer calls.
 
-The empty name is the server as a whole. `Check` of it needs no token, so that load balancers and supervisors can ask;
-everything else needs what a call needs.
+The empty name is the server as a whole. `Check` of the server needs no token, so that load balancers and supervisors
+can use it; everything else needs the same credentials as other calls.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ HEALTH: Final = "grpc.health.v1.Health"
 CHECK: Final = f"/{HEALTH}/Check"
 
 Serves = Callable[[str], bool | None]
-"""`serves(service)`: whether it answers calls now; None for a service that is not there. Must not block."""
+"""`serves(service)` returns whether it currently answers calls, None for an unknown service. Must not block."""
 Listen = Callable[[Callable[[], None]], Awaitable[None]]
-"""`listen(ring)` calls `ring` whenever what `serves` says may differ, until it is cancelled."""
+"""`listen(ring)` calls `ring` whenever the result of `serves` may have changed, until cancelled."""
 
 
 async def never(ring: Callable[[], None]) -> None:
-    """A Listen for what does not change while the server runs."""
+    """Listen function for a health that does not change while the server runs."""
     await trio.sleep_forever()
 
 
 def health(
     serves: Serves, listen: Listen = never, *, token: Callable[[], bool] = lambda: False
 ) -> Mapping[str, Handler]:
-    """Handlers of Check and Watch, by path; `token` says whether asking for a single service needs one."""
+    """Return the handlers of Check and Watch, by path; `token()` is whether Check of a single service needs a token."""
     from grpclib.health.v1 import health_pb2 as messages
 
     answers = {
@@ -57,7 +57,7 @@ def health(
     async def watch(stream: Any) -> None:
         service = await asked(stream)
         changed = trio.Event()
-        failures: list[Exception] = []  # raised as they are, not in a group
+        failures: list[Exception] = []  # raised outside the nursery, not in a group
 
         def ring() -> None:
             changed.set()

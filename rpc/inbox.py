@@ -1,8 +1,8 @@
-"""Received bytes of one call, cut into messages when somebody asks for them.
+"""Receive buffer of one call, split into messages on demand.
 
-Nothing is cut ahead: a peer that sends a million empty messages costs the bytes it sent, not a million objects. Flow
-control is given back when a message is taken, and at once for the bytes of a message that is not complete yet, because
-it may be larger than any window.
+Messages are not split ahead of reading: a peer that sends a million empty messages costs the bytes it sent, not a
+million objects. Bytes are returned to flow control when their message is read. The bytes of an incomplete message are
+returned at once, because it may be larger than any window.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from grpclib.exceptions import GRPCError
 
 from rpc.parsing import Steps, inflating, one_by_one
 
-PREFIX: Final = 5  # flag and length before each message
+PREFIX: Final = 5  # bytes of flag and length before each message
 _unpack_prefix = struct.Struct(">BI").unpack_from
 
 
 class Budget:
-    """Bytes received and not yet read by all calls of one connection."""
+    """Count and limit of bytes received but not yet read, for all calls of one connection."""
 
     __slots__ = ("limit", "used")
 
@@ -32,15 +32,15 @@ class Budget:
 
 
 class Credit(Protocol):
-    """The part of Carrier that an inbox needs."""
+    """Flow control method of Carrier that an inbox uses."""
 
     def consumed(self, sid: int, n: int) -> None:
-        """Give `n` bytes of window back."""
+        """Return `n` bytes to the window."""
         ...
 
 
 class Inbox:
-    """Messages of one call. One task at a time may wait in `get`."""
+    """Received messages of one call. One task at a time may wait in `get`."""
 
     __slots__ = (
         "_buffer",
@@ -66,18 +66,18 @@ class Inbox:
         self._max_message = max_message
         self._encoding = encoding  # "gzip", or None for identity
         self.budget = budget
-        # carries out the steps of decompressing a message
+        # runs the steps of decompressing a message
         self.inflate: Callable[[Steps[bytes]], Awaitable[bytes]] = one_by_one
         self._buffer: bytes | bytearray = b""
-        self._pos = 0  # where the first message begins
-        self._need = 0  # its length with prefix; 0 while unknown
-        self._credited = 0  # bytes from _pos on that flow control already has back
+        self._pos = 0  # start of the first message
+        self._need = 0  # its length including the prefix; 0 while unknown
+        self._credited = 0  # bytes from _pos on that were already returned to flow control
         self._ended = False
         self._error: Exception | None = None
         self._waiter: trio.lowlevel.Task | None = None
 
     def feed(self, data: bytes, flow: int) -> None:
-        """Take `data` from the wire; `flow` is what it cost of the window, padding included."""
+        """Add received `data`; `flow` is its flow-controlled size, including padding."""
         n = len(data)
         if self._error is not None:
             self._carrier.consumed(self._sid, flow)
@@ -100,13 +100,13 @@ class Inbox:
             self._wake()
 
     def end(self) -> None:
-        """The peer has sent everything."""
+        """Mark the end of the request."""
         self._ended = True
         if self._waiter is not None:
             self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Make every `get` raise `error`; what is buffered is dropped."""
+        """Make every further `get` raise `error` and drop buffered bytes. Only the first error counts."""
         if self._error is None:
             self._error = error
         self.drop()
@@ -114,7 +114,7 @@ class Inbox:
             self._wake()
 
     def drop(self) -> None:
-        """Forget what is buffered and give its window back."""
+        """Drop buffered bytes and return them to the window."""
         rest = len(self._buffer) - self._pos
         if rest:
             self.budget.used -= rest
@@ -124,10 +124,10 @@ class Inbox:
         self._pos = self._need = self._credited = 0
 
     async def get(self) -> bytes | None:
-        """The next message, None at the end. Not a checkpoint if a message is there that is not compressed.
+        """Return the next message, None at the end. Not a checkpoint if an uncompressed message is available.
 
-        Raises GRPCError for a message that is too large, cannot be decompressed, or is cut off, and whatever `fail`
-        was given.
+        Raises GRPCError for a message that is too large, cannot be decompressed or is truncated; the error of `fail`;
+        and BusyResourceError if another task is waiting.
         """
         while not self._head_is_complete():
             if self._error is not None:
@@ -168,7 +168,7 @@ class Inbox:
         return await self.inflate(inflating(message, self._max_message)) if compressed else message
 
     def _head_is_complete(self) -> bool:
-        """True if the first message is all there. Gives back the window of an incomplete one."""
+        """Return True if the first message is complete; otherwise return its bytes to the window."""
         have = len(self._buffer) - self._pos
         need = self._need
         if not need and have >= PREFIX:

@@ -1,4 +1,4 @@
-"""Every bound a server or client of this package keeps against its peer, in one place."""
+"""Limits that a server or client of this package enforces on its peer. Pure."""
 
 from __future__ import annotations
 
@@ -10,59 +10,53 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
 MAX_UNAUTHENTICATED: Final = 64 * KIB
-"""Bytes of one message, decompressed, to a method that is called before signing in: credentials are far smaller."""
+"""Maximum decompressed bytes of one message to a method callable before signing in; credentials are far smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one connection and of the server as a whole. Sizes are bytes, times seconds, rates per second.
+    """Limits of one connection and of the whole server. Sizes are in bytes, times in seconds, rates per second.
 
-    The defaults suit a computer with 512 MiB of memory. Each has its source beside it; "nghttp2" means the default of
-    that library, the implementation with the longest record against hostile peers.
+    The defaults suit a computer with 512 MiB of memory. Comments name the source of a value; "nghttp2" means the
+    default of that library, the implementation with the longest record against hostile peers.
     """
 
     # Messages and memory
-    max_message: int = (
-        64 * MIB
-    )  # one gRPC message, compressed or not; published clients upload whole files as one message
-    max_buffered: int = (
-        96 * MIB
-    )  # received and not yet read, all calls of one connection: a whole message and half again
-    stream_window: int = 1 * MIB  # unread bytes a peer may have under way on one stream: 1 Gbit/s at 8 ms
-    connection_window: int = 4 * MIB  # under way on all streams together
-    send_high_water: int = 256 * KIB  # a call that writes waits above this many bytes not yet handed to the kernel
-    send_limit: int = 1 * MIB  # above this nothing more is read from a peer that does not read
+    max_message: int = 64 * MIB  # one gRPC message, compressed or not; published clients upload a file as one message
+    max_buffered: int = 96 * MIB  # received but unread, all calls of one connection: one and a half large messages
+    stream_window: int = 1 * MIB  # unread bytes that a peer may send on one stream: 1 Gbit/s at 8 ms
+    connection_window: int = 4 * MIB  # the same for all streams together
+    send_high_water: int = 256 * KIB  # calls wait to write while more bytes than this are queued
+    send_limit: int = 1 * MIB  # with more bytes queued, nothing is read from the peer
 
     # Headers: RFC 9113 6.5.2 and 10.5.1, RFC 7541 7.3
-    max_header_list: int = 32 * KIB  # uncompressed, 32 bytes more for each field; the worst takes 10 ms to decode
-    max_header_block: int = 64 * KIB  # compressed; a larger one ends the connection
-    max_continuations: int = 8  # frames after HEADERS; nghttp2
+    max_header_list: int = 32 * KIB  # uncompressed, plus 32 bytes for each field; the worst case takes 10 ms to decode
+    max_header_block: int = 64 * KIB  # compressed; a larger block ends the connection
+    max_continuations: int = 8  # CONTINUATION frames after HEADERS; nghttp2
     header_table: int = 4 * KIB  # RFC 7541 default
 
     # Frames
-    max_frame: int = 64 * KIB  # what we let the peer send in one frame
+    max_frame: int = 64 * KIB  # payload of a received frame
     max_settings: int = 32  # entries in one SETTINGS frame; nghttp2
-    max_pending_acks: int = 1000  # answers to PING and SETTINGS not yet written; nghttp2
+    max_pending_acks: int = 1000  # unwritten acknowledgements of PING and SETTINGS; nghttp2
 
     # Streams
-    max_streams: int = (
-        128  # calls at once on one connection, and as many cancelled ones that still clean up; RFC 9113 says >= 100
-    )
-    late_streams: bool = False  # stream ids that the client passed over may begin late; if not: closed, RFC 9113 5.1.1
-    reset_burst: int = 1000  # streams a peer may reset in a burst; nghttp2
-    reset_rate: float = 33.0  # and in the long run; nghttp2
-    glitch_burst: int = 10_000  # harmless useless frames in a burst; nghttp2
-    glitch_rate: float = 330.0  # and in the long run; nghttp2
+    max_streams: int = 128  # concurrent calls on one connection, plus as many cancelled calls; RFC 9113: at least 100
+    late_streams: bool = False  # accept skipped stream ids later; if false they are closed, RFC 9113 5.1.1
+    reset_burst: int = 1000  # streams that a peer may reset in a burst; nghttp2
+    reset_rate: float = 33.0  # streams that a peer may reset in the long run; nghttp2
+    glitch_burst: int = 10_000  # frames without effect in a burst; nghttp2
+    glitch_rate: float = 330.0  # frames without effect in the long run; nghttp2
 
     # Connections
-    max_connections: int = 1000  # of one server: about the file descriptors a process has by default (1024)
-    handshake_timeout: float = 10.0  # from accepting the socket to the end of TLS, preface and first SETTINGS
-    authentication_timeout: float = 60.0  # from then to the first call with a token; to any call if there are no keys
-    write_stall: float = 30.0  # the peer takes no byte for so long: the connection is closed
-    window_stall: float = 600.0  # the peer opens no window for a message that waits: the call is ended
-    idle_timeout: float = inf  # a connection without calls is closed after so long
-    keepalive_interval: float = 60.0  # PING after so long without a byte from the peer; inf: never
-    keepalive_timeout: float = 20.0  # and close when nothing comes back; gRPC's default
-    drain_timeout: float = 10.0  # calls that run at a shutdown may finish within this
-    farewell: float = 2.0  # at a shutdown, for pages and WebSockets; for a WebSocket whose peer has gone, too
-    close_timeout: float = 2.0  # the last bytes of a connection that ends
+    max_connections: int = 1000  # of one server; close to the default limit of file descriptors (1024)
+    handshake_timeout: float = 10.0  # from accept to the end of TLS handshake, preface and first SETTINGS
+    authentication_timeout: float = 60.0  # then until the first call with a token, or any call without keys
+    write_stall: float = 30.0  # closes a connection whose peer accepts no byte for this long
+    window_stall: float = 600.0  # ends a call whose peer grants no window for this long
+    idle_timeout: float = inf  # closes a connection without calls after this long
+    keepalive_interval: float = 60.0  # sends PING after this long without a byte from the peer; inf disables
+    keepalive_timeout: float = 20.0  # then closes if nothing arrives within this time; gRPC's default
+    drain_timeout: float = 10.0  # time for running calls to finish at shutdown
+    farewell: float = 2.0  # time for pages and WebSockets at shutdown, and for a WebSocket whose peer has left
+    close_timeout: float = 2.0  # time to write the last bytes of a connection

@@ -1,4 +1,4 @@
-"""Metadata, time limits and error details as header fields. Encoding of values is grpclib's."""
+"""Header field encoding of metadata, timeouts and error details. Values are encoded by grpclib."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _RESERVED: Final = frozenset({"te", "content-type", "user-agent"})
 
 
 class CallDeadline(Deadline):  # type: ignore[misc]
-    """A point on Trio's clock that passes for grpclib's Deadline."""
+    """Deadline on Trio's clock with the interface of grpclib's Deadline."""
 
     def __init__(self, at: float) -> None:
         super().__init__(_timestamp=at)
         self.at = at
 
     def time_remaining(self) -> float:
-        """Seconds left; zero when it has passed."""
+        """Return the seconds left, zero if the deadline has passed."""
         return max(0.0, self.at - trio.current_time())
 
 
 def decode_timeout(value: str) -> float:
-    """Seconds that `grpc-timeout` allows; ValueError unless it is up to 8 digits and a unit."""
+    """Return the seconds of a `grpc-timeout` value; ValueError unless it is up to 8 digits and a unit."""
     match = _TIMEOUT.match(value)
     if match is None:
         raise ValueError(f"grpc-timeout {value[:20]!r} is not up to 8 digits and one of H M S m u n")
@@ -48,7 +48,7 @@ def decode_timeout(value: str) -> float:
 
 
 def encode_timeout(seconds: float) -> str:
-    """`seconds` as `grpc-timeout`: at most 8 digits, rounded down, at least a nanosecond."""
+    """Format `seconds` as `grpc-timeout`: at most 8 digits, rounded down, at least one nanosecond."""
     for unit in "numSM":
         count = int(seconds / _UNITS[unit])
         if count < 10**8:
@@ -57,14 +57,14 @@ def encode_timeout(seconds: float) -> str:
 
 
 def decode(headers: Headers) -> Metadata:
-    """Custom metadata among `headers`; values of `-bin` keys are bytes. GRPCError for base64 that is none."""
+    """Return the custom metadata in `headers`; values of `-bin` keys are bytes. GRPCError for invalid base64."""
     metadata: Metadata = MultiDict()
     for key, value in headers:
         if key[0] == ":" or key in _RESERVED or key.startswith("grpc-"):
             continue
         if key.endswith("-bin"):
             try:
-                for part in value.split(","):  # a list of values may have been joined on the way
+                for part in value.split(","):  # an intermediary may have joined a list of values
                     metadata.add(key, decode_bin_value(part.strip().encode("ascii")))
             except (binascii.Error, UnicodeEncodeError) as error:
                 raise GRPCError(Status.INVALID_ARGUMENT, f"the value of metadata {key!r} is not base64") from error
@@ -74,12 +74,12 @@ def decode(headers: Headers) -> Metadata:
 
 
 def encode(metadata: MetadataLike | None) -> MutableHeaders:
-    """Metadata as header fields. ValueError or TypeError for a key or value that cannot be sent."""
+    """Encode metadata as header fields. ValueError or TypeError for a key or value that cannot be sent."""
     return list(encode_metadata(metadata)) if metadata else []
 
 
 def encode_outcome(message: str | None, details: Any, status: Status) -> MutableHeaders:
-    """`grpc-message` and `grpc-status-details-bin`, as far as there are any."""
+    """Return the header fields `grpc-message` and `grpc-status-details-bin`, without absent ones."""
     headers: MutableHeaders = []
     if message:
         headers.append(("grpc-message", encode_grpc_message(message)))
@@ -90,7 +90,7 @@ def encode_outcome(message: str | None, details: Any, status: Status) -> Mutable
 
 
 def decode_details(status: Status, message: str | None, value: str | None) -> Any:
-    """The protobuf messages of `grpc-status-details-bin`; None without it or if it cannot be read."""
+    """Decode the protobuf messages of `grpc-status-details-bin`; None if `value` is None or cannot be decoded."""
     if value is None:
         return None
     from google.protobuf.message import DecodeError

@@ -1,15 +1,17 @@
-"""Parsing of messages that are too large for one step of the event loop.
+"""Incremental parsing of messages that are too large for one step of the event loop.
 
-A call into protobuf's C library cannot be interrupted and holds the interpreter, so a thread would not help. Here the
-bytes of a large message are cut at the ends of its fields, and the pieces are merged into one message one after the
-other, with other tasks in between: protobuf defines that this gives the message that the whole bytes give. A field that
-is a large message is entered and cut in the same way. Files (single large values of bytes or text) are not cut: they
-are copied, which takes half a millisecond for each MiB.
+A call into protobuf's C library cannot be interrupted and holds the interpreter lock, so a thread would not help. This
+module cuts the bytes of a large message at field boundaries and merges the pieces into one message, with other tasks
+running in between; protobuf defines that the result equals parsing all bytes at once. A field that contains a large
+message is cut in the same way. Files (single large values of bytes or text) are not cut: they are copied, which takes
+half a millisecond per MiB.
 
-What a large message may not have, although `FromString` would take it: more than `MAX_ENTRIES` entries in one map,
-whose table is rebuilt in one step as it grows; more than `MAX_STRUCTURE` bytes besides files, because what is made of
-them is freed in one step; a field with one value more than once, because maps of several occurrences would add up
-unseen; and groups, which no published message has.
+Large messages have restrictions that `FromString` does not have:
+
+- At most `MAX_ENTRIES` entries in one map, because its table is rebuilt in one step as it grows.
+- At most `MAX_STRUCTURE` bytes without files, because the objects made of them are freed in one step.
+- A singular message field at most once, because the maps of several occurrences would add up without being counted.
+- No groups; no published message has any.
 """
 
 from __future__ import annotations
@@ -28,22 +30,22 @@ from rpc.turns import Flow, Turns
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-PIECE: Final = 64 * 1024  # bytes that are merged in one step; smaller messages are parsed whole
-FIELDS: Final = 4 * 1024  # fields that are walked over in one step
+PIECE: Final = 64 * 1024  # bytes merged in one step; smaller messages are parsed whole
+FIELDS: Final = 4 * 1024  # fields scanned in one step
 MAX_ENTRIES: Final = 50_000
-"""Entries of one map in a message of more than `PIECE` bytes: with 400,000 its table took 110 ms to grow."""
+"""Maximum entries of one map in a message of more than `PIECE` bytes; the table of 400,000 took 110 ms to grow."""
 MAX_STRUCTURE: Final = 8 * 1024 * 1024
-"""Bytes of one message besides files: 4,000,000 values take 20 ms to be freed."""
-INFLATED: Final = 256 * 1024  # bytes that are decompressed in one step
+"""Maximum bytes of one message without files; freeing 4,000,000 values takes 20 ms."""
+INFLATED: Final = 256 * 1024  # bytes decompressed in one step
 
-_FILE: Final = 4 * 1024  # bytes from which a value counts as a file
-_FEW: Final = 64  # fields that are looked at to find out whether a message holds little besides files
+_FILE: Final = 4 * 1024  # a value with more bytes counts as a file
+_FEW: Final = 64  # fields inspected to decide whether a message contains little more than files
 _SINGLE, _REPEATED, _MAP, _SCALAR_MAP, _VARINTS = range(5)
 _COUNTED: Final = frozenset({_SINGLE, _MAP, _SCALAR_MAP})
-_VALUE: Final[tuple[str, int | None, Descriptor | None]] = ("", None, None)  # a field that needs no care
+_VALUE: Final[tuple[str, int | None, Descriptor | None]] = ("", None, None)  # a field without special handling
 _VARINT_TYPES: Final = frozenset({3, 4, 5, 8, 13, 14, 17, 18})  # FieldDescriptor.TYPE_INT64, ..., of packed fields
 MAX_DEPTH: Final = 100
-"""Messages inside each other in one message, as in protobuf's libraries; an object inside a Struct takes three."""
+"""Maximum nesting of messages, as in protobuf's libraries; each object inside a Struct takes three levels."""
 TOO_DEEP: Final = (
     f"is nested too deeply: at most {MAX_DEPTH} messages may be inside each other, and each object inside another one "
     "takes three: make it flatter"
@@ -51,11 +53,11 @@ TOO_DEEP: Final = (
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
-"""Work in steps; returns what it made."""
+"""Generator that does work in steps and returns its result."""
 
 
 async def in_turns(steps: Steps[T], turns: Turns, flow: Flow) -> T:
-    """The result of `steps`, one step in each turn of `flow`. Cancelled, it takes no further step."""
+    """Run one step in each turn of `flow` and return the result. No further step runs after cancellation."""
     while True:
         await turns.begin(flow)
         try:
@@ -68,7 +70,7 @@ async def in_turns(steps: Steps[T], turns: Turns, flow: Flow) -> T:
 
 
 async def one_by_one(steps: Steps[T]) -> T:
-    """The result of `steps`, with a checkpoint after each."""
+    """Run `steps` with a checkpoint after each step and return the result."""
     while True:
         try:
             next(steps)
@@ -79,7 +81,7 @@ async def one_by_one(steps: Steps[T]) -> T:
 
 
 def at_once(steps: Steps[T]) -> T:
-    """The result of `steps`, for a thread: others run between them."""
+    """Run `steps` without checkpoints, in a thread, and return the result; other threads can run between steps."""
     while True:
         try:
             next(steps)
@@ -89,25 +91,26 @@ def at_once(steps: Steps[T]) -> T:
 
 
 def is_large(kind: Any, data: bytes) -> bool:
-    """Whether `data` is to be parsed by `merging`; classes that pass messages on unread have no descriptor."""
+    """Return True if `merging` must parse `data`. Classes without a descriptor forward messages unparsed."""
     return len(data) > PIECE and hasattr(kind, "DESCRIPTOR")
 
 
 def merging(kind: Any, data: bytes) -> Steps[Any]:
-    """The message of class `kind` that `data` holds.
+    """Parse `data` as a message of class `kind`.
 
-    ValueError or protobuf's DecodeError if `data` is malformed, GRPCError (RESOURCE_EXHAUSTED) beyond a bound.
+    Raises ValueError or protobuf's DecodeError if `data` is malformed, GRPCError (RESOURCE_EXHAUSTED) if it exceeds a
+    limit.
     """
     message = kind()
-    yield  # to receive a large message is a step of its own
+    yield  # receiving a large message counts as a step
     yield from _Merging(data).merge(message, 0, len(data), 1)
     return message
 
 
 def too_deep(kind: Any, data: bytes) -> Steps[str]:
-    """What to say of `data` after "the request", which class `kind` does not read, if that is because of `MAX_DEPTH`.
+    """Explain why `data`, which `kind` cannot parse, is nested too deeply; the text continues "the request ...".
 
-    An empty text otherwise: `data` is malformed, or cannot be told apart.
+    Returns an empty text if `data` does not exceed `MAX_DEPTH`, is malformed, or `kind` has no descriptor.
     """
     stack = [(len(data), _shapes(kind.DESCRIPTOR))] if hasattr(kind, "DESCRIPTOR") else []
     position = walked = 0
@@ -133,7 +136,7 @@ def too_deep(kind: Any, data: bytes) -> Steps[str]:
 
 
 def inflating(data: bytes, limit: int) -> Steps[bytes]:
-    """The content of gzip `data`. GRPCError if it is not valid, cut off, or longer than `limit` bytes."""
+    """Decompress gzip `data`. GRPCError if it is invalid, truncated or longer than `limit` bytes decompressed."""
     inflate = zlib.decompressobj(wbits=31)
     pieces: list[bytes] = []
     size = position = 0
@@ -158,7 +161,7 @@ def inflating(data: bytes, limit: int) -> Steps[bytes]:
 
 @lru_cache(256)
 def _shapes(descriptor: Descriptor) -> dict[int, tuple[str, int | None, Descriptor | None]]:
-    """Name, shape and message type of the fields that matter here, by number."""
+    """Return name, shape and message type, by field number, of the fields with special handling."""
     shapes = ((field, _shape(field)) for field in descriptor.fields)
     return {field.number: (field.name, shape, field.message_type) for field, shape in shapes if shape is not None}
 
@@ -176,7 +179,7 @@ def _shape(field: FieldDescriptor) -> int | None:
 
 
 class _Merging:
-    """One message that is being parsed."""
+    """Parser of one message."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -244,7 +247,7 @@ class _Merging:
                 yield
 
     def _merge_entry(self, entries: Any, position: int, end: int, depth: int) -> Iterator[None]:
-        """Set the entry `data[position:end]` of a map of messages."""
+        """Parse and set the entry `data[position:end]` of a map of messages."""
         from google.protobuf.unknown_fields import UnknownFieldSet
 
         data, key, value, walked = self._data, b"", None, 0
@@ -282,7 +285,7 @@ def _check(message: Any, name: str, shape: int | None, count: int) -> None:
 
 
 def _weight(shape: int | None, inner: Descriptor | None, data: bytes, position: int, end: int, depth: int) -> int:
-    """Bytes of a field's content `data[position:end]` besides files; all of them if it has many fields."""
+    """Return the bytes without files of a field's content `data[position:end]`; all bytes if it has many fields."""
     if shape is None:
         return 0
     if inner is None or shape not in (_SINGLE, _REPEATED) or depth > MAX_DEPTH:
@@ -302,7 +305,7 @@ def _weight(shape: int | None, inner: Descriptor | None, data: bytes, position: 
 
 
 def _field(data: bytes, position: int, end: int) -> tuple[int, int, int, int]:
-    """Number and wire type of the field at `position`, where its content begins and where it ends."""
+    """Return number, wire type, content start and end of the field at `position`; ValueError if it is malformed."""
     try:
         tag = data[position]
         position += 1
@@ -335,7 +338,7 @@ def _field(data: bytes, position: int, end: int) -> tuple[int, int, int, int]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """The tag or length at `position`, of five bytes at most, and where it ends."""
+    """Decode the tag or length at `position`, of at most five bytes; return it and the position after it."""
     value = 0
     for shift in range(0, 35, 7):
         byte = data[position]

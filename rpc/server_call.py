@@ -1,4 +1,4 @@
-"""One call on the server's side: what a generated service's method is given, and the task that runs it."""
+"""Server side of one call: the stream passed to a service method, and the task that runs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import struct
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import trio
 from grpclib.const import Handler, Status
@@ -14,13 +14,14 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from rpc import metadata as codec
 from rpc import status as statuses
+from rpc.access.forwarded import Proxies
 from rpc.carrier import Carrier, Headers, Identity, MutableHeaders, Peer
 from rpc.errors import CANCEL
 from rpc.inbox import Inbox
+from rpc.limits import Limits
 from rpc.parsing import PIECE, Steps, in_turns, is_large, merging, too_deep
-
-if TYPE_CHECKING:
-    from rpc.call import ServerCore
+from rpc.statistics import Statistics
+from rpc.turns import Turns
 
 _SHUTDOWN: Final = statuses.Outcome(Status.UNAVAILABLE, "the server is shutting down")
 _DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
@@ -28,14 +29,23 @@ _log = logging.getLogger("rpc.call")
 T = TypeVar("T")
 _pack_prefix = struct.Struct(">BI").pack
 LARGE_REPLY: Final = 1024 * 1024  # bytes
-_TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never waits lets others run
+_TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never blocks lets other tasks run
+
+
+class Server(Protocol):
+    """Part of `rpc.call.ServerCore` that a call uses."""
+
+    limits: Limits
+    proxies: Proxies
+    statistics: Statistics
+    turns: Turns
 
 
 class ServerCall:
-    """Interface of `grpclib.server.Stream` for handlers; `feed`, `end`, `cancel` and `run` for carriers.
+    """Call with the interface of `grpclib.server.Stream` for handlers; carriers use `feed`, `end`, `fail` and `run`.
 
-    `run` is the call's task: the handler under the deadline of the caller, then the trailers. When the peer goes away
-    the handler is cancelled and nothing is sent any more.
+    The call's task is `run`: it runs the handler under the caller's deadline, then sends the trailers. When the peer
+    disconnects or resets the call, the handler is cancelled and nothing more is sent.
     """
 
     __slots__ = (
@@ -71,7 +81,7 @@ class ServerCall:
         method: str,
         handler: Handler,
         headers: Headers,
-        core: ServerCore,
+        core: Server,
         *,
         timeout: float | None = None,
         identity: Identity | None = None,
@@ -88,7 +98,7 @@ class ServerCall:
         self._core = core
         self._metadata = metadata
         self.identity = identity
-        # header fields that the initial metadata will have besides the handler's
+        # header fields added to the handler's initial metadata
         self.initial_headers: MutableHeaders = []
         self._deadline_at = inf if timeout is None else trio.current_time() + timeout
         largest = core.limits.max_message if max_message is None else max_message
@@ -96,16 +106,16 @@ class ServerCall:
         if encoding is not None:
             self._inbox.inflate = self._in_turns
         self._scope: trio.CancelScope | None = None
-        self._gone = False  # the peer has left, or was told to
+        self._gone = False  # the peer has left, or this side has reset the call
         self._sent_initial = self._sent_message = self._sent_trailing = False
         self._turn = 0
-        # what observers read: bytes of messages so far, and the gRPC status, None until it ends or if the peer has gone
+        # for observers: message bytes so far and gRPC status; the status is None until the end or if the peer has left
         self.received = self.sent = 0
-        self.size = 0  # of the last request, decompressed
+        self.size = 0  # bytes of the last request, decompressed
         self.status: int | None = None
-        self.ended: Callable[[ServerCall], None] | None = None  # called once, when all this is final
+        self.ended: Callable[[ServerCall], None] | None = None  # called once, when these values are final
 
-    # What handlers use
+    # For handlers
 
     @property
     def metadata(self) -> codec.Metadata:
@@ -116,25 +126,25 @@ class ServerCall:
 
     @property
     def user_agent(self) -> str | None:
-        """What the client calls itself."""
+        """User agent sent by the client, or None."""
         return next((value for key, value in self._headers if key == "user-agent"), None)
 
     @property
     def deadline(self) -> codec.CallDeadline | None:
-        """When the caller stops waiting, None if never."""
+        """Deadline of the caller, None without one."""
         return None if self._deadline_at == inf else codec.CallDeadline(self._deadline_at)
 
     @property
     def peer(self) -> Peer:
-        """Who makes the call: who is at the other end of the connection, or whom a proxy there names."""
+        """Client of the call: the peer of the connection, or the client named by a trusted proxy."""
         return self._core.proxies.client(self._carrier.peer, self._headers)
 
     async def recv_message(self) -> Any:
-        """The next request, None when the client has ended its side.
+        """Return the next request, None when the client has ended its side.
 
-        Raises GRPCError if the client sent something that is not a message (INTERNAL, as the gRPC libraries) or is
-        nested more deeply than clients can read (INVALID_ARGUMENT); let it pass, it is the answer. Of a large
-        message a piece is parsed in each turn of the connection; cancelled meanwhile, the message is lost.
+        Raises GRPCError for an invalid message (INTERNAL, as in the gRPC libraries) or one that is nested too deeply
+        (INVALID_ARGUMENT). Handlers should not catch it; it becomes the status of the call. A large message is parsed
+        in pieces, one in each turn of the connection; cancellation during this loses the message.
         """
         self._turn += 1
         if self._turn & _TURN == 0:
@@ -168,7 +178,7 @@ class ServerCall:
         return message
 
     async def send_initial_metadata(self, *, metadata: codec.MetadataLike | None = None) -> None:
-        """Send the response's headers now; otherwise they go with the first message."""
+        """Send the response headers now instead of with the first message."""
         if self._sent_initial:
             raise ProtocolError("initial metadata was already sent")
         headers = self.initial_headers + codec.encode(metadata)
@@ -176,9 +186,9 @@ class ServerCall:
         self._carrier.send_headers(self.sid, headers)
 
     async def send_message(self, message: Any, *, encoded: bytes | None = None) -> None:
-        """Send one reply; waits while the client does not read. StreamTerminatedError when it has gone.
+        """Send one reply and wait for flow control. StreamTerminatedError if the client has left.
 
-        `encoded` is the message serialized, where another thread has done that already.
+        `encoded` is the serialized message, if it was serialized before, for example in a thread.
         """
         if self._sent_trailing:
             raise ProtocolError("trailing metadata was already sent")
@@ -195,7 +205,7 @@ class ServerCall:
             )
         data = message.SerializeToString() if encoded is None else encoded
         if len(data) > LARGE_REPLY:
-            await trio.lowlevel.checkpoint()  # to send a large message is a step of its own
+            await trio.lowlevel.checkpoint()  # sending a large message counts as a step
         if not self._sent_initial:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)
@@ -211,7 +221,7 @@ class ServerCall:
         status_details: Any = None,
         metadata: codec.MetadataLike | None = None,
     ) -> None:
-        """End the call; nothing can be sent afterwards. Without it, `run` ends the call when the handler returns."""
+        """End the call. Nothing can be sent afterwards. Otherwise `run` ends the call when the handler returns."""
         if self._sent_trailing:
             raise ProtocolError("trailing metadata was already sent")
         if status is Status.OK and not self._streaming and not self._sent_message:
@@ -219,33 +229,33 @@ class ServerCall:
         self._send_trailers(status, status_message, status_details, metadata)
 
     async def cancel(self) -> None:
-        """Abort the call: the client sees it cancelled, without status."""
+        """Abort the call; the client sees it cancelled, without a status."""
         self._gone = True
         self._carrier.reset(self.sid, CANCEL)
 
-    # What carriers use
+    # For carriers
 
     def feed(self, data: bytes, flow: int) -> None:
-        """Bytes of the request; `flow` is what they cost of the window."""
+        """Add bytes of the request; `flow` is their flow-controlled size."""
         self.received += len(data)
         self._inbox.feed(data, flow)
 
     def end(self) -> None:
-        """The request has ended."""
+        """Mark the end of the request."""
         self._inbox.end()
 
     def fail(self, error: GRPCError) -> None:
-        """The request cannot be read any further: the handler gets `error` when it asks for a message."""
+        """Make further reads of the request raise `error` in the handler."""
         self._inbox.fail(error)
 
     def cancel_by_peer(self) -> None:
-        """The peer has reset the call or is gone: cancel the handler. May come before `run` has begun."""
+        """Cancel the handler because the peer has reset the call or disconnected. Allowed before `run`."""
         self._gone = True
         if self._scope is not None:
             self._scope.cancel()
 
     async def run(self) -> None:
-        """Run the handler, send the trailers. Raises nothing but cancellation from outside."""
+        """Run the handler, then send the trailers. Raises only Cancelled, from an outer cancellation."""
         statistics = self._core.statistics
         statistics.calls += 1
         outcome: statuses.Outcome | None = _SHUTDOWN
@@ -284,7 +294,7 @@ class ServerCall:
             if trio.current_time() >= self._deadline_at:
                 outcome = _DEADLINE
             elif trio.current_effective_deadline() == -inf:
-                outcome = _SHUTDOWN  # cancelled from outside: a handler that tidied up and returned has done no wrong
+                outcome = _SHUTDOWN  # cancelled from outside: not an error of a handler that cleaned up and returned
             else:
                 _log.error("%s returned without a reply", self.method)
                 outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")

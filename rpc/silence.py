@@ -1,8 +1,8 @@
-"""Deadlines of peers: nobody is given up for what this process has not had a chance to hear.
+"""Peer timeouts that tolerate a stopped or starved process.
 
-A process that was stopped, or that another kept from running, wakes up with its deadlines behind it and with input that
-nobody has read. So a deadline is first checked against what has arrived; and if it is noticed much too late, the time
-counts from then on. Trio's clock does not follow changes of the computer's date.
+A process that was stopped, or that other processes kept from running, resumes with expired deadlines and unread input.
+An expired deadline is therefore checked only after pending input was read, and restarted if this process noticed it
+much too late. Trio's clock does not follow changes of the computer's date.
 """
 
 from __future__ import annotations
@@ -12,28 +12,31 @@ from typing import Final, TypeVar
 
 import trio
 
-_PASSES: Final = 16  # of the scheduler: a socket is read in the first, and its call runs a few later
-_FORGIVEN: Final = 3  # times in a row, so that a process that is always late gives up at last
+_PASSES: Final = 16  # scheduler passes: a socket is read in the first, its call runs a few passes later
+_FORGIVEN: Final = 3  # consecutive extensions, so that a process that is always late still times out
 
 
 T = TypeVar("T")
 
 
 def stood_still(due: float, window: float) -> bool:
-    """Whether it is much later than `due` (Trio's clock), the end of `window` seconds, so that nobody was heard."""
+    """Return True if the time is past `due` (Trio's clock) by more than a quarter of `window` seconds.
+
+    This process then stood still and may not have read input that arrived in time.
+    """
     return trio.current_time() - due > window / 4
 
 
 async def catch_up() -> None:
-    """Let the input that has arrived be read and acted upon."""
+    """Let other tasks read and handle the input that has arrived."""
     for _ in range(_PASSES):
         await trio.lowlevel.checkpoint()
 
 
 async def silence(heard: Callable[[], float], window: Callable[[], float]) -> None:
-    """Return once nothing was heard for `window()` seconds since `heard()`, in Trio's clock.
+    """Return once `window()` seconds have passed since `heard()`, the time of the last input in Trio's clock.
 
-    If this process stood still at that time, a whole window more is waited for, at most three times in a row.
+    If this process stood still at the deadline, wait one more window, at most three times in a row.
     """
     last, forgiven, due = heard(), 0, heard() + window()
     while True:
@@ -49,10 +52,9 @@ async def silence(heard: Callable[[], float], window: Callable[[], float]) -> No
 
 
 async def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `work`; TooSlowError, after its cancellation, if it takes longer than `seconds`.
+    """Return the result of `work`; cancel it and raise TooSlowError if it takes longer than `seconds`.
 
-    The limit is that of `silence`: input that has arrived is read first, and time in which this process stood still
-    does not count.
+    As in `silence`, input that has arrived is handled first, and the limit is extended if this process stood still.
     """
     begun = trio.current_time()
     with trio.CancelScope() as scope:
@@ -67,7 +69,7 @@ async def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
             try:
                 return await work()
             except Exception as error:
-                failure = error  # leaves as it is, not in a group
+                failure = error  # raised below, outside the nursery, so that it is not wrapped in a group
             finally:
                 nursery.cancel_scope.cancel()
         if failure is not None:

@@ -1,4 +1,4 @@
-"""What a server or client has counted since it started. Plain integers, read by telemetry, reset by nobody."""
+"""Counters of a server or client since its start: plain integers, read by telemetry and never reset."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Statistics:
-    """Counters of one server or client, all its connections together."""
+    """Counters of one server or client, over all its connections."""
 
     connections: int = 0  # accepted or opened
     open_connections: int = 0
-    calls: int = 0  # begun
-    failed_calls: int = 0  # ended with another status than OK
+    calls: int = 0  # started
+    failed_calls: int = 0  # ended with a status other than OK
     cancelled_calls: int = 0  # ended by the peer or with their connection
-    refusals: Counter[str] = field(
-        default_factory=Counter
-    )  # reason -> times; the reasons are the words of rpc.errors.Reason
+    refusals: Counter[str] = field(default_factory=Counter)  # number of refusals by rpc.errors.Reason
 
     def refused(self, reason: str) -> None:
-        """Count one refusal: something a peer did that a bound or a rule did not let through."""
+        """Count one request or action of a peer that was refused."""
         self.refusals[reason] += 1

@@ -1,4 +1,4 @@
-"""One table between the kinds of errors of this project, gRPC status codes, and codes of HTTP that stand for them."""
+"""Mapping between the error kinds of this project, gRPC status codes and HTTP status codes. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KIND_OF_STATUS: Final[Mapping[Status, ErrorKind]] = MappingProxyType(
         Status.DATA_LOSS: ErrorKind.INTERNAL,
     }
 )
-"""Every status but OK."""
+"""Error kind of every status except OK."""
 
 # https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
 _STATUS_OF_HTTP: Final[Mapping[str, Status]] = MappingProxyType(
@@ -67,35 +67,35 @@ _STATUS_OF_RESET: Final[Mapping[int, Status]] = MappingProxyType(
 
 
 def of_http(status: str) -> Status:
-    """What a response without gRPC status means to a client."""
+    """Return the gRPC status for an HTTP response without gRPC status."""
     return _STATUS_OF_HTTP.get(status, Status.UNKNOWN)
 
 
 def of_reset(code: int) -> Status:
-    """What RST_STREAM with this code means to a client."""
+    """Return the gRPC status for a stream reset with this HTTP/2 error code."""
     return _STATUS_OF_RESET.get(code, Status.INTERNAL)
 
 
 def to_machine_error(error: GRPCError) -> MachineError:
-    """The same error in the terms of this project."""
+    """Convert a GRPCError to a MachineError."""
     kind = KIND_OF_STATUS.get(error.status, ErrorKind.INTERNAL)
     return MachineError(error.message or error.status.name.lower().replace("_", " "), kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended, as the peer will read it."""
+    """Outcome of a call, as sent to the peer."""
 
     status: Status
     message: str | None = None
     details: Any = None  # protobuf messages for grpc-status-details-bin
-    bug: bool = False  # to be logged with its traceback; the message tells nothing of it
+    bug: bool = False  # log with traceback; the message does not describe the error
 
 
 def of_exception(error: BaseException) -> Outcome:
-    """The outcome of a call whose handler raised `error`.
+    """Return the outcome of a call whose handler raised `error`.
 
-    A handler that uses nurseries raises groups: a group with one leaf counts as that leaf.
+    An exception group with a single leaf, as nurseries raise, counts as that leaf.
     """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

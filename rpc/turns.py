@@ -1,7 +1,7 @@
-"""Whose requests are begun next: connections take turns, one a pass of the event loop.
+"""Fair scheduling of connections: each turn starts requests of one connection, one turn per pass of the event loop.
 
-Start-time fair queueing (Goyal, Vin and Cheng, 1996): a connection with few requests is served next, however many
-requests the others have waiting, because what counts is how much each has had.
+Start-time fair queueing (Goyal, Vin and Cheng, 1996): the connection that has received the least service is next,
+however many requests the other connections have waiting.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import trio
 
 
 class Flow:
-    """What `Turns` remembers of one connection."""
+    """Scheduling state of one connection in `Turns`."""
 
     __slots__ = ("finish",)
 
     def __init__(self) -> None:
-        self.finish = 0  # virtual time at which it has had its due
+        self.finish = 0  # virtual time at which its last turn ends
 
 
 class Turns:
-    """One holder at a time; each turn is of the same size and ends after the tasks that it started have run once."""
+    """Scheduler with one holder at a time. All turns count equally; a turn ends after the tasks it started ran once."""
 
     __slots__ = ("_now", "_order", "_taken", "_waiting")
 
     def __init__(self) -> None:
-        self._now = 0  # virtual time: start of the turn that was begun last
+        self._now = 0  # virtual start time of the latest turn
         self._taken = False
         self._order: Iterator[int] = count()
-        self._waiting: list[tuple[int, int, trio.lowlevel.Task]] = []  # a heap, by start
+        self._waiting: list[tuple[int, int, trio.lowlevel.Task]] = []  # heap ordered by start
 
     async def begin(self, flow: Flow) -> None:
-        """Wait for a turn; then `end` must follow. Not a checkpoint if nobody else has one."""
-        start = max(self._now - 1, flow.finish)  # who has had nothing lately comes before all who have
+        """Wait for a turn, which must be ended with `end`. Not a checkpoint if no turn is in progress."""
+        start = max(self._now - 1, flow.finish)  # a flow without recent turns precedes all others
         flow.finish = start + 1
         if not self._taken:
             self._taken, self._now = True, max(self._now, start)
@@ -51,7 +51,7 @@ class Turns:
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     async def end(self) -> None:
-        """Let what was begun run, and give the turn to whoever has had least."""
+        """Run the started tasks once, then pass the turn to the waiting flow with the earliest start."""
         try:
             await trio.lowlevel.checkpoint()
         finally:

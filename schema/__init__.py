@@ -1,1 +1,1 @@
-"""Vocabulary: names, documents, validation and differences; pure, and below every other room."""
+"""Vocabulary of all other packages: names, documents, validation and differences. Pure."""

@@ -1,4 +1,4 @@
-"""A driver's attributes: from the document's free-form object to the driver's own typed class, and to a JSON Schema."""
+"""Attributes of drivers: decoding of a free-form object to a driver's typed class, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -7,44 +7,48 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from schema.conform import conform
+from schema.decoding.conform import conform
+from schema.decoding.report import Report, join
 from schema.errors import ConfigError, ConfigErrors
-from schema.report import Report, join
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 class Attributes(msgspec.Struct, kw_only=True, frozen=True):
-    """Base of a driver's configuration class.
+    """Base class of a driver's configuration.
 
-    Unknown keys are accepted with a warning that names them; a wrong type is an error that names the path. Override
-    `requires` and `uses` to name the resources this one needs.
+    An unknown key is a warning that names the key; a wrong type is an error that names the path. Override `requires`
+    and `uses` to declare the resources that this resource needs.
     """
 
     NOT_BUILT: ClassVar[Mapping[str, str]] = {}
-    """Keys of the reference that would change what the driver does and are refused, each with the missing feature."""
+    """Unsupported keys of the reference that would change the driver's behavior, and the missing feature of each.
+
+    Such a key is an error.
+    """
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
-    """Further names of keys, as the reference writes them."""
+    """Alternative names of keys, used by the reference."""
 
     def requires(self) -> Iterable[str]:
-        """Names of resources that must be ready before this one starts, simple or full."""
+        """Return the short or full names of resources that must be ready before this resource starts."""
         return ()
 
     def uses(self) -> Iterable[str]:
-        """Names of resources that are passed if present; this one restarts when they appear, change or vanish.
+        """Return the names of resources that are passed if present; this resource restarts when they change.
 
-        `rdk:component:sensor/*` means every resource of that API in the document. Resources that only single calls name
-        need not be dependencies: `Resource.others` has them, and this one does not wait for them or restart with them.
+        It also restarts when they appear or disappear. `rdk:component:sensor/*` means every resource of that API in the
+        document. Resources that are named only in calls need not be dependencies: `Resource.others` provides them
+        without waiting for them or restarting with them.
         """
         return ()
 
 
 def decode(cls: type[StructT], raw: Mapping[str, Any], *, path: str) -> tuple[StructT, tuple[ConfigError, ...]]:
-    """The attributes as an instance of `cls`, and a warning for each key that nothing reads.
+    """Decode attributes to an instance of `cls`; return it with a warning for each unknown key.
 
-    Raise ConfigError (ConfigErrors if there are several) with the exact path under `path`, the value as it stands
-    (masked if it is secret) and what would be right. An int serves as a float; a string never serves as a number.
-    A key of `NOT_BUILT` is an error, one of `OTHER_NAMES` stands for the key that it names.
+    Raises ConfigError (ConfigErrors for several errors) with the exact path below `path`, the value (masked if secret)
+    and a remedy. An int is accepted as a float; a string is never accepted as a number. A key in `NOT_BUILT` is an
+    error; a key in `OTHER_NAMES` is replaced by the key that it stands for.
     """
     report = Report()
     read = dict(raw)
@@ -64,7 +68,7 @@ def decode(cls: type[StructT], raw: Mapping[str, Any], *, path: str) -> tuple[St
 
 
 def json_schema(cls: type[msgspec.Struct]) -> dict[str, Any] | None:
-    """The JSON Schema of the attributes that `cls` reads; None if it reads none."""
+    """Return the JSON Schema of the attributes of `cls`; None if it has no attributes."""
     if not msgspec.structs.fields(cls):
         return None
     schema: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(cls)))  # tuples become lists

@@ -1,4 +1,4 @@
-"""What differs between two machine documents, in words that may be logged: secrets say only that they changed."""
+"""Difference of two machine documents as text that is safe to log: for secrets it says only that they changed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from schema.machine import MachineDocument
-from schema.resources import ResourceEntry
+from schema.document.machine import MachineDocument
+from schema.document.resources import ResourceEntry
 from schema.secrets import is_private_path, is_secret_pair, masked
 
 HIDDEN: Final = "changed (hidden)"
@@ -32,7 +32,7 @@ _OTHERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that is in both documents and differs."""
+    """Difference of an entry or key that both documents have."""
 
     path: str  # components.left, network
     lines: tuple[str, ...]  # components.left.attributes.max_rpm: 60 -> 90
@@ -40,13 +40,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Entries by `section.name`, each in one of the first three only. An entry that became broken counts as removed."""
+    """Difference of two documents. An entry that became broken counts as removed.
+
+    Entries are named `section.name`; each is in only one of `added`, `removed` and `changed`.
+    """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[Change, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
-    """Pairs of a removed and an added entry that are equal but for the name: a hint, they stay in the first two."""
+    """Pairs of removed and added entries that are equal except for the name; both are also in `removed` and `added`."""
     revision: tuple[str, str] | None = None
     """Old and new revision, if they differ."""
 
@@ -56,7 +59,7 @@ class Difference:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Everything, a line each: `+` added, `-` removed, `~` changed, `>` renamed, `#` revision."""
+        """One line for each difference: `+` added, `-` removed, `~` changed, `>` renamed, `#` revision."""
         return (
             *([f"# revision: {' -> '.join(one or _ABSENT for one in self.revision)}"] if self.revision else ()),
             *(f"> {old} is now called {new.partition('.')[2]}" for old, new in self.renamed),
@@ -70,7 +73,7 @@ class Difference:
 
 
 def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = False) -> Difference:
-    """What must be done to `old` to get `new`. Secrets are shown only if `reveal` is true."""
+    """Return the changes from `old` to `new`. Secrets are shown only if `reveal` is true."""
     added: list[str] = []
     removed: list[str] = []
     changed: list[Change] = []
@@ -92,7 +95,7 @@ def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = Fal
 
 
 def fragments_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    """What differs in the fragments of two documents of a cloud, and in the changes to them, by the fragment's id."""
+    """Return the differences of fragments and fragment modifications in two cloud documents, by fragment id."""
     added: list[str] = []
     removed: list[str] = []
     changed: list[Change] = []
@@ -102,14 +105,14 @@ def fragments_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff
 
 
 def value_lines(old: Any, new: Any) -> tuple[str, ...]:
-    """What differs between two JSON values, a line for each path; for documents that cannot be read as such."""
+    """Return the differences of two JSON values, a line for each path; for documents that cannot be decoded."""
     return tuple(f"~ {'.'.join(path)}: {text}" for path, text in _compare((), old, new, reveal=False))
 
 
 def _keyed(
     section: str, key: str, old: Any, new: Any, result: tuple[list[str], list[str], list[Change]], reveal: bool
 ) -> None:
-    """Compare entries that are free-form objects, each known by the value of `key`, or by its place without one."""
+    """Compare free-form entries, which are identified by their value of `key`, or by their index without one."""
     added, removed, changed = result
     before, after = _by_key(old, key), _by_key(new, key)
     removed += [f"{section}.{name}" for name in before if name not in after]
@@ -132,7 +135,7 @@ def _version(entry: Any) -> str:
 
 
 def _by_name(entries: tuple[Any, ...]) -> dict[str, Any]:
-    """Content by name; a resource whose short name is taken by one of another API has its full name."""
+    """Return content by name. Resources of several APIs with the same short name have their full names."""
     result: dict[str, Any] = {}
     shorts = [entry.name.name for entry in entries if isinstance(entry, ResourceEntry)]
     for entry in entries:
@@ -193,14 +196,14 @@ def _compare(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> Iterato
 
 
 class _Missing:
-    """Stands for a key that is not there, which differs from null."""
+    """Marker for an absent key, which differs from null."""
 
 
 _MISSING: Final = _Missing()
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Equality of JSON: unlike in Python, true is not 1."""
+    """Compare JSON values; unlike in Python, true does not equal 1."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
     if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
@@ -209,7 +212,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def _parts(value: Any) -> Mapping[str, Any] | None:
-    """Members by key; None for what has none."""
+    """Return the members of an object or list by key; None for other values."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, (list, tuple)):

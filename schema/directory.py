@@ -1,23 +1,23 @@
-"""The names of a machine's resources: which full name a simple one means."""
+"""Resolution of short resource names to full names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from schema.decoding.report import did_you_mean
 from schema.errors import ConfigError
 from schema.names import ResourceName
-from schema.report import did_you_mean
 
 
 class NotConfigured(ConfigError):
-    """A name that means no resource."""
+    """Name that does not match any resource."""
 
 
 class Directory:
-    """The names of a machine: which full names a person may mean by a simple one.
+    """Resource names of a machine, which resolves short names.
 
-    `left` is a resource of this machine if it has one of that name, else that of a remote, `pi:left`. `absent` says of
-    a name that is not there why a remote may have it nevertheless.
+    `left` is a resource of this machine if there is one, otherwise that of a remote, such as `pi:left`. `absent`
+    returns a remedy for an unknown name that a remote may have, or an empty text.
     """
 
     def __init__(self, names: Iterable[ResourceName], absent: Callable[[str], str] | None = None) -> None:
@@ -25,14 +25,14 @@ class Directory:
         self._absent = absent
         self._aliases = aliases_of(self._full.values())
         self._short: dict[str, list[str]] = {}
-        self._far: dict[str, list[str]] = {}  # what the names of remote resources end in
+        self._far: dict[str, list[str]] = {}  # full names of remote resources by last part
         for full, name in self._full.items():
             self._short.setdefault(name.short, []).append(full)
             if name.remotes:
                 self._far.setdefault(name.name, []).append(full)
 
     def resolve(self, text: str, path: str) -> str:
-        """The full name meant by `text`, simple or full; raises ConfigError at `path` if none or several are."""
+        """Return the full name for a short or full name; ConfigError at `path` if it is unknown or ambiguous."""
         if "/" in text:
             full = str(ResourceName.parse(text, path=path))
             candidates = [full] if full in self._full else [*self._aliases.get(full, ())]
@@ -47,7 +47,7 @@ class Directory:
         return candidates[0]
 
     def of_api(self, api: str) -> list[str]:
-        """Full names of all resources of an API that are this machine's own."""
+        """Return the full names of this machine's own resources of an API."""
         return [full for full, name in self._full.items() if str(name.api) == api and not name.remotes]
 
     def _near(self, text: str) -> str:
@@ -57,9 +57,9 @@ class Directory:
 
 
 def aliases_of(names: Iterable[ResourceName]) -> dict[str, tuple[str, ...]]:
-    """Shorter full names of remote resources, without the remotes, and whom each may mean; a machine's own come first.
+    """Return the full names of remote resources by alias, the full name without remote prefixes.
 
-    `rdk:component:motor/left` for `rdk:component:motor/pi:left`.
+    `rdk:component:motor/left` is an alias of `rdk:component:motor/pi:left`, unless it is a resource of this machine.
     """
     own = set()
     found: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Lengths of time as documents write them: `10s`, `1h30m`, `250ms`."""
+"""Parsing and formatting of durations such as `10s`, `1h30m` and `250ms`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Duration = Annotated[
         extra_json_schema={"type": ["string", "number"], "description": 'such as "10s" or "1h30m"'},
     ),
 ]
-"""Seconds in Python; in a document a string with units, or a bare number of nanoseconds as Go's encoder writes it."""
+"""Seconds in Python; in documents a string with units, or a number of nanoseconds as written by Go's encoder."""
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `1h30m`, `1.5s`, `-20ms` or `0`; ValueError for anything else, also for a number without a unit."""
+    """Parse `1h30m`, `1.5s`, `-20ms` or `0` to seconds; ValueError otherwise, also for a number without a unit."""
     if text in {"0", "+0", "-0"}:
         return 0.0
     if len(text) > 100 or not _WHOLE.fullmatch(text):
@@ -45,7 +45,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest usual form: `1h30m`, `10s`, `250ms`; the inverse of parse_duration to a nanosecond."""
+    """Format seconds in the shortest usual form, such as `1h30m`, `10s` or `250ms`, rounded to a nanosecond."""
     left = round(abs(seconds) * 1e9)
     if left == 0:
         return "0s"

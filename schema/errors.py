@@ -1,7 +1,7 @@
-"""The one root of every error that a user may read.
+"""Base classes of all errors that are shown to users.
 
-An error carries what happened, a small kind that every edge can map to its own codes, and a remedy in words. Errors
-never carry secrets: whoever raises one masks first.
+An error has a message, a kind that each protocol maps to its own codes, and a remedy. Errors never contain secrets;
+mask values before raising one.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from enum import Enum
 
 
 class ErrorKind(Enum):
-    """Why something failed, independent of any protocol; each edge maps it to its own codes."""
+    """Kind of a failure, independent of protocols, which map it to their own codes."""
 
-    INVALID = "invalid"  # the caller's input is wrong whatever the state
+    INVALID = "invalid"  # the input is wrong in any state
     NOT_FOUND = "not_found"
     EXISTS = "exists"
-    PERMISSION = "permission"  # the caller is known and may not
+    PERMISSION = "permission"  # the caller is authenticated but not permitted
     UNAUTHENTICATED = "unauthenticated"
-    PRECONDITION = "precondition"  # right input, wrong state: do something else first
-    EXHAUSTED = "exhausted"  # a limit was reached; try less or later
-    UNAVAILABLE = "unavailable"  # try the same again later
-    UNSUPPORTED = "unsupported"  # this implementation cannot do that, ever
+    PRECONDITION = "precondition"  # valid input in the wrong state: do something else first
+    EXHAUSTED = "exhausted"  # a limit was reached; request less, or retry later
+    UNAVAILABLE = "unavailable"  # retry later
+    UNSUPPORTED = "unsupported"  # this implementation does not support it
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    INTERNAL = "internal"  # our bug
+    INTERNAL = "internal"  # a bug
 
 
 class MachineError(Exception):
-    """Root of the errors this project raises on purpose.
+    """Base class of the errors that this project raises deliberately.
 
-    `str(error)` is the message followed by the remedy, ready to show to a person.
+    `str(error)` is the message followed by the remedy, for display to users.
     """
 
     kind: ErrorKind = ErrorKind.INTERNAL
@@ -47,9 +47,9 @@ class MachineError(Exception):
 
 
 class ConfigError(MachineError):
-    """One mistake in a document: where it is, what stands there, and what would be right.
+    """Error in a document, with its path, value and remedy.
 
-    `path` is written as a person would point at it: `components.3.attributes.pins.a`.
+    `path` has the form `components.3.attributes.pins.a`.
     """
 
     kind = ErrorKind.INVALID
@@ -62,9 +62,9 @@ class ConfigError(MachineError):
 
 
 class ConfigErrors(ConfigError):
-    """Several mistakes found together, in the order of the document; at least one.
+    """One or more errors in a document, in the order of the document.
 
-    `path`, `reason`, `value` and `remedy` are those of the first; `str(error)` lists all, a line each.
+    `path`, `reason`, `value` and `remedy` are those of the first error; `str(error)` lists all, one per line.
     """
 
     def __init__(self, problems: Sequence[ConfigError]) -> None:

@@ -1,4 +1,4 @@
-"""Where a component stands: its frame, as the document writes it and as a pose."""
+"""Decoding of component frames: pose and shape of a component relative to its parent."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schema.conform import wrong_type
+from schema.decoding.conform import wrong_type
+from schema.decoding.report import Report, did_you_mean, join, shown
 from schema.geometry import Capsule, Geometry, Orientation, Pose, RectangularPrism, Sphere, Vector3
 from schema.orientation import FORMS, to_orientation
-from schema.report import Report, did_you_mean, join, shown
 
 WORLD: Final = "world"
 
@@ -21,22 +21,22 @@ _GEOMETRY_KEYS: Final = ("type", "x", "y", "z", "r", "l", "label", "translation"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A coordinate system fixed to its parent: translation in mm, then the turn of its axes."""
+    """Coordinate system relative to its parent: a translation in mm, then a rotation of its axes."""
 
     parent: str = WORLD
-    """Name of the frame it stands in."""
+    """Name of the parent frame."""
     id: str = ""
-    """Its own name; empty means the resource's."""
+    """Name of the frame; empty means the name of the resource."""
     translation: Vector3 = field(default_factory=Vector3)
-    """Where its origin is in the parent, mm."""
+    """Position of the origin in the parent, in mm."""
     orientation: Orientation = field(default_factory=Orientation)
-    """How it is turned, whatever form the document used."""
+    """Orientation in the parent, converted from any form in the document."""
     geometry: Geometry | None = None
-    """Shape of the component in its own frame."""
+    """Shape of the component in this frame."""
 
     @property
     def pose(self) -> Pose:
-        """Translation and orientation together."""
+        """Pose with translation and orientation."""
         return _pose(self.translation, self.orientation)
 
 
@@ -45,7 +45,7 @@ def _pose(at: Vector3, turn: Orientation) -> Pose:
 
 
 def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
-    """Read a `frame` object; None after a problem was reported."""
+    """Decode a `frame` object; None if a problem was reported."""
     if not isinstance(raw, Mapping):
         wrong_type(raw, "an object", path, report)
         return None
@@ -81,7 +81,7 @@ def _text(raw: Mapping[str, Any], key: str, path: str, report: Report) -> str:
 
 
 def _numbers(raw: Any, keys: tuple[str, ...], path: str, report: Report) -> dict[str, float]:
-    """The values of `keys` in any case; missing ones are zero."""
+    """Return the numbers of `keys`, ignoring case; missing keys are zero."""
     result = dict.fromkeys(keys, 0.0)
     if raw is None:
         return result
@@ -176,7 +176,7 @@ def _geometry(raw: Any, path: str, report: Report) -> Geometry | None:
 
 
 def _guess(raw: Mapping[str, Any], sizes: Mapping[str, float]) -> str:
-    """The shape that is meant when `type` is left out."""
+    """Infer the shape type from the given keys when `type` is absent."""
     if any(raw.get(key) for key in _MESH_KEYS):
         return "mesh"
     if sizes["x"] or sizes["y"] or sizes["z"]:

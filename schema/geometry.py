@@ -1,6 +1,6 @@
-"""Positions, directions and shapes as the resource APIs speak of them.
+"""Positions, directions and shapes of the resource APIs.
 
-Field names are those of the published protobuf messages, so that one converter serves all of them.
+Field names are those of the published protobuf messages, so that a generic converter can handle them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Vector3:
-    """Three numbers along x, y and z; the method that takes one says the unit."""
+    """Vector with x, y and z; the unit is defined by the method that uses it."""
 
     x: float = 0.0
     y: float = 0.0
@@ -19,7 +19,7 @@ class Vector3:
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """A direction (o_x, o_y, o_z) and a rotation about it: theta in degrees."""
+    """Direction (o_x, o_y, o_z) and rotation about it, theta, in degrees."""
 
     o_x: float = 0.0
     o_y: float = 0.0
@@ -29,7 +29,7 @@ class Orientation:
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where something is (mm) and how it is turned (direction of its z axis and theta in degrees about it)."""
+    """Position in mm and orientation: direction of the z axis and rotation about it, theta, in degrees."""
 
     x: float = 0.0
     y: float = 0.0
@@ -42,7 +42,7 @@ class Pose:
 
 @dataclass(frozen=True, slots=True)
 class PoseInFrame:
-    """A pose and the name of the frame it is measured in."""
+    """Pose and the name of its reference frame."""
 
     reference_frame: str = "world"
     pose: Pose = field(default_factory=Pose)
@@ -50,7 +50,7 @@ class PoseInFrame:
 
 @dataclass(frozen=True, slots=True)
 class GeoPoint:
-    """A place on the globe: latitude and longitude in degrees, north and east positive."""
+    """Point on the globe: latitude and longitude in degrees, north and east positive."""
 
     latitude: float = 0.0
     longitude: float = 0.0
@@ -58,21 +58,21 @@ class GeoPoint:
 
 @dataclass(frozen=True, slots=True)
 class Sphere:
-    """A ball; radius in mm. A radius of zero means a point."""
+    """Sphere with a radius in mm. A radius of zero means a point."""
 
     radius_mm: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RectangularPrism:
-    """A box with edges of `dims_mm`."""
+    """Box with edges of `dims_mm`."""
 
     dims_mm: Vector3 = field(default_factory=Vector3)
 
 
 @dataclass(frozen=True, slots=True)
 class Capsule:
-    """A cylinder with half balls at its ends; `length_mm` is over all."""
+    """Cylinder with hemispherical ends; `length_mm` is the total length."""
 
     radius_mm: float = 0.0
     length_mm: float = 0.0
@@ -80,7 +80,7 @@ class Capsule:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A labelled shape around a pose; exactly one of the shapes is set."""
+    """Labeled shape centered at a pose; exactly one of the shapes is set."""
 
     center: Pose = field(default_factory=Pose)
     sphere: Sphere | None = None

@@ -1,6 +1,6 @@
-"""API triples, model triples and resource names: parse, format, defaults.
+"""Parsing and formatting of API triples, model triples and resource names.
 
-Grammar and defaults are those of the wire: `namespace:type:subtype`, `namespace:family:model`, and
+The syntax is that of the protocol: `namespace:type:subtype`, `namespace:family:model` and
 `namespace:type:subtype/[remote:]*name`.
 """
 
@@ -12,11 +12,11 @@ from typing import Final
 
 from schema.errors import ConfigError
 
-DEFAULT_NAMESPACE: Final = "rdk"  # a brand-free word that the wire needs
+DEFAULT_NAMESPACE: Final = "rdk"  # required by the protocol
 DEFAULT_FAMILY: Final = "builtin"
 INTERNAL_NAMESPACE: Final = "rdk-internal"
 MAX_RESOURCE_NAME: Final = 60  # characters, without remote prefixes
-MAX_MODULE_NAME: Final = 200  # characters; packages too
+MAX_MODULE_NAME: Final = 200  # characters; also for packages
 
 _PART = re.compile(r"[\w-]+\Z", re.ASCII)
 _NAME = re.compile(r"[a-zA-Z0-9][-\w]*\Z", re.ASCII)
@@ -36,7 +36,7 @@ def _triple(text: str, path: str, what: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class API:
-    """What a resource can do: `rdk:component:motor`."""
+    """API of a resource, such as `rdk:component:motor`."""
 
     namespace: str
     type: str
@@ -44,7 +44,7 @@ class API:
 
     @classmethod
     def parse(cls, text: str, *, path: str = "api") -> API:
-        """Read `namespace:type:subtype`; raise ConfigError at `path` otherwise."""
+        """Parse `namespace:type:subtype`; ConfigError at `path` if it is invalid."""
         return cls(*_triple(text, path, "an API"))
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class API:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Model:
-    """Which implementation of an API: `rdk:builtin:fake`."""
+    """Implementation of an API, such as `rdk:builtin:fake`."""
 
     namespace: str
     family: str
@@ -61,7 +61,7 @@ class Model:
 
     @classmethod
     def parse(cls, text: str, *, path: str = "model") -> Model:
-        """Read a triple, or one word that means `rdk:builtin:<word>`; raise ConfigError at `path` otherwise."""
+        """Parse a triple, or one word that means `rdk:builtin:<word>`; ConfigError at `path` if it is invalid."""
         if _PART.match(text):
             return cls(DEFAULT_NAMESPACE, DEFAULT_FAMILY, text)
         return cls(*_triple(text, path, "a model"))
@@ -72,7 +72,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResourceName:
-    """A resource on this machine or behind remotes: `rdk:component:motor/arm-pi:left`."""
+    """Full name of a resource of this machine or of remotes, such as `rdk:component:motor/arm-pi:left`."""
 
     api: API
     name: str
@@ -80,7 +80,7 @@ class ResourceName:
 
     @classmethod
     def parse(cls, text: str, *, path: str = "name") -> ResourceName:
-        """Read a full resource name; raise ConfigError at `path` otherwise."""
+        """Parse a full resource name; ConfigError at `path` if it is invalid."""
         api, slash, rest = text.partition("/")
         if not slash or not rest:
             raise ConfigError(
@@ -94,7 +94,7 @@ class ResourceName:
 
     @property
     def short(self) -> str:
-        """The name with its remote prefixes, without the API: what a client sends."""
+        """Name with its remote prefixes, without the API, as sent by clients."""
         return ":".join((*self.remotes, self.name))
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class ResourceName:
 
 
 def check_name(name: str, *, path: str, limit: int = MAX_RESOURCE_NAME) -> str:
-    """Return `name` if a resource, remote, module or package may be called so; ConfigError at `path` otherwise."""
+    """Return `name` if it is valid for a resource, remote, module or package; ConfigError at `path` otherwise."""
     if not name:
         raise ConfigError(path, "a name is missing", value=name, remedy="give the entry a name")
     if len(name) > limit:

@@ -1,15 +1,15 @@
-"""Numbers of the protocol, which carries every one as a double."""
+"""Restoration of whole numbers, which the protocol transmits as doubles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-EXACT: Final = 2.0**53  # doubles hold every whole number up to here
+EXACT: Final = 2.0**53  # doubles represent every whole number up to this
 
 
 def whole_numbers(value: Any) -> Any:
-    """`value` with 5 for 5.0, at any depth."""
+    """Convert whole floats to int at any depth of a JSON-like value, such as 5.0 to 5."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < EXACT else value
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Orientations as documents write them, turned into the form that poses use: a direction and an angle about it.
+"""Conversion of the orientation forms of documents to the form of poses: a direction and an angle about it.
 
-An orientation vector (o_x, o_y, o_z, theta) is the rotation Rz(longitude) Ry(latitude) Rz(theta) where longitude and
-latitude place the z axis on (o_x, o_y, o_z). Angles of `ov_degrees` are degrees, all others radians.
+An orientation vector (o_x, o_y, o_z, theta) is the rotation Rz(longitude) Ry(latitude) Rz(theta), where longitude and
+latitude align the z axis with (o_x, o_y, o_z). Angles of `ov_degrees` are in degrees, all others in radians.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from schema.geometry import Orientation
 
 Quaternion: TypeAlias = tuple[float, float, float, float]  # w, x, y, z
 
-_POLE: Final = 1e-9  # closer to a pole than this the longitude is undefined and taken as zero
+_POLE: Final = 1e-9  # closer to a pole, the longitude is undefined and taken as zero
 
 
 def to_orientation(quaternion: Quaternion) -> Orientation:
-    """The orientation vector of a rotation; ValueError for a quaternion of length zero."""
+    """Convert a rotation to an orientation vector; ValueError for a quaternion of length zero."""
     norm = math.hypot(*quaternion)
     if norm == 0 or not math.isfinite(norm):
         raise ValueError("all numbers are zero")
@@ -33,7 +33,7 @@ def to_orientation(quaternion: Quaternion) -> Orientation:
 
 
 def to_quaternion(orientation: Orientation) -> Quaternion:
-    """The rotation of an orientation vector of any length; ValueError for length zero."""
+    """Convert an orientation vector of any length to a rotation; ValueError for length zero."""
     norm = math.hypot(orientation.o_x, orientation.o_y, orientation.o_z)
     if norm == 0 or not math.isfinite(norm):
         raise ValueError("o_x, o_y and o_z are all zero")
@@ -92,4 +92,4 @@ FORMS: Final[Mapping[str, tuple[tuple[str, ...], Callable[..., Quaternion]]]] = 
     "euler_angles": (("roll", "pitch", "yaw"), _euler_angles),
     "quaternion": (("w", "x", "y", "z"), _quaternion),
 }
-"""Keys of an orientation's `value` by its `type`, and what they mean. A missing key is zero."""
+"""Keys of an orientation's `value`, and their conversion, by `type`. A missing key is zero."""

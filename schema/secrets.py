@@ -1,4 +1,4 @@
-"""Which values are secret, judged by the key they stand under, and how to show documents and texts without them."""
+"""Detection of secret values by their keys, and masking of secrets in documents and texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 MASK: Final = "***"
-"""What is shown instead of a secret. It tells nothing about the value, not even its length."""
+"""Text shown instead of a secret. It reveals nothing about the value, not even its length."""
 
 _SECRET_WORDS: Final = frozenset(
     {
@@ -37,16 +37,14 @@ _HARMLESS_KEYS: Final = frozenset(
     {"maintenance_allowed_key", "public_key", "public_keys", "tls_key_file", "key_file", "id", "type"}
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_ENVIRONMENT: Final = (
-    "env"  # what lies in it may be secret whatever it is called: programs name their keys as they like
-)
+_ENVIRONMENT: Final = "env"  # all values in it may be secret, whatever their names
 
-# A password may hold a slash, as people write it; digits before one are a port.
+# A password may contain an unescaped slash; digits before a slash are a port.
 _URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)(?!\d+(?:[/\s]|$))[^\s\"']+(?=@)")
 _ASSIGNED = re.compile(r"(?P<key>[A-Za-z][\w.-]*)=(?P<value>[^\s&\"']+)")
 _QUOTED = re.compile(
     r"(?P<before>(?P<q>[\"'])(?P<key>[\w.-]+)(?P=q)\s*:\s*)(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)", re.DOTALL
-)  # "api_key": "...", also as Python prints it
+)  # "api_key": "...", also in Python syntax
 _PAIRED = re.compile(
     r"(?P<before>(?P<q>[\"'])(?:name|key)(?P=q)\s*:\s*(?P<n>[\"'])(?P<key>[\w.-]+)(?P=n)\s*,\s*(?P=q)value(?P=q)\s*:\s*)"
     r"(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)",
@@ -59,28 +57,28 @@ _SHAPED = re.compile(
 )
 _LEAVES: Final = (str, int, float, bool, type(None))
 PLAIN: Final = frozenset({int, float, bool, type(None)})
-"""Types of values with nothing inside that could be a text. Looking at these first makes large lists fast to walk."""
+"""Types of values that cannot contain text. Checking them first makes walking large lists fast."""
 
-_SHORTEST: Final = 6  # characters of a value that is looked for in texts: a shorter one is in too many words
-_MOST: Final = 1000  # values looked for in texts
+_SHORTEST: Final = 6  # characters of a value that is masked in texts; shorter values occur in too many words
+_MOST: Final = 1000  # values that are masked in texts
 
 
 @functools.lru_cache(4096)
 def is_secret(key: str) -> bool:
-    """True if a value under `key` must not be shown: `secret`, `api_key`, `wifiPassword`, `MY_TOKEN`, ..."""
+    """Return True if a value under `key` must not be shown: `secret`, `api_key`, `wifiPassword`, `MY_TOKEN`, ..."""
     if key.lower() in _HARMLESS_KEYS:
         return False
     words = [word.lower() for word in _WORDS.findall(key)]
     if not words:
         return False
-    # A lone `keys` lists the ids of keys, or public ones.
+    # `keys` alone lists ids of keys, or public keys.
     return words[-1] == "key" or words[1:][-1:] == ["keys"] or not _SECRET_WORDS.isdisjoint(words)
 
 
 def is_secret_path(path: Sequence[str]) -> bool:
-    """True if the value at `path`, or anything it lies in, is secret.
+    """Return True if the value at `path`, or a value that contains it, is secret.
 
-    `auth.handlers.<n>.config` maps key ids to keys: there the value is secret whatever its key is called.
+    `auth.handlers.<n>.config` maps key ids to keys, so all of its values are secret except `keys`.
     """
     if any(is_secret(part) for part in path):
         return True
@@ -91,15 +89,20 @@ def is_secret_path(path: Sequence[str]) -> bool:
 
 
 def is_private_path(path: Sequence[str]) -> bool:
-    """True if the value at `path` is not shown: it is secret, or lies in an environment, or in the variables of a
-    fragment, which may stand where a secret is."""
+    """Return True if the value at `path` must not be shown.
+
+    This includes secrets, environment variables, and the variables of fragments, which may be secret.
+    """
     given = path[0] == "fragments" and "variables" in path[1:-1] if path else False
     return given or _ENVIRONMENT in path[:-1] or is_secret_path(path)
 
 
 def is_secret_pair(value: Mapping[Any, Any]) -> bool:
-    """True if `value["value"]` is secret by what stands beside it: `{"name": "API_KEY", "value": ...}`, and
-    `{"type": "webhook", "value": URL}`, because whoever knows the URL of a webhook may call it."""
+    """Return True if `value["value"]` is secret because of the other members of the object.
+
+    Examples are `{"name": "API_KEY", "value": ...}` and `{"type": "webhook", "value": URL}`, because knowing the URL of
+    a webhook is enough to call it.
+    """
     if "value" not in value:
         return False
     name = value.get("name", value.get("key"))
@@ -107,8 +110,7 @@ def is_secret_pair(value: Mapping[Any, Any]) -> bool:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL, such as `https://example.com`: all of it that may be logged. MASK for other
-    texts."""
+    """Return scheme, host and port of a URL, which may be logged, such as `https://example.com`; otherwise MASK."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port is not None else ""
@@ -119,7 +121,7 @@ def origin_of(url: str) -> str:
 
 
 def mask_text(text: str) -> str:
-    """`text` with what can be told to be secret replaced: passwords of URLs, `api_key=...`, `Bearer ...`, JSON."""
+    """Mask recognizable secrets in `text`: passwords in URLs, `api_key=...`, `Bearer ...`, and JSON members."""
     if "://" in text:
         text = _URL_PASSWORD.sub(_keep_before, text)
     if "earer " in text or "Basic " in text:
@@ -140,7 +142,7 @@ def _mask_quoted(match: re.Match[str]) -> str:
 
 
 def masked(value: Any, path: Sequence[str] = ()) -> Any:
-    """A copy of a JSON-like value in which every secret is replaced by MASK; empty values and booleans are kept."""
+    """Copy a JSON-like value with every secret replaced by MASK; empty values and booleans are kept."""
     if isinstance(value, Mapping):
         if is_secret_pair(value):
             value = {**value, "value": masked(value["value"], (*path, "secret"))}
@@ -164,7 +166,7 @@ def _masked_leaf(value: Any, *, private: bool) -> Any:
 
 
 def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
-    """The texts in a JSON-like value that are secret by their key, or by what stands around them."""
+    """Yield the texts in a JSON-like value that are secret because of their key or surrounding text."""
     if isinstance(value, Mapping):
         pair = is_secret_pair(value)
         for key, item in value.items():
@@ -183,7 +185,7 @@ def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _secrets_in(text: str) -> Iterator[str]:
-    """What `mask_text` replaces; words that only come after `Bearer` or `Basic` need more than letters."""
+    """Yield the texts that `mask_text` replaces, except purely alphabetic words after `Bearer` or `Basic`."""
     if "://" in text:
         yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(text))
     if "earer " in text or "Basic " in text:
@@ -200,7 +202,7 @@ def _secrets_in(text: str) -> Iterator[str]:
 
 
 def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths in a JSON-like value at which MASK stands where a secret belongs: those that `masked` made."""
+    """Yield the paths in a JSON-like value at which `masked` has replaced a secret by MASK."""
     if isinstance(value, Mapping):
         pair = is_secret_pair(value)
         for key, item in value.items():
@@ -219,7 +221,7 @@ def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 class Masker:
-    """Masks what is known to be secret wherever it stands, besides what is told by its key or shape. Immutable."""
+    """Masker of known secret texts anywhere, in addition to secrets recognized by key or form. Immutable."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         texts = dict.fromkeys(one for one in known if len(one) >= _SHORTEST and one != MASK)
@@ -228,15 +230,15 @@ class Masker:
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def and_those_of(self, document: Any) -> Masker:
-        """One that knows the secrets of a JSON-like document too."""
+        """Return a masker that also knows the secrets of a JSON-like document."""
         return Masker((*self.known, *secrets_of(document)))
 
     def text(self, text: str) -> str:
-        """`text` without secrets."""
+        """Return `text` with secrets masked."""
         return mask_text(text if self._known is None else self._known.sub(MASK, text))
 
     def value(self, value: Any) -> Any:
-        """A copy of a JSON-like value without secrets."""
+        """Return a copy of a JSON-like value with secrets masked."""
         return self._walk(masked(value))
 
     def _walk(self, value: Any) -> Any:

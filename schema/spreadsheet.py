@@ -1,4 +1,4 @@
-"""Text for cells of CSV files, which people open in spreadsheets. Pure."""
+"""Escaping of CSV cells against formula injection in spreadsheets. Pure."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _BEGIN: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠
 
 
 def harmless(text: str) -> str:
-    """`text` so that no spreadsheet takes it for a formula: with an apostrophe before it (OWASP: CSV injection)."""
+    """Prefix `text` with an apostrophe if a spreadsheet could interpret it as a formula (OWASP: CSV injection)."""
     return f"'{text}" if text.lstrip(" \u00a0").startswith(_BEGIN) else text

@@ -1,6 +1,6 @@
-"""`${...}` in documents: environment variables in the text, and placeholders in attributes and modules.
+"""Expansion of environment variables in the text of documents, and of placeholders in attributes and modules.
 
-The text of a file is expanded before it is read as JSON, with the syntax of shells:
+The text of a file is expanded before it is parsed as JSON, with the syntax of shells:
 
 `${NAME}` `$NAME`                  the value; nothing, with a warning, if the variable is not set
 `${NAME-text}` `${NAME=text}`      the value, or `text` if the variable is not set
@@ -8,10 +8,11 @@ The text of a file is expanded before it is read as JSON, with the syntax of she
 `${NAME+text}` `${NAME:+text}`     `text` if the variable is set, else nothing
 `$$`                               a dollar sign
 
-`text` may itself refer to variables. Inside a JSON string a value is escaped, elsewhere it is inserted as it is:
-`"port": ${PORT:-8080}` gives a number. `$NAME` in the key of an object is no variable (`"$schema"`).
-`${environment.NAME}`, `${packages.name}` and `${packages.type.name}` have a dot, are no variable names, and stay until
-the document is used; what cannot be resolved then stays as it is, with a warning.
+`text` may contain references. Inside a JSON string a value is escaped, elsewhere it is inserted unchanged:
+`"port": ${PORT:-8080}` gives a number. `$NAME` in the key of an object is not expanded (`"$schema"`).
+
+`${environment.NAME}`, `${packages.name}` and `${packages.type.name}` are placeholders, which are resolved when the
+document is used; a placeholder that cannot be resolved is left unchanged, with a warning.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from schema.decoding.report import Report, did_you_mean, join
+from schema.document.machine import MachineDocument
+from schema.document.modules import Module
 from schema.errors import ConfigError
-from schema.machine import MachineDocument
-from schema.modules import Module
-from schema.report import Report, did_you_mean, join
 
 FindPackage: TypeAlias = Callable[[str, str], str | None]
-"""Local directory of the package of a type (`ml_model`, `module`, ...) and name; None if there is none."""
+"""Function that returns the local directory of a package by type (`ml_model`, `module`, ...) and name, or None."""
 
 _STRING: Final = r'"(?:[^"\\]|\\.)*"?'
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _BRACED: Final = rf"\$\{{(?P<name>{_NAME})(?:(?P<operator>:?[-=+])(?P<text>%s))?\}}"
 _BARE: Final = rf"\$(?:\$|(?P<bare>{_NAME}))"
-# Text after an operator ends at the first brace that closes no other reference, on the same line. Outside of strings it
-# may be a string, which may hold anything. Bounds and possessive repetition keep hostile text from taking long.
+# The text after an operator ends at the first brace on the same line that does not close a nested reference. Outside of
+# strings it may be a string with any content. Bounds and possessive repetition limit the time for hostile input.
 _REFERENCE: Final = r"\$\{[^${}\n]{0,100}+\}"
 _INNER: Final = rf"(?:{_REFERENCE}|[^}}\n]){{0,250}}+"
 _INNER_OR_STRING: Final = rf"(?:{_REFERENCE}|" + r'"(?:[^"\\\n]|\\.){0,250}+"|[^}"\n]){0,250}+'
@@ -50,9 +51,9 @@ _DEFAULT_PACKAGE_TYPE = "ml_model"
 
 
 def substitute(text: str, environment: Mapping[str, str]) -> tuple[str, tuple[ConfigError, ...]]:
-    """The text with its variables replaced, and a warning with the line for each that is not set, once per name.
+    """Expand variables in `text`; return the result and one warning, with the line, for each name that is not set.
 
-    Bare `$NAME` is not repeated in its warning: it may be a part of a password that holds a dollar sign.
+    The warning does not show a bare `$NAME`, which may be part of a password with a dollar sign.
     """
     return _Expansion(text, environment).result()
 
@@ -74,7 +75,7 @@ class _Expansion:
         return pattern.sub(lambda inner: self._value(inner, match.start() + inner.start(), quoted=True), string)
 
     def _value(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
-        """What a reference stands for; `at` is its place in the text."""
+        """Return the expansion of a reference at position `at` of the text."""
         fields = match.groupdict()
         if match[0] == "$$":
             return "$"
@@ -94,7 +95,7 @@ class _Expansion:
         return json.dumps(value, ensure_ascii=False)[1:-1] if quoted else value
 
     def _nested(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
-        """A reference in the text of another one, or a string there."""
+        """Return the expansion of a reference or string inside another reference."""
         string = match.groupdict().get("string")
         if string is None:
             return self._value(match, at, quoted=quoted)
@@ -117,9 +118,9 @@ class _Expansion:
 def fill(
     document: MachineDocument, environment: Mapping[str, str], find_package: FindPackage = lambda kind, name: None
 ) -> tuple[MachineDocument, tuple[ConfigError, ...]]:
-    """The document with the placeholders in attributes and in modules' paths and environments replaced.
+    """Replace the placeholders in attributes and in the paths and environments of modules.
 
-    A warning with the exact path for each placeholder that stays because it cannot be resolved.
+    Returns the document, and a warning with the exact path for each placeholder that cannot be resolved.
     """
     report = Report()
     filler = _Filler(environment, find_package, report, frozenset(one.name for one in document.packages))
@@ -137,7 +138,7 @@ def fill(
 
 
 def has_placeholder(value: Any) -> bool:
-    """Whether a placeholder, which `fill` replaces, stands anywhere in a value."""
+    """Return True if a value contains a placeholder, which `fill` would replace."""
     if isinstance(value, str):
         return _PLACEHOLDER.search(value) is not None
     if isinstance(value, Mapping):

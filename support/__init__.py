@@ -1,1 +1,1 @@
-"""Mechanisms that all programs share: worker threads, watched files, side tasks, command lines, systemd."""
+"""Mechanisms shared by all programs: worker threads, watched files, side tasks, command lines, systemd."""

@@ -1,6 +1,6 @@
-"""Command lines with long options of one dash or two, as programs written in Go have: `-ftdc=false`, bare booleans.
+"""Go-style command lines: long options with one or two dashes, `-ftdc=false`, and boolean options without a value.
 
-Imports click only, so that `-version` and usage errors answer at once.
+Imports only click, so that `-version` and usage errors are fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BOOLEAN = "BOOLEAN"
 
 
 def switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:
-    """Add a boolean option: bare, or with `=true` or `=false`."""
+    """Add a boolean option that is given alone or with `=true` or `=false`."""
     return click.option(
         f"-{name}",
         f"--{name}",
@@ -35,41 +35,41 @@ def value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Funct
 
 
 class LongOptions(click.Command):
-    """A command whose options have long names after one dash; an unknown option is answered with the nearest name."""
+    """A command that accepts long options after one dash; for an unknown option it suggests the most similar name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, but do not take an unknown option apart into letters."""
+        """Parse as click does, but do not split an unknown option into single letters."""
         options = {name: param for param in self.get_params(ctx) for name in param.opts}
         rest = iter(args)
-        for text in rest:
-            name, equals, _ = text.partition("=")
-            if text == "--":
+        for argument in rest:
+            name, equals, _ = argument.partition("=")
+            if argument == "--":
                 break
-            if not text.startswith("-") or text == "-":
+            if not argument.startswith("-") or argument == "-":
                 continue
             if name not in options:
-                raise click.NoSuchOption(name, possibilities=_near(name, options), ctx=ctx)
-            if not equals and not _may_be_bare(options[name]):
+                raise click.NoSuchOption(name, possibilities=_similar(name, options), ctx=ctx)
+            if not equals and not _is_boolean(options[name]):
                 next(rest, None)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one line for each option."""
+        """Write one line per option."""
         rows = []
         for param in self.get_params(ctx):
             assert isinstance(param, click.Option)
-            metavar = "" if _may_be_bare(param) else f" {param.metavar}"
+            metavar = "" if _is_boolean(param) else f" {param.metavar}"
             rows.append((f"{param.opts[0]}{metavar}", param.help or ""))
         with formatter.section("Options"):
             formatter.write_dl(rows, col_max=max(len(name) for name, _ in rows))
 
 
-def _near(name: str, options: Iterable[str]) -> list[str]:
+def _similar(name: str, options: Iterable[str]) -> list[str]:
     import difflib
 
     words = {option.lstrip("-") for option in options}
     return [f"-{word}" for word in difflib.get_close_matches(name.lstrip("-").lower(), words, n=1, cutoff=0.6)]
 
 
-def _may_be_bare(param: click.Parameter) -> bool:
+def _is_boolean(param: click.Parameter) -> bool:
     return isinstance(param, click.Option) and (param.is_flag or param.metavar == _BOOLEAN)

@@ -1,4 +1,4 @@
-"""Run several calls concurrently, as if they were one call."""
+"""Run several calls concurrently and raise their first error without an exception group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schema.errors import MachineError
 
 
 async def gather(*calls: Callable[[], Awaitable[object]]) -> None:
-    """Run the calls concurrently. The first MachineError cancels the others and is raised bare, without a group."""
+    """Run the calls concurrently. The first MachineError cancels the others and is raised without a group."""
 
     async def run(call: Callable[[], Awaitable[object]]) -> None:
         await call()

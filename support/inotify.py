@@ -1,4 +1,4 @@
-"""The kernel's notices of changes in directories, as an awaitable: a descriptor, no thread, no polling. Linux only."""
+"""Wait for changes in directories with Linux inotify: one descriptor, no thread, no polling."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _IGNORED: Final = 0x8000
 _OVERFLOW: Final = 0x4000
 
 ENTRIES: Final = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
-"""Everything that can change what a path means or what it holds."""
+"""All changes that can alter what a path refers to or what it contains."""
 
 ITSELF: Final = DELETE_SELF | MOVE_SELF
-"""What can happen to the watched path itself."""
+"""Changes of the watched path itself: deleted or moved."""
 
 _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _BUFFER: Final = 64 * 1024
@@ -38,53 +38,54 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Inotify:
-    """Watches paths. `close` releases the descriptor; waiting tasks then get trio.ClosedResourceError."""
+    """Watches paths. `close` releases the descriptor; tasks that wait then raise trio.ClosedResourceError."""
 
     def __init__(self, entries: int = ENTRIES) -> None:
-        """`entries`: which changes of what is in a watched directory are noticed."""
+        """Create a watcher. `entries` is the mask of changes to report for the content of watched directories."""
         self._entries = entries
         self._fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._paths: dict[int, Path] = {}
 
     def fileno(self) -> int:
-        """The descriptor, for those who wait for it together with another; -1 when closed."""
+        """Return the descriptor, for callers that wait for several descriptors; -1 when closed."""
         return self._fd
 
     def drain(self) -> None:
-        """Forget the notices at hand."""
+        """Discard all pending events."""
         for _ in self._read():
             pass
 
-    def watch(self, paths: set[Path], way: Set[Path] = frozenset()) -> list[tuple[Path, OSError]]:
-        """Watch exactly these from now on; return those that cannot be watched, and why. A missing one is left out.
+    def watch(self, paths: set[Path], parents: Set[Path] = frozenset()) -> list[tuple[Path, OSError]]:
+        """Watch exactly `paths` and `parents` from now on; return those that cannot be watched, with the reason.
 
-        Of the directories on the `way` only their own moving or vanishing is noticed, not what happens in them.
+        For `parents` only deleting and moving the directory itself is reported, not changes in it. Missing paths are
+        ignored.
         """
         failures = []
-        wanted: dict[int, Path] = {}
-        for path in sorted(paths | way):
+        watched: dict[int, Path] = {}
+        for path in sorted(paths | parents):
             mask = self._entries if path in paths else ITSELF
             try:
-                wanted[_checked(_libc.inotify_add_watch(self._fd, os.fsencode(path), mask))] = path
+                watched[_checked(_libc.inotify_add_watch(self._fd, os.fsencode(path), mask))] = path
             except FileNotFoundError:
                 continue
             except OSError as error:
                 failures.append((path, error))
-        for watch in self._paths.keys() - wanted.keys():
-            _libc.inotify_rm_watch(self._fd, watch)  # may be gone already
-        self._paths = wanted
+        for watch in self._paths.keys() - watched.keys():
+            _libc.inotify_rm_watch(self._fd, watch)  # fails if the kernel has removed it already
+        self._paths = watched
         return failures
 
     async def wait(self, names: set[Path]) -> None:
-        """Return after something happened to one of `names` or to a watched path itself; other notices are skipped."""
+        """Wait until one of `names` or a watched path itself has changed; other events are discarded."""
         while True:
             await trio.lowlevel.wait_readable(self._fd)
-            notices = list(self._read())  # all of them: the kernel does not repeat any
-            if any(path is None or path in names for path in notices):
+            events = list(self._read())  # all of them: the kernel reports each event only once
+            if any(path is None or path in names for path in events):
                 return
 
     def _read(self) -> Iterator[Path | None]:
-        """Paths of the notices at hand; None for a watched path itself or an overflow, which may mean anything."""
+        """Read the paths of the pending events; None for a watched path itself and for an overflow of the queue."""
         try:
             data = os.read(self._fd, _BUFFER)
         except BlockingIOError:
@@ -100,7 +101,7 @@ class Inotify:
             yield self._paths[watch] / os.fsdecode(name) if name and watch in self._paths else None
 
     def close(self) -> None:
-        """Release the descriptor. May be called again."""
+        """Release the descriptor. May be called more than once."""
         if self._fd >= 0:
             trio.lowlevel.notify_closing(self._fd)
             os.close(self._fd)
@@ -112,7 +113,7 @@ def _checked(result: int) -> int:
         number = ctypes.get_errno()
         hint = {
             errno.ENOSPC: "too many watches: raise fs.inotify.max_user_watches",
-            errno.EMFILE: "too many open files or users of inotify: raise `ulimit -n` or fs.inotify.max_user_instances",
+            errno.EMFILE: "too many open files or inotify instances: raise ulimit -n or fs.inotify.max_user_instances",
         }.get(number, os.strerror(number))
         raise OSError(number, hint)
     return result

@@ -1,4 +1,4 @@
-"""Folders and files that only this user may read. Blocking calls, each of a moment."""
+"""Check and restrict the permissions of files and folders with secrets. The calls block only briefly."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import stat
 from pathlib import Path
 from typing import Final
 
-OTHERS: Final = 0o077  # what group and others may do
+OTHERS: Final = 0o077  # all permissions of group and others
 FILE: Final = 0o600
 FOLDER: Final = 0o700
 
 
 def is_open(path: Path) -> bool:
-    """Whether other users may do anything with what is at `path`; False if nothing is there."""
+    """Return whether group or others have any permission for `path`; False if it does not exist."""
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
     except FileNotFoundError:
@@ -21,15 +21,15 @@ def is_open(path: Path) -> bool:
 
 
 def is_own(path: Path) -> bool:
-    """Whether what is at `path` belongs to this user alone: not to another one, and not shared as /tmp is."""
-    found = path.stat()
-    return found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX
+    """Return whether `path` belongs to this user and is not a shared folder like /tmp."""
+    status = path.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
 
 
 def close(path: Path) -> bool:
-    """Take from group and others what they may do with `path`; whether there was anything to take.
+    """Remove all permissions of group and others for `path`; return whether there were any.
 
-    Nothing is done with what is not there or does not belong to this user. OSError if the file system refuses.
+    Does nothing if `path` does not exist or does not belong to this user. OSError if the file system refuses.
     """
     if not is_open(path) or not is_own(path):
         return False

@@ -1,4 +1,4 @@
-"""A background task of an async generator: its failure ends the next wait, and never cancels the consumer."""
+"""A background task for async generators: its failure ends the current or next wait without cancelling the consumer."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 
 class SideTask:
-    """A running background task; made by `side_task`."""
+    """A running background task, created by `side_task`."""
 
     def __init__(self) -> None:
         self._failure: Exception | None = None
         self._waits: trio.CancelScope | None = None
 
     def fail(self, error: Exception) -> None:
-        """Make `until` raise `error`, now or when it is next called; the first error counts."""
+        """Make the current or next call of `until` raise `error`. Only the first error counts."""
         if self._failure is None:
             self._failure = error
         if self._waits is not None:
             self._waits.cancel()
 
     async def until(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Return what `function` returns; raise the task's error, or that of `fail`, as soon as there is one."""
+        """Return the result of `function`; raise the error of the task, or that of `fail`, as soon as it occurs."""
         if self._failure is None:
             with trio.CancelScope() as self._waits:
                 return await function()
@@ -44,9 +44,9 @@ class SideTask:
 async def side_task(
     task: Callable[[], Awaitable[None]], side: SideTask | None = None
 ) -> AsyncGenerator[SideTask, None]:
-    """Run `task` until the block is left, then cancel it. Waits in the block go through `until` of the yielded object.
+    """Run `task` until the block is left, then cancel it. Code in the block must wait through `until` of the object.
 
-    An exception of the block leaves bare, without a group, so that a generator can be closed inside the block.
+    An exception in the block is raised without an exception group, so that a generator can be closed in the block.
     """
     side = side or SideTask()
     try:

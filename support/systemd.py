@@ -1,7 +1,7 @@
 """Messages to the service manager that started this program: readiness, status, stopping and the watchdog.
 
-The protocol is that of sd_notify(3): datagrams of `NAME=value` lines to the socket in NOTIFY_SOCKET. Without one, as
-on a terminal, everything here does nothing.
+The protocol is that of sd_notify(3): datagrams of `NAME=value` lines to the socket in NOTIFY_SOCKET. Without this
+variable, such as on a terminal, all functions do nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _BEATS: Final = 2  # keep-alive messages in each watchdog period, as sd_watchdog
 
 
 class ServiceManager:
-    """The service manager's socket. `from_environment` makes one; `send` may be called from several tasks."""
+    """The socket of the service manager; create it with `from_environment`. Several tasks may call `send`."""
 
     def __init__(self, address: str = "", watchdog: float = 0.0) -> None:
-        self.address = address  # a path, or `@name` for a name in the abstract namespace; empty without a manager
-        self.watchdog = watchdog  # seconds without a keep-alive message after which the manager ends us; 0 for never
+        self.address = address  # a path, or `@name` in the abstract namespace; empty without a manager
+        self.watchdog = watchdog  # seconds without a keep-alive message after which the manager kills us; 0: never
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> ServiceManager:
-        """Read NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID; values that are not valid count as absent."""
+        """Read NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID; invalid values are ignored."""
         address = environment.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
             return cls()
@@ -35,7 +35,7 @@ class ServiceManager:
     async def send(self, **variables: str) -> None:
         """Send `NAME=value` lines, such as `READY="1"` or `STATUS="2 of 9 resources are ready"`.
 
-        A value ends at its first line break. OSError if the manager does not accept the message.
+        Values are cut at the first line break. OSError if the manager does not accept the message.
         """
         if not self.address:
             return
@@ -46,9 +46,9 @@ class ServiceManager:
             await socket.send("\n".join(lines).encode())
 
     async def keep_alive(self) -> None:
-        """Send keep-alive messages until cancelled; return at once if the manager has asked for none.
+        """Send keep-alive messages until cancelled; return at once if the manager does not expect any.
 
-        Run it on the event loop that is to be watched: a loop that stands still sends nothing.
+        Run it on the event loop that is to be watched: a blocked loop sends nothing.
         """
         while self.watchdog > 0:
             await self.send(WATCHDOG="1")

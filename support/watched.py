@@ -1,4 +1,4 @@
-"""What must be watched to notice that a file has changed, however it is reached; and files that are read again then."""
+"""Notice changes of files, also when they are reached through symbolic links or replaced, and call a function then."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import trio
 from support.inotify import Inotify
 
 SETTLE: Final = 0.2
-"""Seconds without a notice after which files that belong together count as written: tools write one after the other."""
+"""Seconds without an event after which a group of files counts as written: tools write them one after the other."""
 
-_MAX_LINKS: Final = 40  # as the kernel
+_MAX_LINKS: Final = 40  # the same limit as in the kernel
 
 
 async def follow(
     paths: Sequence[Path], act: Callable[[], object], refused: Callable[[Path | None, OSError], object]
 ) -> None:
-    """Call `act` at once, and again whenever one of the files has changed, until cancelled.
+    """Call `act` at once and again whenever one of the files has changed, until cancelled.
 
-    `refused` is told what the kernel does not watch and why; without a path it watches nothing, and this returns.
+    `refused` is called with each path that the kernel does not watch, and the reason; with None if it watches nothing
+    at all, in which case this function returns.
     """
     try:
         inotify = Inotify()
@@ -31,10 +32,10 @@ async def follow(
         return
     try:
         while True:
-            # Watches are set before the files are read, so that no change falls between the two.
-            found = [places(path.absolute()) for path in paths]
-            names: set[Path] = set().union(*(names for _, names in found))
-            for path, failure in inotify.watch(set().union(*(folders for folders, _ in found))):
+            # Watches are set before the files are read, so that no change is missed.
+            watches = [places(path.absolute()) for path in paths]
+            names: set[Path] = set().union(*(names for _, names in watches))
+            for path, failure in inotify.watch(set().union(*(folders for folders, _ in watches))):
                 refused(path, failure)
             act()
             await inotify.wait(names)
@@ -48,39 +49,39 @@ async def follow(
 
 
 def places(path: Path) -> tuple[set[Path], set[Path]]:
-    """Directories (and the file itself) to watch, and the names in them on which the meaning of `path` depends.
+    """Return the directories (and the file itself) to watch for `path`, and the names in them on which it depends.
 
-    That is each symbolic link on the way, where it stands; the last directory; and, where the way ends early, the
-    missing name in the directory that there is.
+    These are the directory of each symbolic link on the path, the last directory, and, if a part of the path is
+    missing, the last existing directory with the missing name.
     """
     watched: set[Path] = set()
     names: set[Path] = set()
     rest = list(reversed(path.parts[1:]))
-    here = Path(path.anchor)
+    current = Path(path.anchor)
     links = 0
     while rest:
         part = rest.pop()
         if part == "..":
-            here = here.parent
+            current = current.parent
             continue
-        step = here / part
+        step = current / part
         is_link = step.is_symlink()
         if is_link or not rest or not step.exists():
-            watched.add(here)
+            watched.add(current)
             names.add(step)
         if is_link and links < _MAX_LINKS:
             links += 1
             target = Path(os.readlink(step))
             if target.is_absolute():
-                here = Path(target.anchor)
+                current = Path(target.anchor)
                 rest.extend(reversed(target.parts[1:]))
             else:
                 rest.extend(reversed(target.parts))
             continue
         if not step.exists():
             break
-        here = step
+        current = step
     else:
-        watched.add(here)
-        names.add(here)
+        watched.add(current)
+        names.add(current)
     return watched, names

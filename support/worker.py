@@ -1,7 +1,7 @@
-"""A thread for blocking calls, one after the other, awaited from Trio.
+"""Threads that run blocking calls one after the other, awaited from Trio.
 
-The only place in the project where threads are made. Each user has a thread of its own, so a call that hangs in the
-kernel delays only those who wait for the same thread, and calls keep the order in which they were asked for.
+This is the only module of the project that creates threads. Each worker has its own thread, so a call that hangs in
+the kernel delays only users of the same worker, and calls run in the order in which they were requested.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import trio
 
 from schema.errors import ErrorKind, MachineError
 
-CLOSING_LIMIT: Final = 5.0  # seconds to wait for the call in progress; our time limits of the kernel are lower
+CLOSING_LIMIT: Final = 5.0  # seconds to wait for the call in progress; the timeouts that we set in the kernel are lower
 
 T = TypeVar("T")
 
 
 class _Job:
-    """One call, and the task that waits for its result unless it was cancelled or nobody waits."""
+    """A call, and the task that waits for its result, if any."""
 
     __slots__ = ("dropped", "function", "result", "task")
 
@@ -49,7 +49,7 @@ class _Thread:
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.ended = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
-        # It is joined at the end, unless it hangs in the kernel: then, as a daemon, it does not keep the process alive.
+        # It is joined at the end unless it hangs in the kernel; as a daemon it does not keep the process running then.
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -58,27 +58,27 @@ class _Thread:
             if not job.dropped:
                 job.result = outcome.capture(job.function)
                 self._call_soon(job.deliver)
-            del job  # so that it does not keep the result until the next one comes
+            del job  # do not keep the result until the next job arrives
         self._call_soon(self.ended.set)
 
     def _call_soon(self, function: Callable[[], object]) -> None:
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:
-            pass  # nobody waits any more
+            pass  # no task waits any more
 
     async def end(self) -> bool:
-        """Let the call in progress finish, then end; False if that takes longer than CLOSING_LIMIT."""
+        """End the thread after the call in progress; return False if that takes longer than CLOSING_LIMIT."""
         self.jobs.put(None)
         with trio.move_on_after(CLOSING_LIMIT, shield=True):
             await self.ended.wait()
-            self._thread.join()  # it has nothing left to do
+            self._thread.join()  # does not block: it has nothing left to do
             return True
         return False
 
 
 class HangingCallError(MachineError):
-    """A call had not returned when its worker was closed."""
+    """A call had not returned within CLOSING_LIMIT when its worker was closed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class HangingCallError(MachineError):
 
 
 class Worker:
-    """A thread that exists while somebody has the worker open. `name` names the thread, and the worker in errors."""
+    """A thread that exists while the worker is open. `name` is the name of the thread and is used in error messages."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -98,10 +98,10 @@ class Worker:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Keep the thread while the context is open: the first user starts it, the last one ends it.
+        """Keep the thread running while the context is open: the first user starts it, the last one ends it.
 
-        Leaving waits, shielded, for the call in progress, at most CLOSING_LIMIT; then `hanging()` is raised,
-        and the thread ends by itself when the call returns.
+        Leaving waits, shielded, at most CLOSING_LIMIT for the call in progress; then `hanging()` is raised, and the
+        thread ends when the call returns.
         """
         if self._thread is None:
             self._thread = _Thread(self.name)
@@ -116,14 +116,14 @@ class Worker:
                     raise self.hanging()
 
     def hanging(self) -> MachineError:
-        """Make the error for a call that has not returned within CLOSING_LIMIT of closing."""
+        """Return the error for a call that has not returned within CLOSING_LIMIT."""
         return HangingCallError(self.name)
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Call `function` in the thread, after the calls that were made before; return or raise what it does.
+        """Call `function` in the thread, after all earlier calls; return its result or raise its exception.
 
-        Cancelled before the call begins, it never begins. Cancelled during the call, this raises at once, the thread
-        finishes the call, and its result is dropped. RuntimeError if the worker is not open.
+        If cancelled before the call begins, it is not made. If cancelled during the call, this raises at once, the
+        thread finishes the call, and its result is dropped. RuntimeError if the worker is not open.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         job = _Job(function, trio.lowlevel.current_task())
@@ -132,14 +132,14 @@ class Worker:
         return result
 
     def post(self, function: Callable[[], object]) -> None:
-        """Call `function` in the thread, after the calls that were made before, without waiting for it.
+        """Call `function` in the thread, after all earlier calls, without waiting for it.
 
-        Its result, or what it raises, is dropped. For cleanup: closing waits for it. RuntimeError if the worker is not
-        open.
+        Its result or exception is dropped. Meant for cleanup: closing the worker waits for the call. RuntimeError if
+        the worker is not open.
         """
         self._jobs().put(_Job(function, None))
 
     def _jobs(self) -> SimpleQueue[_Job | None]:
         if self._thread is None:
-            raise RuntimeError(f"{self.name} is not open")
+            raise RuntimeError(f"{self.name} is not open: use it inside `async with worker.opened()`")
         return self._thread.jobs

@@ -1,1 +1,1 @@
-"""What a machine tells about itself: log messages and the rules that choose them."""
+"""Log messages, log rules and sinks, diagnostic data, metrics and traces of a program."""

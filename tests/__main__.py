@@ -1,10 +1,10 @@
-"""Run all tests but those of the rig, as many rooms at a time as there are processors: `python -m tests [ARGUMENTS]`.
+"""Run all tests except those of the rig, one room per processor at a time: `python -m tests [ARGUMENTS]`.
 
-A room is a folder of tests. Long rooms have a pytest of their own, short ones share one; ARGUMENTS are for each of them
-(`-k`, `-x`, ...). Its output is kept in build/tests, and printed in one piece when it ends: all of it if a test failed,
-otherwise what was skipped and the counts. At the end come the slowest tests, the seconds of each room, and the rooms in
-which a test failed. No failed test is run a second time. build/tests/junit.xml has all results. MACHINE_TESTS_AT_ONCE
-is the number of rooms at a time.
+A room is a folder of tests. Long rooms have a pytest process of their own, short ones share one; ARGUMENTS (`-k`, `-x`,
+...) are passed to each. The output of a process is kept in build/tests and printed when the process ends: in full if a
+test failed, otherwise only the skipped tests and the counts. At the end come the slowest tests, the seconds of each
+room, and the rooms in which a test failed. Failed tests are not repeated. build/tests/junit.xml has all results.
+MACHINE_TESTS_AT_ONCE sets the number of processes at a time.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ from tests.timing import summary
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
-APART: Final = ("hil",)  # python -m tests.hil
+APART: Final = ("hil",)  # run by python -m tests.hil
 SECONDS: Final = {
-    "e2e/cloud": 330, "unit/cloud": 140, "e2e/modules": 115, "e2e/files": 95, "netns": 95, "e2e/options": 90,
-    "e2e/rig": 80, "sim/cloud_triggers": 80, "e2e/browser": 75, "e2e/module_api": 75, "sim/reconfigure": 75,
-    "sim/remotes": 65, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50, "e2e/maintenance": 45, "e2e/logs": 40,
-    "e2e/remotes": 35, "e2e/data": 30, "unit/gpio": 25, "e2e/tour": 25, "e2e/hostile": 20, "e2e/triggers": 20,
-    "e2e/typescript": 20, "unit/control": 17, "sim/data_sync": 17, "sim/modules": 17, "e2e/web": 15,
+    "e2e/cloud": 330, "unit/cloud": 140, "unit/runtime": 130, "e2e/modules": 115, "e2e/files": 95, "netns": 95,
+    "e2e/options": 90, "e2e/rig": 80, "sim/cloud_triggers": 80, "e2e/browser": 75, "e2e/module_api": 75,
+    "sim/reconfigure": 75, "sim/remotes": 65, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50,
+    "unit/rpc": 46, "e2e/maintenance": 45, "e2e/logs": 40, "e2e/remotes": 35,
+    "e2e/data": 30, "e2e/tour": 25, "unit/running": 20, "e2e/hostile": 20, "e2e/triggers": 20,
+    "e2e/typescript": 20, "unit/hal": 18, "sim/data_sync": 17, "sim/modules": 17, "e2e/web": 15,
 }  # fmt: skip
-"""How long rooms take that take longer than USUAL, by the list at the end of a run. Only their relation matters."""
+"""Seconds of rooms that take longer than USUAL, from the list at the end of a run. Only their ratio matters."""
 USUAL: Final = 4
-LONG: Final = 50  # seconds: rooms that take longer have a process of their own
-TOGETHER: Final = 90  # seconds of shorter rooms for one process, which takes two seconds to begin
-AT_ONCE: Final = 4  # at most, unless asked for
-ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it where everything is judged
-TIMED_OUT: Final = 124  # the status that timeout(1) gives
-NOTHING_FOUND: Final = 5  # pytest's exit status when -k has left nothing
+LONG: Final = 50  # seconds: longer rooms have a process of their own
+TOGETHER: Final = 90  # seconds of short rooms for each process, which takes two seconds to start
+AT_ONCE: Final = 4  # upper bound, unless MACHINE_TESTS_AT_ONCE is set
+ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it when a change is judged
+TIMED_OUT: Final = 124  # the exit status of timeout(1)
+NOTHING_FOUND: Final = 5  # pytest's exit status when -k selects nothing
 
 
 def compile_sources() -> None:
-    """Write the bytecode of the product's packages, which some hundred processes load.
+    """Compile the product's packages once for the hundreds of processes that load them.
 
-    Where PYTHONDONTWRITEBYTECODE is set they would each compile up to 270 modules, a third of machine-cloud's start.
+    Where PYTHONDONTWRITEBYTECODE is set, each process compiles up to 270 modules, a third of machine-cloud's start.
     """
     packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent != HERE)
     subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", *packages], cwd=ROOT, check=True)
@@ -58,7 +59,7 @@ def compile_sources() -> None:
 
 @dataclass(slots=True)
 class Run:
-    """One process of pytest; `status` when it has ended."""
+    """One pytest process; `status` is None until it ends."""
 
     name: str
     folders: tuple[str, ...]
@@ -82,7 +83,7 @@ class Run:
 
 
 def rooms(tests: Path = HERE) -> list[str]:
-    """Every folder that has tests, relative to `tests`: two levels deep, or one if the tests are there."""
+    """Return the folders with tests, relative to `tests`: two levels deep, or one where a folder itself has tests."""
     found = []
     for step in sorted(path for path in tests.iterdir() if path.is_dir() and path.name not in APART):
         if any(step.glob("test_*.py")):
@@ -93,7 +94,7 @@ def rooms(tests: Path = HERE) -> list[str]:
 
 
 def runs(found: Sequence[str]) -> list[Run]:
-    """Share out rooms to processes, and begin with those that take longest, so that none is left alone at the end."""
+    """Distribute rooms over processes, the longest first, so that no long one is left alone at the end."""
     shares: dict[str, list[str]] = {room.replace("/", "-"): [room] for room in found if _seconds(room) > LONG}
     rest = sorted((room for room in found if _seconds(room) <= LONG), key=lambda room: (-_seconds(room), room))
     parts = [list[str]() for _ in range(-(-sum(map(_seconds, rest)) // TOGETHER))]
@@ -112,15 +113,15 @@ def _total(share: Sequence[str]) -> int:
 
 
 def heed_interrupts() -> None:
-    """Give SIGINT its usual meaning, here and in what is started from here.
+    """Restore the usual meaning of SIGINT for this process and its children.
 
-    A shell starts a background job with SIGINT ignored, which programs inherit: then tests of Ctrl-C fail.
+    A shell starts a background job with SIGINT ignored, and programs inherit that: tests of Ctrl-C would fail.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def counts_of(report: Path) -> Counter[str]:
-    """passed, failed, errors, skipped."""
+    """Count passed, failed, errors and skipped tests in a report."""
     counts: Counter[str] = Counter()
     try:
         suites = list(ElementTree.parse(report).iter("testsuite"))
@@ -134,7 +135,7 @@ def counts_of(report: Path) -> Counter[str]:
 
 
 def said(run: Run) -> str:
-    """Return what is printed of a run that has ended."""
+    """Return the text to print for a process that has ended."""
     lines = run.log.read_text(errors="replace").splitlines()
     if run.good:
         lines = [line for line in lines if line.startswith("SKIPPED")] + lines[-1:]
@@ -142,7 +143,7 @@ def said(run: Run) -> str:
 
 
 def merge(reports: Sequence[Path], into: Path) -> None:
-    """Write all reports as one."""
+    """Merge all reports into one file."""
     whole = ElementTree.Element("testsuites")
     for report in reports:
         try:
@@ -153,7 +154,7 @@ def merge(reports: Sequence[Path], into: Path) -> None:
 
 
 async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -> None:
-    """Run pytest when it is this run's turn; it is killed after its limit, and when this is cancelled."""
+    """Run pytest when it is this run's turn. Kill it after its limit and on cancellation."""
     async with turns:
         begin = time.monotonic()
         words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{one}" for one in run.folders)]
@@ -173,7 +174,7 @@ async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -
 
 
 async def main(arguments: Sequence[str]) -> int:
-    """0 if every room was good."""
+    """Run all tests; return 0 if every run passed."""
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
     at_once = int(os.environ.get("MACHINE_TESTS_AT_ONCE") or min(AT_ONCE, len(os.sched_getaffinity(0))))
@@ -181,12 +182,12 @@ async def main(arguments: Sequence[str]) -> int:
 
 
 async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once: int, report: Path) -> int:
-    """Carry out all runs and write `report` of all results; 0 if every run was good and any test passed."""
+    """Run everything and merge the results into `report`. Return 0 if every run passed and any test passed."""
     turns, begin = trio.Semaphore(at_once), time.monotonic()
     async with trio.open_nursery() as nursery:
         for run in every:
             nursery.start_soon(carry_out, run, arguments, turns)
-            await trio.lowlevel.checkpoint()  # the order of the turns is that of the list
+            await trio.lowlevel.checkpoint()  # makes tasks take their turns in the order of the list
     reports = [run.report for run in every]
     merge(reports, report)
     bad = [run for run in every if not run.good]

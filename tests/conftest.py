@@ -1,4 +1,4 @@
-"""For all tests: Hypothesis, repeatable where a change is judged; a limit of time for each test; files in memory."""
+"""Set up all tests: Hypothesis, repeatable where a change is judged; a time limit for each; temporary files in RAM."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ settings.load_profile("judged" if os.environ.get("CI") else "default")
 
 __all__ = ["pytest_collection_modifyitems", "pytest_runtest_call"]
 MEMORY: Final = Path("/dev/shm")
-ENOUGH: Final = 4 << 30  # bytes free there
-PREFIX: Final = "mt-"  # short: paths of Unix sockets have 107 bytes
+ENOUGH: Final = 4 << 30  # free bytes required in MEMORY
+PREFIX: Final = "mt-"  # short, because the path of a Unix socket is limited to 107 bytes
 FOLDER: Final = pytest.StashKey[Path]()
 
 
 @pytest.fixture
 def autojump_clock(monkeypatch: pytest.MonkeyPatch) -> MockClock:
-    """Virtual time that jumps when every task waits. Threads end in real time, so they are given no limit of it."""
+    """Return a virtual clock that jumps when every task waits. Threads end in real time: they get no closing limit."""
     monkeypatch.setattr("support.worker.CLOSING_LIMIT", math.inf)
     return MockClock(autojump_threshold=0)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Temporary files of tests and of what they start are in memory, unless TMPDIR or --basetemp says otherwise.
+    """Keep temporary files of tests and their children in memory, unless TMPDIR or --basetemp is set.
 
-    Thousands of tests wait for the disk, which proves nothing: what a power cut leaves is seen in tests/hil.
+    Thousands of tests sync to the disk, which proves nothing here: tests/hil checks what a power cut leaves.
     """
     if "TMPDIR" in os.environ or config.option.basetemp is not None or not _roomy():
         return
-    for folder in MEMORY.glob(f"{PREFIX}*"):  # of runs that were killed, or failed and may have been looked at
+    for folder in MEMORY.glob(f"{PREFIX}*"):  # left by runs that were killed or that failed
         if not Path("/proc", folder.name.removeprefix(PREFIX)).exists():
             shutil.rmtree(folder, ignore_errors=True)
     folder = MEMORY / f"{PREFIX}{os.getpid()}"
@@ -60,7 +60,7 @@ def _roomy() -> bool:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """What a failed test left stays until the next run."""
+    """Remove temporary files after a run without failures; otherwise keep them until the next run."""
     folder = session.config.stash.get(FOLDER, None)
     if folder is not None and exitstatus == pytest.ExitCode.OK:
         shutil.rmtree(folder, ignore_errors=True)

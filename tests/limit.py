@@ -1,7 +1,7 @@
-"""No test waits for ever: after LIMIT seconds it fails and tells what every task was waiting for.
+"""Limit the time of every test: after LIMIT seconds it fails and reports what every task was waiting for.
 
-`@pytest.mark.limit(seconds)` gives a test more. The time is that of the wall, whatever clock a test has. Tests of the
-rig have limits of their own, that tell what the guest was doing.
+`@pytest.mark.limit(seconds)` sets another limit. It counts real time, whatever clock a test uses. Tests of the rig have
+limits of their own, which report what the guest was doing.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, Final
 import pytest
 import trio
 
-from runtime.profiling.tasks import task_stacks
+from runtime.parts.web.profiling.tasks import task_stacks
 
-LIMIT: Final = 300.0  # seconds; the longest takes 80 alone
-FAIL_AGAIN: Final = 30.0  # seconds; for what neither ends nor can be cancelled
+LIMIT: Final = 300.0  # seconds; the longest test takes 80 when it runs alone
+FAIL_AGAIN: Final = 30.0  # seconds between the cancellation of a test and the failure of one that ignores it
 
 
 class TooLong(Exception):
-    """A test has not ended within its time."""
+    """A test did not end within its time limit."""
 
 
 @contextmanager
 def alarm(seconds: float, late: Callable[[], None]) -> Iterator[None]:
-    """Have `late` called in the main thread after so many seconds, and once more a little later."""
+    """Call `late` in the main thread after `seconds`, and then every FAIL_AGAIN seconds until the block ends."""
     before = signal.signal(signal.SIGALRM, lambda *_: late())
     outer = signal.setitimer(signal.ITIMER_REAL, seconds, FAIL_AGAIN)
     try:
@@ -38,7 +38,7 @@ def alarm(seconds: float, late: Callable[[], None]) -> Iterator[None]:
 
 
 def run(limit: float, main: Callable[[], Awaitable[Any]], **options: Any) -> Any:
-    """`trio.run` that cancels what has not ended within `limit` seconds and raises TooLong with the tasks' stacks."""
+    """Call `trio.run`, cancel `main` after `limit` seconds and then raise TooLong with the stacks of all tasks."""
     stacks = ""
 
     async def bounded() -> Any:
@@ -53,7 +53,7 @@ def run(limit: float, main: Callable[[], Awaitable[Any]], **options: Any) -> Any
         def late() -> None:
             nonlocal calls
             calls += 1
-            if calls > 1:  # it blocks the loop, or shields itself
+            if calls > 1:  # the test blocks the loop or shields itself
                 raise TooLong(f"not ended within {limit:.0f} s, nor after it was cancelled\n{stacks}")
             token.run_sync_soon(cancel)
 
@@ -78,7 +78,7 @@ def _limit(item: pytest.Item) -> float:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test on Trio runs with `run` above."""
+    """Run every Trio test with `run` above."""
     for item in items:
         if item.get_closest_marker("trio") and "time_limit" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.trio(run=partial(run, _limit(item))), append=False)
@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Every other test is interrupted."""
+    """Interrupt every other test after its limit."""
     on_trio = item.get_closest_marker("trio") and not hasattr(getattr(item, "obj", None), "hypothesis")
     if on_trio or "time_limit" in getattr(item, "fixturenames", ()):
         return (yield)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own: a throw-away cluster behind a Unix socket, for tests and benchmarks."""
+"""Temporary PostgreSQL clusters behind a Unix socket, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-LIMIT = 30.0  # seconds for a start
+LIMIT = 30.0  # seconds to start or stop
 QUICK = ("fsync=off", "full_page_writes=off")
-"""For tests in which nobody cuts the power. What is committed survives `Cluster.stop`: synchronous_commit stays on."""
+"""Settings for tests without power cuts. Commits survive `Cluster.stop`, because synchronous_commit stays on."""
 _numbers = count(1)
 
 
 def programs() -> Path | None:
-    """The folder of initdb and postgres: where Debian puts them, or where PATH says; None without PostgreSQL."""
+    """Return the folder of initdb and postgres, from Debian's location or PATH; None without PostgreSQL."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
     if found:
         return found[-1].parent
@@ -32,7 +32,7 @@ def programs() -> Path | None:
 
 
 class Cluster:
-    """One running server. Root does not run it: then it is nobody's."""
+    """A cluster with one server, which runs as `nobody` if the tests run as root: PostgreSQL refuses to run as root."""
 
     def __init__(self, folder: Path, binaries: Path, settings: Sequence[str]) -> None:
         self.folder = folder
@@ -42,32 +42,32 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, schema: str = "", database: str = "postgres") -> str:
-        """How a client connects; `schema` is where it finds and makes tables."""
+        """Return the address for clients, optionally with the schema that they use."""
         path = f"&options=-csearch_path%3D{schema}" if schema else ""
         return f"postgresql://machine@/{database}?host={self.folder}{path}"
 
     def fresh(self) -> str:
-        """The address of a new, empty schema."""
+        """Create an empty schema and return the address for it."""
         name = f"cloud_{next(_numbers)}"
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(name)
 
     def execute(self, statement: str) -> None:
-        """Carry out a statement as whoever may do everything."""
+        """Execute a statement as the superuser."""
         import psycopg
 
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
     def create(self) -> None:
-        """Make its files."""
+        """Create the files of the cluster."""
         if os.getuid() == 0:
             shutil.chown(self.folder, "nobody", "nogroup")
         words = ("-U", "machine", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
         self._run("initdb", "-D", str(self.folder / "data"), *words)
 
     def start(self) -> None:
-        """Return when it answers. It ends with the process that started it."""
+        """Start the server and return when it accepts connections. It ends with the process that started it."""
         options = [
             f"-c{one}" for one in (f"unix_socket_directories={self.folder}", "listen_addresses=", *self._settings)
         ]
@@ -83,15 +83,15 @@ class Cluster:
         while subprocess.run([self._binaries / "pg_isready", "-q", "-h", self.folder], check=False).returncode:
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() - begin < LIMIT, self._log.read_text()
-            time.sleep(0.02)  # it tells nobody when it is ready
+            time.sleep(0.02)  # the server sends no event when it is ready
 
     def process(self) -> psutil.Process:
-        """The server, whose children serve the connections."""
+        """Return the server process, whose children serve the connections."""
         assert self._process is not None
         return psutil.Process(self._process.pid)
 
     def stop(self) -> None:
-        """End it at once, as pg_ctl's immediate mode does."""
+        """Stop the server at once, as pg_ctl's immediate mode does."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(LIMIT)
@@ -116,7 +116,7 @@ class Cluster:
 
 @contextmanager
 def cluster(*settings: str) -> Iterator[Cluster]:
-    """A running server until the context is left; skips the test that asks for one where there is no PostgreSQL."""
+    """Yield a running server until the block ends. Skip the test where PostgreSQL is not installed."""
     binaries = programs()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed here")
@@ -134,6 +134,6 @@ def cluster(*settings: str) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Cluster]:
-    """One server for all tests of a run; each makes a schema of its own in it."""
+    """One server for all tests of a run; each test creates a schema of its own."""
     with cluster(*QUICK) as running:
         yield running

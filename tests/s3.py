@@ -1,4 +1,4 @@
-"""An S3 server of one's own: moto as a process on loopback, which checks signatures and permissions."""
+"""A local S3 server: a moto process on loopback that checks signatures and permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 
 from cloud.blobs.s3_place import Place, place_of
 
-LIMIT = 60.0  # seconds for a start
+LIMIT = 60.0  # seconds to start, and for a request
 BUCKET = "files"
 EVERYTHING = "s3:*"
 _PORT = re.compile(r"Running on http://127\.0\.0\.1:(\d+)")
@@ -28,7 +28,7 @@ _numbers = count(1)
 
 
 class S3Server:
-    """One running server with one bucket, and the access key of somebody who may do everything there."""
+    """A running server with one bucket, and the access key of an owner with all permissions."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -37,19 +37,19 @@ class S3Server:
         self.key, self.secret = self.user("owner", EVERYTHING)
 
     def environ(self) -> dict[str, str]:
-        """What a process needs to be the owner."""
+        """Return the environment variables with the owner's access key."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
 
     def fresh(self) -> str:
-        """A new, empty place in the bucket, as --files has it."""
+        """Return a new, empty place in the bucket, in the form of the option --files."""
         return f"s3://{BUCKET}/t{next(_numbers)}"
 
     def place(self, files: str = "", endpoint: str = "") -> Place:
-        """That place, or another endpoint that leads there."""
+        """Return the Place for `files` (by default a new one), optionally at another endpoint."""
         return place_of(files or self.fresh(), endpoint=endpoint or self.endpoint, environ={})
 
     def user(self, name: str, *actions: str) -> tuple[str, str]:
-        """A new access key that may do only this."""
+        """Create an access key with permission for only these actions."""
         policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
         self._reset("inf")
         self._ask("iam", Action="CreateUser", UserName=name)
@@ -64,7 +64,7 @@ class S3Server:
         return key[1], secret[1]
 
     def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """A request of the owner, in other ways than the program's own: what the server answers."""
+        """Send a request as the owner, signed by botocore instead of the product's own client; return the answer."""
         from botocore.auth import S3SigV4Auth
         from botocore.awsrequest import AWSRequest
         from botocore.credentials import Credentials
@@ -77,7 +77,7 @@ class S3Server:
             return bytes(answer.read())
 
     def there(self, place: Place) -> tuple[dict[str, int], list[str]]:
-        """Every object below a place with its size, and every upload in parts that has not ended."""
+        """Return the size of every object below a place, and the keys of unfinished multipart uploads."""
         listed = self.ask("GET", f"?list-type=2&max-keys=1000&prefix={quote(place.prefix)}").decode()
         assert "<IsTruncated>false<" in listed
         names, sizes = (re.findall(f"<{word}>(.*?)</", listed) for word in ("Key", "Size"))
@@ -85,7 +85,7 @@ class S3Server:
         return dict(zip(names, map(int, sizes), strict=True)), re.findall("<Key>(.*?)</", begun)
 
     def _reset(self, free: str) -> None:
-        """How many requests need no signature from now on."""
+        """Set how many requests from now on need no signature."""
         plain = {"Content-Type": "text/plain"}
         request = urllib.request.Request(f"{self.endpoint}/moto-api/reset-auth", free.encode(), plain, method="POST")
         with urllib.request.urlopen(request, timeout=LIMIT):
@@ -102,7 +102,7 @@ class S3Server:
 
 @contextmanager
 def s3_server(**environ: str) -> Iterator[S3Server]:
-    """A running server until the context is left; skips the test that asks for one where moto is not installed."""
+    """Yield a running server until the block ends. Skip the test where moto is not installed."""
     pytest.importorskip("moto")
     pytest.importorskip("flask")
     pytest.importorskip("botocore")
@@ -128,14 +128,14 @@ def _port(process: subprocess.Popen[bytes], log: int) -> int:
             return int(found[1])
         assert process.poll() is None, said
         assert time.monotonic() - begin < LIMIT, said
-        time.sleep(0.05)  # it tells nobody when it is ready
+        time.sleep(0.05)  # the server sends no event when it is ready
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """One server for all tests of a run; each has a place of its own in it.
+    """One server for all tests of a run; each test uses a place of its own.
 
-    Its lists have few entries to a page, and parts of uploads may be small.
+    Its lists have few entries per page, and parts of uploads may be small.
     """
     with s3_server(MOTO_S3_DEFAULT_MAX_KEYS="7", S3_UPLOAD_PART_MIN_SIZE="1") as running:
         yield running

@@ -1,4 +1,4 @@
-"""Where the time of a run of the tests went, by its JUnit reports."""
+"""Summarize how long tests and rooms took, from their JUnit reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOWEST: Final = 10
 
 
 def seconds_of(reports: Iterable[Path]) -> Counter[str]:
-    """Seconds of each test, as pytest names it; nothing of a report that is missing or cut off."""
+    """Return the seconds of each test by its pytest id; ignore missing and truncated reports."""
     seconds: Counter[str] = Counter()
     for report in reports:
         try:
@@ -25,7 +25,7 @@ def seconds_of(reports: Iterable[Path]) -> Counter[str]:
 
 
 def summary(reports: Iterable[Path], rooms: Sequence[str]) -> str:
-    """The slowest tests, and the total of each room, the longest first."""
+    """Return the slowest tests and the total of each room, the longest first."""
     seconds = seconds_of(reports)
     totals = {
         room: sum(taken for test, taken in seconds.items() if test.startswith((f"tests/{room}/", f"tests/{room}::")))
@@ -41,12 +41,12 @@ def _table(rows: Iterable[tuple[str, float]]) -> list[str]:
 
 
 def _id_of(case: ElementTree.Element) -> str:
-    """Return the id of the test that a testcase of a JUnit report is about."""
+    """Return the pytest id of a testcase in a JUnit report."""
     return f"{_place(case.get('classname', ''))}::{case.get('name')}"
 
 
 def _place(dotted: str) -> str:
-    """Return `tests.unit.test_a` or `tests.unit.test_a.TestModel` as a file, and a class in it."""
+    """Convert `tests.unit.test_a` or `tests.unit.test_a.TestModel` to a file path, with the class if there is one."""
     words = dotted.split(".")
     last = next((at for at, word in enumerate(words) if word.startswith("test_")), len(words) - 1)
     return "::".join(["/".join(words[: last + 1]) + ".py", *words[last + 1 :]])

@@ -4,8 +4,8 @@
         ...
     print(loop.longest)
 
-A task asks for its turn again and again: how much later it gets it than it might have is the time for which others
-could not run. Other programs make it late, too, so tests count calls on the loop instead.
+A task sleeps again and again: the delay of its turn is the time for which other tasks could not run. Other programs on
+the computer delay it as well, so tests count calls on the loop instead.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import Final
 import trio
 import trio.lowlevel
 
-EVERY: Final = 0.002  # seconds between two looks
+EVERY: Final = 0.002  # seconds between two measurements
 
 
 @dataclass(slots=True)
 class Watch:
-    """Seconds by which turns of the event loop came late, of all looks so far."""
+    """The delays of the watching task in seconds, one for each turn so far."""
 
     late: list[float] = field(default_factory=list)
 
     @property
     def longest(self) -> float:
-        """The longest time for which the loop was blocked."""
+        """Return the longest time for which the loop was blocked."""
         return max(self.late, default=0.0)
 
     def quantile(self, share: float) -> float:
-        """The time that so many of the looks were not later than: 0.99 for p99."""
+        """Return the delay that this share of the turns did not exceed: 0.99 for p99."""
         ordered = sorted(self.late)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 @asynccontextmanager
 async def watched() -> AsyncIterator[Watch]:
-    """Watch the loop while the context is open. Needs the real clock."""
+    """Measure the loop while the block runs. Needs the real clock."""
     watch = Watch()
 
     async def look() -> None:

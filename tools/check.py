@@ -1,4 +1,4 @@
-"""`make check`: every static check, two at a time, each with its own line; exit 1 if any fails."""
+"""Run every static check, two at a time (`make check`). Print a line for each; exit 1 if any fails."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ CHECKS: dict[str, list[str]] = {
     "floors": [str(BIN / "lint-imports"), "--no-cache"],
     "style": [str(BIN / "ruff"), "check", "."],
     "format": [str(BIN / "ruff"), "format", "--check", "."],
+    "pure": [sys.executable, "-m", "tools.check_pure"],
+    "generate": [sys.executable, "-m", "tools.generate", "--check"],
     "sizes": [sys.executable, "tools/check_sizes.py"],
+    "layout": [sys.executable, "tools/check_layout.py"],
     "words": [sys.executable, "tools/check_words.py"],
+    "sql": [sys.executable, "tools/check_sql.py"],
+    "commits": [sys.executable, "tools/check_commits.py"],
 }
 
 
@@ -28,7 +33,7 @@ def run(name: str) -> tuple[str, int, str, float]:
 
 
 def main() -> int:
-    """Run all checks and print what failed in full."""
+    """Run all checks and print the full output of those that fail."""
     failed = False
     with ThreadPoolExecutor(max_workers=2) as pool:
         for name, status, output, seconds in pool.map(run, CHECKS):

@@ -1,4 +1,7 @@
-"""Words that must not be committed: package registries' hosts, marks without an owner, waits by time in tests."""
+"""Check for text that must not be committed: registry hosts, marks without an owner, waits in tests, house dialect.
+
+Dialect is checked only below the folders in FINISHED. Add a folder there once it has been rewritten in plain English.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,37 @@ import re
 import subprocess
 from pathlib import Path
 
-# Written in pieces so that this file does not contain them.
+# In pieces, so that this file does not contain them.
 HOSTS = ["py" + "pi.org", "pythonhosted" + ".org", "registry." + "npmjs", "deb.deb" + "ian.org", "pi" + "wheels.org"]
 EVERYWHERE = re.compile("|".join(map(re.escape, HOSTS)))
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
-ALLOWED_WAIT = re.compile(r"#\s*wait:")  # a wait that is the behaviour under test says so
+ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
+
+FINISHED = ("hal/", "nursery_graph/", "support/", "telemetry/", "uplink/")
+"""Folders without dialect."""
+
+_NAMES = "found|one|known|wanted|told|given|made"
+DIALECT = {
+    re.compile(p): cure
+    for p, cure in (
+        (r"\b(?i:whoever|anew|beside|besides|told|thereof|in the place of|goes on with|those who)\b", "say it plainly"),
+        (r"\b(?i:somebody|anybody|everybody|nobody(?! answers))\b", "say who: the caller, another program, no task"),
+        (r"(?<!there )\bis (?:no (?!longer\b|more\b)|none\b)", "'x is not a valid ...: expected ...'"),
+        (r"\b(?:is|are) impossible\b", "'x is not valid: expected ...'"),
+        (r"\bis tried again\b|\bset aside\b|\bbrought to the disk\b", "'retried', 'renamed', 'synced to the disk'"),
+        (
+            r'"""(?:As [A-Z]|As the |Of (?:a|an|the)\b|That |By what |In words\b|None\.)',
+            "begin with a verb or a noun phrase",
+        ),
+        (rf"^\s+(?:{_NAMES})(?:: [^=]+)? = |\bfor (?:{_NAMES}) in\b", "name the variable by what it holds"),
+    )
+}
+"""Phrases that readers had to translate, and what to write instead."""
 
 
 def main() -> int:
-    """Print every find; return 1 if there is one."""
+    """Print every violation; return 1 if there is one."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=True
     ).stdout.split("\n")
@@ -31,6 +55,10 @@ def main() -> int:
                 finds.append(f"{name}:{number}: a mark without an owner; file an issue or mend it")
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")
+            if path.suffix == ".py" and name.startswith(FINISHED):
+                finds += [
+                    f"{name}:{number}: dialect: {cure}" for pattern, cure in DIALECT.items() if pattern.search(line)
+                ]
     print("\n".join(finds))
     return int(bool(finds))
 

@@ -1,15 +1,10 @@
-"""Writes docs/reference/apis.md from the published API and the docstrings of the base classes.
-
-python tools/gen_api_reference.py          # write it
-python tools/gen_api_reference.py --check  # exit 1 if it is not current
-"""
+"""Write docs/reference/apis.md from the published API and the docstrings of the base classes."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import inspect
-import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,39 +17,26 @@ COMMON = ("do_command", "get_status", "get_geometries")
 HEAD = """\
 # APIs of resources
 
-<!-- Written by tools/gen_api_reference.py; `python tools/gen_api_reference.py` brings it up to date. -->
+<!-- Written by tools/gen_api_reference.py; `make generate` brings it up to date. -->
 
 Each API is a Python base class and a published protobuf service. A driver derives from the class and implements the
-methods it can; the others answer UNIMPLEMENTED. Methods are coroutines unless they return a stream: those are async
-generators. `extra` is an optional mapping whose meaning is the driver's; it is keyword-only and left out of the tables.
-A method marked ● moves something: it belongs to the caller's session, and the resource is stopped when that session
-expires.
+methods that it supports; the others return UNIMPLEMENTED. Methods are coroutines, except those that return a stream,
+which are async generators. `extra` is an optional mapping that the driver defines; it is keyword-only and left out of
+the tables. A method marked ● moves something: the movement belongs to the caller's session, and the resource is stopped
+when that session expires.
 
-Every resource has `do_command(command)`, with commands that the driver documents, and `get_status()`, what a person
-would want to see at a glance. Most components also have `get_geometries()`: their shapes in their own frame (mm).
+Every resource has `do_command(command)`, with commands that the driver defines, and `get_status()`, a summary for
+people. Most components also have `get_geometries()`: their shapes in their own frame (mm).
 
 Numbers in free-form values (readings, commands, `extra`) are doubles on the wire: an `int` arrives as a `float`. Bytes
 in them arrive as base64 text, times as RFC 3339 text.
 """
 
 
-def main() -> int:
-    """Write the page, or with `--check` compare it."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if PAGE.read_text() != text:
-            print(f"{PAGE} is not current; run python tools/gen_api_reference.py")
-            return 1
-        return 0
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     from rpc.api.table import APIS
-    from runtime.apis import BASES
+    from runtime.engine.apis import BASES
 
     parts = [HEAD]
     for api in BASES:
@@ -64,7 +46,7 @@ def page() -> str:
 
 def _section(api: Any, service: str) -> Iterator[str]:
     from rpc.api.describe import describe
-    from runtime.apis import base_of
+    from runtime.engine.apis import base_of
 
     base = base_of(api)
     assert base is not None
@@ -100,7 +82,7 @@ def _returns(info: Any, base: type) -> str:
 
 
 def _type(hint: Any) -> str:
-    """A type as a person would write it."""
+    """Return a type in readable form."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return "Any"
@@ -122,7 +104,7 @@ def _type(hint: Any) -> str:
 
 
 def _classes(base: type, methods: list[str]) -> Iterator[type]:
-    """Dataclasses and enums that the methods of `base` speak of, each once, in order of appearance."""
+    """Return the dataclasses and enums in the signatures of these methods, each once, in order of appearance."""
     seen: dict[type, None] = {}
 
     def visit(hint: Any) -> None:
@@ -154,8 +136,3 @@ def _fields(cls: type) -> str:
 
 def _paragraph(doc: str | None) -> str:
     return " ".join(inspect.cleandoc(doc or "").split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

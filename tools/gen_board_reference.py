@@ -1,11 +1,7 @@
-"""Write docs/reference/boards.md from the tables of boards.
-
-`python tools/gen_board_reference.py` writes the page, with `--check` it only says whether the page is current.
-"""
+"""Write docs/reference/boards.md from the tables of boards."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,37 +15,25 @@ HEAD = """# Boards
 
 <!-- Written by tools/gen_board_reference.py; change hal/boards instead. -->
 
-A pin of a board can be called by each of its names, in capital or small letters, and `pin 11` or `physical 11` means
-the number on the header. On every board, `<chip>:<offset>` is any line of any GPIO chip (`gpiochip2:4`,
-`pinctrl-rp1:17`).
+You can use any name of a pin, in upper or lower case; `pin 11` and `physical 11` mean the number on the header. On
+every board, `<chip>:<offset>` is any line of any GPIO chip (`gpiochip2:4`, `pinctrl-rp1:17`).
 
-The board is found from the device tree; `machine hal boards` lists the boards and marks this computer's, and
-`machine hal boards NAME` prints a pin-out. A computer that is in no table is `generic`: its pins are the lines of its
-GPIO chips, called `gpiochip0:4`, by the chip's label, or by the name that the kernel has for a line.
+The board is detected from the device tree. `machine hal boards` lists the boards and marks the one of this computer,
+and `machine hal boards NAME` prints a pin-out. A computer that is in no table is `generic`: its pins are the lines of
+its GPIO chips. Name them by chip (`gpiochip0:4`), by the label of the chip, or by the kernel's name of the line.
 
-Facts are from the sources named with each board. What is known from second hand only is marked **unverified**. The
-tables were checked against each other and against their sources. Raspberry Pi 3 was tried on an emulated one with the
-kernel's own drivers ([tests/hil](../../tests/hil/README.md)); no table was tried on a board by hand.
+The sources of the data are named with each board. Data that was not verified with a primary source is marked
+**unverified**. The tables were checked against each other and against their sources. Raspberry Pi 3 was tested on an
+emulated board with the kernel's own drivers ([tests/hil](../../tests/hil/README.md)); no table was tested by hand on a
+real board.
 
-A pin that can carry hardware PWM does so only if the device tree leads the channel there (on a Raspberry Pi:
-`dtoverlay=pwm` or `pwm-2chan` in config.txt); elsewhere software makes the wave.
+A pin with hardware PWM uses it only if the device tree routes the channel to the pin (on a Raspberry Pi:
+`dtoverlay=pwm` or `pwm-2chan` in config.txt); otherwise PWM is generated in software.
 """
 
 
-def main() -> int:
-    """Write or check; 1 if the page is not current."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is not current: run python tools/gen_board_reference.py")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     from hal.boards.catalogue import boards
 
     parts = [HEAD, "\n| name | board |\n|---|---|\n"]
@@ -80,8 +64,3 @@ def _board(board: BoardDefinition, seen: dict[tuple[BoardPin, ...], str]) -> Ite
         names = ", ".join(f"`{name}`" for name in pin.names[1:])
         line = f"`{pin.line.chip}` {pin.line.offset}" if pin.line is not None else ""
         yield f"| {pin.names[0]} | {names} | {line} | {pin.note} |"
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

@@ -1,20 +1,15 @@
-"""Writes docs/reference/cloud-api.md from the published API, the cloud's services and cloud/unbuilt.py.
-
-python tools/gen_cloud_api_reference.py          # write it
-python tools/gen_cloud_api_reference.py --check  # exit 1 if it is not current
-"""
+"""Write docs/reference/cloud-api.md from the published API, the cloud's services and cloud/services/unbuilt.py."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "cloud-api.md"
-REFUSED = (  # services that are published and have no class here: module of their messages below viam.gen
+REFUSED = (  # published services without a class here: the module of their messages, below viam.gen
     ("viam.app.datapipelines.v1.DataPipelinesService", "app.datapipelines.v1.data_pipelines_pb2"),
     ("viam.app.mltraining.v1.MLTrainingService", "app.mltraining.v1.ml_training_pb2"),
     ("viam.app.v1.BillingService", "app.v1.billing_pb2"),
@@ -24,36 +19,24 @@ REFUSED = (  # services that are published and have no class here: module of the
 )
 
 HEAD = """\
-# What of the published API the cloud serves
+# Published API of the cloud
 
-<!-- Written by tools/gen_cloud_api_reference.py; `python tools/gen_cloud_api_reference.py` brings it up to date. -->
+<!-- Written by tools/gen_cloud_api_reference.py; `make generate` brings it up to date. -->
 
-Every published call of a cloud, and what `machine-cloud` makes of it. A call that is refused answers UNIMPLEMENTED with
-the sentence that stands here. A key whose role is too low is answered with PERMISSION_DENIED, naming the role; what a
-key cannot see at all is NOT_FOUND.
+This page lists every published call of a cloud, and what it does in `machine-cloud`. A call that is not supported fails
+with UNIMPLEMENTED and the explanation given here. If the role of a key is too low, the call fails with
+PERMISSION_DENIED and names the role; objects for which a key has no role are NOT_FOUND.
 
-Each method of `AppClient` and `DataClient` of the official SDKs is tested against this cloud: in Python, and in
-TypeScript in Node, by gRPC and by gRPC-Web, and in a page of Chromium. `fetch` cannot send a stream, so `fileUpload` of
-the TypeScript SDK needs a gRPC transport; without it, `binaryDataCaptureUpload` takes what fits into one message.
-`delete_tabular_data_by_filter` of the Python SDK calls nobody; use `delete_tabular_data`.
+Each method of `AppClient` and `DataClient` of the official SDKs is tested with this cloud: in Python, and in TypeScript
+in Node, over gRPC and gRPC-Web, and in a page in Chromium. `fetch` cannot send a stream, so `fileUpload` of the
+TypeScript SDK needs a gRPC transport; without it, use `binaryDataCaptureUpload` for data that fits in one message.
+`delete_tabular_data_by_filter` of the Python SDK makes no call; use `delete_tabular_data`.
 """
 
 
-def main() -> int:
-    """Write the page, or with `--check` compare it."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print(f"{PAGE} is not current; run python tools/gen_cloud_api_reference.py")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page."""
-    from cloud.target import SERVICES
+    """Return the text of the page."""
+    from cloud.services.target import SERVICES
 
     parts = [HEAD]
     for service in SERVICES:
@@ -64,8 +47,8 @@ def page() -> str:
 
 
 def _section(service: str) -> Iterator[str]:
-    from cloud.target import SERVICES
-    from cloud.unbuilt import sentence
+    from cloud.services.target import SERVICES
+    from cloud.services.unbuilt import sentence
     from rpc.api.methods import methods_of
     from rpc.api.table import SERVICES as PUBLISHED
 
@@ -88,8 +71,8 @@ def _section(service: str) -> Iterator[str]:
 
 
 def _refused() -> Iterator[str]:
-    from cloud.target import SERVICES
-    from cloud.unbuilt import sentence
+    from cloud.services.target import SERVICES
+    from cloud.services.unbuilt import sentence
 
     for service, module in REFUSED:
         messages = importlib.import_module(f"viam.gen.{module}")
@@ -99,10 +82,5 @@ def _refused() -> Iterator[str]:
 
 
 def _line(text: str | None) -> str:
-    """The first paragraph, as a cell."""
+    """Return the first paragraph as the text of a table cell."""
     return " ".join((text or "").partition("\n\n")[0].split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

@@ -1,34 +1,31 @@
-"""Write catalogue/models.json: the built-in models with their attributes, and the document's other sections.
-
-`python tools/gen_cloud_models.py` writes the file, with `--check` it only says whether it is current.
-"""
+"""Write catalogue/models.json: the built-in models with their attributes, and the document's other sections."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from runtime.dump import resources
-from runtime.registry import Registry
+from runtime.engine.registry import Registry
+from runtime.models import BUILTIN
+from runtime.server.dump import resources
 from schema.attributes import json_schema
-from schema.auth import Auth, AuthHandler, ExternalAuth
-from schema.jobs import Job
-from schema.log import LogConfiguration, LogRule
-from schema.machine import MachineDocument
-from schema.maintenance import Maintenance
-from schema.modules import Module, ModuleLimits
+from schema.document.auth import Auth, AuthHandler, ExternalAuth
+from schema.document.jobs import Job
+from schema.document.log import LogConfiguration, LogRule
+from schema.document.machine import MachineDocument
+from schema.document.maintenance import Maintenance
+from schema.document.modules import Module, ModuleLimits
+from schema.document.network import Network, Sessions, TunnelEndpoint
+from schema.document.packages import Package
+from schema.document.remotes import Remote, RemoteAuth, RemoteCredentials
+from schema.document.resources import ServiceConfig
+from schema.document.tracing import Tracing
 from schema.names import API, Model
-from schema.network import Network, Sessions, TunnelEndpoint
-from schema.packages import Package
-from schema.remotes import Remote, RemoteAuth, RemoteCredentials
-from schema.resources import ServiceConfig
-from schema.tracing import Tracing
+from tools import gen_config_reference
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "catalogue" / "models.json"
+PAGE = ROOT / "catalogue" / "models.json"
 OBJECTS = {"network": Network, "auth": Auth, "maintenance": Maintenance, "tracing": Tracing}
 LISTS = {"modules": Module, "remotes": Remote, "packages": Package, "jobs": Job, "log": LogRule}
 INNER = (
@@ -38,35 +35,23 @@ INNER = (
 DURATION = 'such as "10s" or "1h30m"'
 
 
-def main() -> int:
-    """Write or check; 1 if the file is not current."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not FILE.exists() or FILE.read_text() != text:
-            print(f"{FILE.relative_to(ROOT)} is not current: run python tools/gen_cloud_models.py")
-            return 1
-        return 0
-    FILE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole file."""
+    """Return the text of the file."""
     found = {
         "document": document(),
-        "models": [{**_durations(one), "attributes": _class_of(one)} for one in resources(Registry())],
+        "models": [{**_durations(one), "attributes": _class_of(one)} for one in resources(Registry(BUILTIN))],
     }
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace('{"api"', '\n{"api"') + "\n"
 
 
 def _class_of(entry: dict[str, Any]) -> str:
-    """Where the class of a model's attributes is, as `module:class`."""
-    config = Registry().config(API.parse(entry["api"]), Model.parse(entry["model"]))
+    """Return the class of a model's attributes as `module:class`."""
+    config = Registry(BUILTIN).config(API.parse(entry["api"]), Model.parse(entry["model"]))
     return f"{config.__module__}:{config.__qualname__}"
 
 
 def document() -> dict[str, Any]:
-    """The JSON Schema of the document; `components` and `services` are known to the editor itself."""
+    """Return the JSON Schema of the document; the editor itself handles `components` and `services`."""
     meanings = _meanings()
     definitions: dict[str, Any] = {}
     for kind in (*OBJECTS.values(), *LISTS.values(), *INNER):
@@ -94,28 +79,17 @@ def document() -> dict[str, Any]:
 
 
 def _meanings() -> Any:
-    """The reader of the strings after fields, shared with the reference page of the configuration."""
-    spec = importlib.util.spec_from_file_location(
-        "gen_config_reference", Path(__file__).with_name("gen_config_reference.py")
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return cast(Any, module)._meanings
+    """Return the reader of field docstrings, shared with the configuration reference page."""
+    return gen_config_reference._meanings
 
 
 def _durations(value: Any) -> Any:
-    """Durations are texts or numbers of nanoseconds, which msgspec's schema does not say."""
+    """Let durations be texts or numbers of nanoseconds, which msgspec's schema does not express."""
     if isinstance(value, dict):
         made = {key: _durations(one) for key, one in value.items()}
         if made.get("description") == DURATION:
             made = {key: one for key, one in made.items() if key not in ("minimum", "maximum", "exclusiveMinimum")}
-            made.pop("default", None)  # in seconds, which no document writes
+            made.pop("default", None)  # defaults are in seconds, a form that documents do not use
             made["type"] = ["string", "number"]
         return made
     return [_durations(one) for one in value] if isinstance(value, list) else value
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,32 +1,28 @@
-"""Write docs/reference/configuration.md from the types of the machine document.
-
-`python tools/gen_config_reference.py` writes the page, with `--check` it only says whether the page is current.
-"""
+"""Write docs/reference/configuration.md from the types of the machine document."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
-from schema.auth import Auth, AuthHandler, ExternalAuth
-from schema.cloud import ApiKey, Cloud, LocationSecret
+from schema.document.auth import Auth, AuthHandler, ExternalAuth
+from schema.document.cloud import ApiKey, Cloud, LocationSecret
+from schema.document.jobs import Job
+from schema.document.log import LogConfiguration, LogRule
+from schema.document.machine import MachineDocument
+from schema.document.maintenance import Maintenance
+from schema.document.modules import Module
+from schema.document.network import Network, Sessions, TunnelEndpoint
+from schema.document.packages import Package
+from schema.document.remotes import Remote, RemoteAuth, RemoteCredentials
+from schema.document.resources import ServiceConfig
+from schema.document.tracing import Tracing
 from schema.durations import format_duration
-from schema.jobs import Job
-from schema.log import LogConfiguration, LogRule
-from schema.machine import MachineDocument
-from schema.maintenance import Maintenance
-from schema.modules import Module
-from schema.network import Network, Sessions, TunnelEndpoint
-from schema.packages import Package
-from schema.remotes import Remote, RemoteAuth, RemoteCredentials
-from schema.resources import ServiceConfig
-from schema.tracing import Tracing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
@@ -45,23 +41,11 @@ TABLES: dict[str, tuple[type[Any], ...]] = {
     "tracing": (Tracing,),
     "cloud": (Cloud, ApiKey, LocationSecret),
 }
-SKIPPED = {"broken"}  # of the decoded form, not of the document
-
-
-def main() -> int:
-    """Write or check; 1 if the page is not current."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is not current: run python tools/gen_config_reference.py")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    return 0
+SKIPPED = {"broken"}  # fields of the decoded form, not of the document
 
 
 def page() -> str:
-    """The whole page: the text with `<!-- table: word -->` replaced."""
+    """Return the page: TEXT with each `<!-- table: word -->` replaced."""
     text = TEXT.read_text()
     for word, classes in TABLES.items():
         marker = f"<!-- table: {word} -->"
@@ -71,7 +55,7 @@ def page() -> str:
 
 
 def table(cls: type[Any], *, named: bool) -> str:
-    """Key, type, default and meaning of each field of `cls`, in a Markdown table."""
+    """Return a Markdown table with key, type, default and meaning of each field of `cls`."""
     meanings, hints = _meanings(cls), get_type_hints(cls, include_extras=True)
     head = [f"**{cls.__name__}**: {inspect.getdoc(cls)}\n"] if named else []
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
@@ -91,7 +75,7 @@ def _fields(cls: type[Any]) -> list[tuple[str, str, Any]]:
 
 
 def _meanings(cls: type[Any]) -> dict[str, str]:
-    """The string after each field."""
+    """Return the docstring after each field."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(body, ast.ClassDef)
     found = {}
@@ -132,7 +116,3 @@ def _default(value: Any, hint: Any) -> str:
     if "duration" in str(hint):
         return f"`{format_duration(value)}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

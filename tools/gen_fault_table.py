@@ -1,7 +1,8 @@
-"""docs/reference/hardware-faults.md from what the tests of the rig measured: `python tools/gen_fault_table.py`.
+"""Write docs/reference/hardware-faults.md from what the tests of the rig measured.
 
-Figures are read from build/hil/recovery.json (or $MACHINE_HIL_DIR); rows that were not measured this time stay as they
-are in the page, unless their test is gone. Run it after `pytest tests/hil`.
+`make generate` keeps the figures of the page and drops rows whose test no longer exists. `python -m
+tools.gen_fault_table` reads new figures from build/hil/recovery.json (or $MACHINE_HIL_DIR), where `pytest tests/hil`
+writes them, and keeps the rows that were not measured.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ HEAD: Final = """# Hardware faults
 
 <!-- Written by tools/gen_fault_table.py from what the tests of the rig measured last. -->
 
-What happens when hardware fails, and how long recovery takes once the cause is gone. Every row is shown by a test with
-real kernel drivers in the guest of the rig (tests/hil/README.md). Times are of that guest, which is
-slower than the computer it runs on: they are upper limits.
+This table shows what happens when hardware fails, and how long recovery takes after the cause is gone. Every row comes
+from a test with real kernel drivers in the guest of the rig (tests/hil/README.md). The times were measured in that
+guest, which is slower than the computer that it runs on: they are upper limits.
 
 | fault | what the user sees | back after | shown by |
 |---|---|---|---|
@@ -35,7 +36,7 @@ GRPC: Final = re.compile(r"^\(<Status\.\w+: \d+>, ['\"](.*)['\"], None\)$", re.D
 
 
 def rows_of_page() -> dict[str, dict[str, object]]:
-    """What the page says now."""
+    """Return the rows of the page as it is now."""
     text = PAGE.read_text() if PAGE.exists() else ""
     return {
         found["what"]: {
@@ -48,21 +49,22 @@ def rows_of_page() -> dict[str, dict[str, object]]:
 
 
 def exists(test: str) -> bool:
-    """Whether the test that shows a row is still there."""
+    """Return whether the test of a row still exists."""
     path, _, name = test.partition("::")
     file = ROOT / path
     return file.exists() and f"def {name.partition('[')[0]}(" in file.read_text()
 
 
 def cell(text: str) -> str:
-    """In one cell of a table; of an error of gRPC only its message."""
+    """Format text for a table cell; reduce a gRPC error to its message."""
     wrapped = GRPC.match(text)
     text = wrapped[1] if wrapped else text
     return " ".join(text.replace("|", "\\|").split())
 
 
-def page(rows: dict[str, dict[str, object]]) -> str:
-    """The whole page."""
+def page(rows: dict[str, dict[str, object]] | None = None) -> str:
+    """Return the text of the page with these rows; by default, with its present rows."""
+    rows = rows_of_page() if rows is None else rows
     lines = [
         f"| {cell(what)} | {cell(str(row['seen']))} | {float(str(row['seconds'])):.1f} s | `{row['test']}` |"
         for what, row in sorted(rows.items(), key=lambda item: item[0].lower())
@@ -72,7 +74,7 @@ def page(rows: dict[str, dict[str, object]]) -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page with the latest measured figures."""
     rows = rows_of_page()
     if MEASURED.exists():
         rows |= {cell(what): row for what, row in json.loads(MEASURED.read_text()).items()}

@@ -1,14 +1,9 @@
-"""Writes docs/reference/limits.md from cloud/limits.py.
-
-python tools/gen_limits_reference.py          # write it
-python tools/gen_limits_reference.py --check  # exit 1 if it is not current
-"""
+"""Write docs/reference/limits.md from cloud/values/limits.py."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,34 +14,22 @@ PAGE = ROOT / "docs" / "reference" / "limits.md"
 HEAD = """\
 # Limits
 
-<!-- Written by tools/gen_limits_reference.py from cloud/limits.py; run it after a change there. -->
+<!-- Written by tools/gen_limits_reference.py from cloud/values/limits.py; `make generate` brings it up to date. -->
 
-What one tenant may send to a cloud or keep in it. Input beyond a limit is refused as a whole, and nothing of it is
-kept. The error names the limit, the size that was sent and what to do instead. The first two tables have the limit's
-name as errors show it. A size limit is answered with INVALID_ARGUMENT (HTTP 400), a limit of how many with
-RESOURCE_EXHAUSTED (HTTP 429).
+These tables list what one tenant can send to a cloud and store in it. Input above a limit is rejected as a whole, and
+nothing of it is stored. The error names the limit, the size that was sent and the remedy. The first two tables have the
+name of the limit as errors show it. Above a size limit the error is INVALID_ARGUMENT (HTTP 400), above a limit of the
+number of objects RESOURCE_EXHAUSTED (HTTP 429).
 """
 
 
-def main() -> int:
-    """Write the page, or with `--check` compare it."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print(f"{PAGE} is not current; run python tools/gen_limits_reference.py")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     return "\n".join(_lines()) + "\n"
 
 
 def _lines() -> Iterator[str]:
-    from cloud.limits import ELSEWHERE, LIMITS
+    from cloud.values.limits import ELSEWHERE, LIMITS
     from schema.errors import ErrorKind
 
     yield HEAD
@@ -64,7 +47,7 @@ def _lines() -> Iterator[str]:
 
 
 def value_at(where: str) -> Any:
-    """The value that `module:NAME` or `module:Class.field` (the default of a dataclass's field) names."""
+    """Return the value named by `module:NAME` or `module:Class.field` (the default of a dataclass field)."""
     module, _, path = where.partition(":")
     name, _, field = path.partition(".")
     holder = getattr(importlib.import_module(module), name)
@@ -75,14 +58,9 @@ def value_at(where: str) -> Any:
 
 
 def shown(value: Any, unit: str) -> str:
-    """A value with its unit; bytes in the largest unit that keeps them whole."""
+    """Format a value with its unit; bytes in the largest unit that gives a whole number."""
     if unit == "bytes":
         for factor, word in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
             if value >= factor and value % factor == 0:
                 return f"{value // factor:,} {word}"
     return f"{value:,g} {unit}" if isinstance(value, float) else f"{value:,} {unit}"
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

@@ -1,14 +1,10 @@
-"""Write docs/reference/models.md from the table of built-in models and their configuration classes.
-
-`python tools/gen_model_reference.py` writes the page, with `--check` it only says whether the page is current.
-"""
+"""Write docs/reference/models.md from the table of built-in models and their configuration classes."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
-import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -21,27 +17,14 @@ HEAD = """# Built-in models
 <!-- Written by tools/gen_model_reference.py; change the configuration classes instead. -->
 
 A resource names its API and one of these models. A model of one word means `rdk:builtin:<word>`. Attributes without a
-default must be given; unknown ones are accepted with a warning. Models called `fake` live on the simulated bench:
-what one drives, the others feel.
+default are required; unknown attributes are accepted with a warning. Models named `fake` are parts of one simulated
+machine: for example, the encoder counts when the motor turns.
 """
 
 
-def main() -> int:
-    """Write or check; 1 if the page is not current."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is not current: run python tools/gen_model_reference.py")
-            return 1
-        return 0
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page."""
-    from runtime.builtin import BUILTIN
+    """Return the text of the page."""
+    from runtime.models import BUILTIN
 
     parts = [HEAD]
     heading = ""
@@ -68,7 +51,7 @@ def _model(model: str, cls: Any) -> str:
 
 
 def _other_keys(config: Any) -> list[str]:
-    """What is said of keys of the reference that have another name here, or are refused."""
+    """Describe the reference's keys that have another name here or are rejected."""
     names = [f"`{key}` is another name of `{other}`." for key, other in config.OTHER_NAMES.items()]
     missing = [f"`{key}` is refused: {feature} is not built." for key, feature in config.NOT_BUILT.items()]
     return ["", " ".join([*names, *missing])] if names or missing else []
@@ -79,7 +62,7 @@ def _rows(config: type[msgspec.Struct], prefix: str) -> list[str]:
     rows = []
     for field in msgspec.structs.fields(config):
         annotation, meaning = comments[field.name]
-        if annotation.isidentifier() and get_origin(field.type) is Literal:  # the name of a list of words
+        if annotation.isidentifier() and get_origin(field.type) is Literal:  # a type alias for a Literal
             annotation = " or ".join(f"'{word}'" for word in get_args(field.type))
         if field.required:
             default = "required"
@@ -93,14 +76,14 @@ def _rows(config: type[msgspec.Struct], prefix: str) -> list[str]:
 
 
 def _structs(kind: Any) -> list[type[msgspec.Struct]]:
-    """The structs that a type is made of."""
+    """Return the structs that a type contains."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return [kind]
     return [struct for part in getattr(kind, "__args__", ()) for struct in _structs(part)]
 
 
 def _comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
-    """Type and comment of each field, as written in the class or in those it is derived from."""
+    """Return the type and comment of each field, as written in the class or its bases."""
     found = {}
     for base in reversed(config.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
@@ -130,7 +113,7 @@ _WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true
 
 
 def _type(node: ast.expr) -> str:
-    """A Python annotation in words."""
+    """Describe a Python annotation in words."""
     match node:
         case ast.Name(id=name):
             return _WORDS.get(name, name)
@@ -153,8 +136,3 @@ def _type(node: ast.expr) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("list (tuple) of", "list of").replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

@@ -1,18 +1,13 @@
-"""Writes the table of roles in docs/reference/security.md from cloud.permissions and cloud.web.permissions.
-
-python tools/gen_role_table.py          # write it
-python tools/gen_role_table.py --check  # exit 1 if it is not current
-"""
+"""Write the table of roles in docs/reference/security.md from cloud's call_rules.py and web/permissions.py."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloud.permissions import Rule
+    from cloud.domain.permissions.call_rules import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "security.md"
@@ -23,28 +18,16 @@ BEGIN, END = (
 )
 
 
-def main() -> int:
-    """Write the table, or with `--check` compare it."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if PAGE.read_text() != text:
-            print(f"{PAGE} is not current; run python tools/gen_role_table.py")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    return 0
-
-
 def page() -> str:
-    """The whole page with the table as it is now."""
+    """Return the page with the table replaced."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     return "\n".join([before + BEGIN, "", *tables(), "", END + after])
 
 
 def tables() -> Iterator[str]:
-    """One table for the routes, and one for each service."""
-    from cloud.permissions import CALLS, STANDARD
+    """Yield the lines of a table for the routes and of one for each service."""
+    from cloud.domain.permissions.call_rules import CALLS, STANDARD
     from cloud.web.permissions import BY_THE_GUARD, ROUTES
     from rpc.api.methods import methods_of
     from rpc.api.table import SERVICES
@@ -71,7 +54,7 @@ def _table(title: str, rules: Mapping[str, Rule]) -> Iterator[str]:
 
 
 def _mark(rule: Rule, caller: str) -> str:
-    from cloud.access import SHARED, Of, Role
+    from cloud.domain.permissions.access import SHARED, Of, Role
 
     of = Of.PART if rule.role is Role.MACHINE else rule.of
     if of is None:
@@ -83,8 +66,3 @@ def _mark(rule: Rule, caller: str) -> str:
         return ""
     role = Role.OWNER if caller.endswith("owner") else Role.OPERATOR
     return "yes" if role is Role.OWNER or rule.role is Role.OPERATOR else ""
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""Triggers: what a configuration asks to be told about, whether something that happened is that, and how it is told.
+"""Triggers: their configuration, evaluation of events, and delivery of notifications.
 
-Evaluation, messages, addresses and retries are pure; `send` and `smtp` are the only modules that reach out.
+Evaluation, messages, address checks and retries use neither clock nor network; only `send` and `smtp` use the network.
 """

@@ -1,4 +1,4 @@
-"""One comparison of a condition: an operator, and a value that mirrors the reading."""
+"""Conditions of triggers: an operator, and a value with the structure of the reading. Pure."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from schema.decoding.report import shown
+from schema.document.section import Section
 from schema.errors import ConfigError
-from schema.report import shown
-from schema.section import Section
 from triggers.regex import Pattern, PatternError
 
 ORDER: Final = frozenset({"lt", "gt", "lte", "gte"})
-DEPTH: Final = 32  # names in a path, and levels of objects compared; readings nest far less
+DEPTH: Final = 32  # names in a path, and levels of compared objects; readings are nested far less
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one field of a reading is compared with. An empty path is the reading itself."""
+    """Comparison of one field of a reading with a value. An empty path is the reading itself."""
 
     path: tuple[str, ...]
     right: Any
 
 
 class Eval(Section, frozen=True, kw_only=True):
-    """Holds for a reading or does not."""
+    """Condition on a reading."""
 
     operator: Literal["lt", "gt", "lte", "gte", "eq", "neq", "regex"]
-    """Less, greater, less or equal, greater or equal, equal, not equal, or found by a regular expression."""
+    """Less, greater, less or equal, greater or equal, equal, not equal, or matched by a regular expression."""
     value: Any
-    """What the field is compared with, in objects as the reading has them, or under a path with dots: `{"a.b": 1}`."""
+    """Value to compare the field with, in the same objects as in the reading or under a dotted path: `{"a.b": 1}`."""
 
     def __post_init__(self) -> None:
         if _deeper(self.value, DEPTH):
@@ -46,10 +46,10 @@ class Eval(Section, frozen=True, kw_only=True):
 
 
 def comparisons(wanted: Eval) -> tuple[Comparison, ...]:
-    """The comparisons that an eval asks for; all must hold.
+    """Return the comparisons of an eval, all of which must hold.
 
-    Objects with one field lead further down, names with dots too. Several fields at the top are several comparisons;
-    further down they are one object for `eq` and `neq`, and several comparisons for the others.
+    Objects with one field and names with dots form a path. Several fields at the top level are separate comparisons.
+    Below it, they are compared as one object by `eq` and `neq`, and separately by other operators.
     """
     return tuple(_descend((), wanted.value, wanted.operator))
 
@@ -64,7 +64,7 @@ def _descend(path: tuple[str, ...], value: Any, operator: str) -> Iterator[Compa
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """True if objects and lists lie in each other more often than `levels`."""
+    """Return True if objects and lists are nested more than `levels` deep."""
     here = [value]
     for _ in range(levels + 1):
         inner = (one.values() if isinstance(one, Mapping) else one for one in here if isinstance(one, _NESTING))

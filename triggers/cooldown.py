@@ -1,6 +1,6 @@
-"""How long a target is left alone after it was told something. Pure.
+"""Minimum time between notifications to a target. Pure.
 
-There is one clock for each trigger, target and part. What happens while it runs is not told later either.
+Each combination of trigger, target and part has a separate clock. Events while the clock runs are never notified.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from triggers.document import CONDITIONAL, DATA, Notification, Trigger
 
 
 def clock(trigger: Trigger, notification: Notification) -> str:
-    """Which clock of the part a notification starts; the same as long as trigger and target are called the same.
+    """Return the key of the clock of a notification within its part, which depends on the trigger name and the target.
 
-    64 characters, however long those names are: it is in an index.
+    The key always has 64 characters, because it is stored in an index.
     """
     return hashlib.sha256(f"{trigger.name}\n{notification.type}\n{notification.value}".encode()).hexdigest()
 
 
 def interval(trigger: Trigger, notification: Notification) -> timedelta:
-    """How long the clock runs: not at all for a part that comes and goes, and for logs, which are looked at hourly."""
+    """Return the minimum time between notifications; zero for presence, and for logs, which are evaluated hourly."""
     timed = trigger.event.type in {DATA, CONDITIONAL}
     return timedelta(seconds=notification.seconds_between_notifications if timed else 0.0)
 
 
 def due(last: datetime | None, now: datetime, wanted: timedelta) -> bool:
-    """True if a target may be told now, `last` being when it was told before. A clock set back stops nothing."""
+    """Return True if a target may be notified at `now`. A `last` notification in the future is ignored."""
     return last is None or now - last >= wanted or last > now

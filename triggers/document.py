@@ -1,4 +1,4 @@
-"""The `triggers` of a configuration, decoded so that a mistake in one never hides or stops the others."""
+"""Decoder for the `triggers` of a configuration. An error in one trigger does not affect the others. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from schema.conform import conform, wrong_type
+from schema.decoding.conform import conform, wrong_type
+from schema.decoding.report import Report, join
+from schema.document.section import Section
 from schema.errors import ConfigError, ConfigErrors
-from schema.report import Report, join
-from schema.section import Section
 from triggers.condition import Eval
 from triggers.ssrf import MAX_URL, Refused, parse_url
 
@@ -30,23 +30,23 @@ EMAIL: Final = "email"
 PUSH: Final = "push"
 
 OWNERS: Final = "all_machine_owners"
-"""Value of an email notification: whoever owns the machine."""
+"""Value of an email notification to all owners of the machine."""
 
 SECRET_PREFIX: Final = "whsec_"  # Standard Webhooks 1.0, "Signature scheme"
-_SECRET_BYTES: Final = range(16, 65)  # 24 to 64 are recommended there; shorter ones are in use
+_SECRET_BYTES: Final = range(16, 65)  # 24 to 64 are recommended; shorter secrets are in use
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\\]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?\Z", re.ASCII)
-_MOST: Final = 200  # triggers of one part
-MAX_NAME: Final = 100  # characters: with a target it is in an index
-MAX_TARGETS: Final = 50  # of one trigger
+_MOST: Final = 200  # maximum number of triggers of one part
+MAX_NAME: Final = 100  # characters
+MAX_TARGETS: Final = 50  # maximum number of targets of one trigger
 
 
 class Basic(Section, frozen=True, kw_only=True):
-    """User and password of HTTP basic authentication (RFC 7617)."""
+    """User name and password for HTTP basic authentication (RFC 7617)."""
 
     username: str
-    """Without a colon."""
+    """User name, without a colon."""
     password: str
-    """Sent to the webhook, shown nowhere."""
+    """Password, which is sent to the webhook and never shown."""
 
     def __post_init__(self) -> None:
         if not self.username or ":" in self.username:
@@ -56,27 +56,27 @@ class Basic(Section, frozen=True, kw_only=True):
 
 
 class Auth(Section, frozen=True, kw_only=True):
-    """How a webhook is told who calls."""
+    """Authentication to a webhook."""
 
     basic: Basic
-    """Sent as the header `Authorization`."""
+    """Credentials for the header `Authorization`."""
 
 
 class Notification(Section, frozen=True, kw_only=True):
-    """One target of a trigger."""
+    """Target of a trigger."""
 
     type: Literal["webhook", "email", "push"]
-    """How: an HTTP request, an email, or a push message to a telephone (accepted, not delivered)."""
+    """HTTP request, email, or push message to a telephone (accepted, but not delivered)."""
     value: str = ""
-    """The URL, or the address; `all_machine_owners` for an email to every owner of the machine."""
+    """URL or email address; `all_machine_owners` sends an email to every owner of the machine."""
     seconds_between_notifications: Annotated[float, msgspec.Meta(ge=0, le=366 * 86400)] = 0.0
-    """Nothing is sent to this target for so long after something was; for data only."""
+    """Minimum time between two notifications to this target; for data triggers only."""
     auth: Auth | None = None
-    """Of a webhook."""
+    """Authentication to a webhook."""
     secret: str = ""
-    """Signs a webhook: `whsec_` and base64; several, separated by spaces, while one takes the other's place."""
+    """Signing secret of a webhook: `whsec_` and base64. During rotation, several secrets separated by spaces."""
     application: str = ""
-    """Of a push message."""
+    """Application of a push message."""
 
     def __post_init__(self) -> None:
         problems = list(_target_problems(self))
@@ -85,10 +85,10 @@ class Notification(Section, frozen=True, kw_only=True):
 
 
 class DataIngested(Section, frozen=True, kw_only=True):
-    """Which data."""
+    """Data that fires a `part_data_ingested` trigger."""
 
     data_types: tuple[Literal["binary", "tabular", "file", "unspecified"], ...]
-    """Any of these."""
+    """Data types, any of which fires the trigger."""
 
     def __post_init__(self) -> None:
         if not self.data_types:
@@ -96,19 +96,19 @@ class DataIngested(Section, frozen=True, kw_only=True):
 
 
 class Conditions(Section, frozen=True, kw_only=True):
-    """What a reading must satisfy."""
+    """Conditions on a reading."""
 
     evals: tuple[Eval, ...] = ()
-    """All of them."""
+    """Conditions, all of which must hold."""
 
 
 class Conditional(Section, frozen=True, kw_only=True):
-    """Which component's data, and what must be in it."""
+    """Component whose data fires the trigger, and conditions on its readings."""
 
     data_capture_method: str
     """`<component type>:<component name>:<method>`, such as `sensor:door:Readings`."""
     conditions: Conditions | None = None
-    """Without conditions every upload from that component counts."""
+    """Conditions on a reading; without them, every upload from the component fires the trigger."""
 
     def __post_init__(self) -> None:
         if not all(split_method(self.data_capture_method)):
@@ -121,23 +121,23 @@ class Conditional(Section, frozen=True, kw_only=True):
 
     @property
     def evals(self) -> tuple[Eval, ...]:
-        """None or more; all must hold."""
+        """Conditions, all of which must hold; possibly empty."""
         return self.conditions.evals if self.conditions else ()
 
 
 class Event(Section, frozen=True, kw_only=True):
-    """What must happen."""
+    """Event that fires a trigger."""
 
     type: Literal[
         "part_data_ingested", "conditional_data_ingested", "part_online", "part_offline", "conditional_logs_ingested"
     ]
-    """Data came, data came that meets conditions, the part came online or went offline, or logged something."""
+    """Data ingested, data that meets conditions ingested, part online, part offline, or log entries ingested."""
     data_ingested: DataIngested | None = None
-    """Of `part_data_ingested`."""
+    """Data types of `part_data_ingested`."""
     conditional: Conditional | None = None
-    """Of `conditional_data_ingested`."""
+    """Component and conditions of `conditional_data_ingested`."""
     log_levels: tuple[Literal["error", "warn", "info"], ...] = ()
-    """Of `conditional_logs_ingested`: any of these."""
+    """Log levels of `conditional_logs_ingested`, any of which fires the trigger."""
 
     def __post_init__(self) -> None:
         for kind, field, remedy in _NEEDED:
@@ -153,18 +153,18 @@ _NEEDED: Final = (
 
 
 class Trigger(Section, frozen=True, kw_only=True):
-    """Tells somebody when something happens."""
+    """Trigger, which sends notifications when an event happens."""
 
     name: str
-    """Unique among the triggers of the part."""
+    """Name, unique among the triggers of the part."""
     event: Event
-    """What must happen."""
+    """Event that fires the trigger."""
     notifications: tuple[Notification, ...]
-    """Who is told, each in its own way."""
+    """Targets of the notifications."""
     notes: str = ""
-    """For people."""
+    """Notes for people, included in emails."""
     secret: str = ""
-    """Signs the webhooks that have no secret of their own."""
+    """Signing secret of webhooks without a secret of their own."""
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > MAX_NAME:
@@ -181,17 +181,17 @@ class Trigger(Section, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What a list of triggers holds."""
+    """Result of decoding a list of triggers."""
 
     triggers: tuple[Trigger, ...]
     problems: tuple[ConfigError, ...] = ()
-    """Mistakes; the triggers that have some are left out."""
+    """Errors; triggers with errors are omitted from `triggers`."""
     warnings: tuple[ConfigError, ...] = ()
-    """Keys that nothing reads, and what is accepted but does nothing."""
+    """Unknown keys, and settings without effect."""
 
 
 def examine(raw: Any, path: str = "triggers") -> Examined:
-    """Read the value of `triggers`. Never raises."""
+    """Decode the value of `triggers`. Never raises."""
     report = Report()
     if not isinstance(raw, Sequence) or isinstance(raw, (str, bytes)):
         wrong_type(raw, "a list", path, report)
@@ -220,15 +220,15 @@ def examine(raw: Any, path: str = "triggers") -> Examined:
 
 
 def decode(raw: Sequence[Any]) -> tuple[tuple[Trigger, ...], tuple[ConfigError, ...]]:
-    """The usable triggers of a configuration, and what is wrong with the others. Never raises."""
+    """Return the valid triggers of a configuration and the errors of the others. Never raises."""
     found = examine(raw)
     return found.triggers, found.problems
 
 
 def split_method(text: str) -> tuple[str, str, str]:
-    """Component type, component name and method of `sensor:door:Readings`; a name may hold colons.
+    """Split `sensor:door:Readings` into component type, component name and method; the name may contain colons.
 
-    The type is the last segment of an API; what is missing is empty.
+    The type is the last segment of an API. Missing parts are empty.
     """
     kind, _, rest = text.partition(":")
     if text.count(":") > 3 and kind == "rdk":  # rdk:component:sensor:door:Readings
@@ -239,12 +239,12 @@ def split_method(text: str) -> tuple[str, str, str]:
 
 
 def is_address(text: str) -> bool:
-    """True for a mail address that arrives at whom it names: encoded words (RFC 2047) would become something else."""
+    """Return True for a valid mail address without encoded words (RFC 2047), which would change the address."""
     return _ADDRESS.match(text) is not None and "=?" not in text and text.isprintable()
 
 
 def signing_keys(secret: str) -> tuple[bytes, ...]:
-    """The keys of a `secret`, which is empty, one, or several separated by spaces; ConfigError."""
+    """Return the keys of a `secret`: none, one, or several separated by spaces. ConfigError if one is invalid."""
     return tuple(map(_signing_key, secret.split()))
 
 

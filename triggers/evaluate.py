@@ -1,4 +1,4 @@
-"""Does a reading satisfy a condition, does a happening meet a trigger, and why. Pure."""
+"""Evaluation of readings against conditions and of events against triggers, with explanations. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schema.report import shown
+from schema.decoding.report import shown
 from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
 from triggers.events import Firing, Happening, Ingested, Logged, Presence
@@ -20,37 +20,37 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One comparison with one reading, and how it went."""
+    """Result of one comparison with one reading."""
 
     path: str  # "" for the reading itself
     operator: str
-    found: Any  # None if there is nothing
+    found: Any  # value in the reading, None if absent
     right: Any
     holds: bool
-    reason: str  # in words: `31.5 is greater than 30`
+    reason: str  # explanation, such as `31.5 is greater than 30`
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a dry run says."""
+    """Result of a dry run of a trigger."""
 
     fires: bool
-    reason: str  # in words, of the whole
-    findings: tuple[Finding, ...] = ()  # of the reading that comes nearest: the one that fires, else the first
+    reason: str  # explanation of the whole result
+    findings: tuple[Finding, ...] = ()  # of the reading that fires, otherwise of the first reading
 
 
 def holds(wanted: Eval, reading: Any) -> bool:
-    """True if a reading satisfies an eval. What is missing, null, not finite or of another type never does."""
+    """Return True if a reading satisfies an eval. Missing, null, non-finite and differently typed values never do."""
     return _holds(_asked((wanted,)), reading)
 
 
 def satisfies(evals: Sequence[Eval], reading: Any) -> bool:
-    """True if a reading satisfies all of them; so does every reading if there are none."""
+    """Return True if a reading satisfies all evals. Without evals, every reading does."""
     return _holds(_asked(evals), reading)
 
 
 def _asked(evals: Sequence[Eval]) -> list[tuple[str, Comparison]]:
-    """Every comparison with its operator."""
+    """Return all comparisons with their operators."""
     return [(wanted.operator, one) for wanted in evals for one in comparisons(wanted)]
 
 
@@ -66,7 +66,7 @@ def _holds(asked: Sequence[tuple[str, Comparison]], reading: Any, effort: Effort
 
 
 def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
-    """Every comparison with a reading, in the order of the condition."""
+    """Return the results of all comparisons with a reading, in the order of the condition."""
     result = []
     for wanted in evals:
         for one in comparisons(wanted):
@@ -79,9 +79,9 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
 
 
 def fires(trigger: Trigger, event: Happening, effort: Effort | None = None) -> Firing | None:
-    """What a trigger makes of a happening; at most one firing, however many readings came.
+    """Return the firing of a trigger for an event, None if it does not fire; at most one for all readings of an upload.
 
-    Readings that are not looked at because nothing is left of `effort` do not satisfy it.
+    Readings that are not evaluated because `effort` is used up count as not satisfying the condition.
     """
     wanted = trigger.event
     if isinstance(event, Presence):
@@ -110,7 +110,7 @@ def fires(trigger: Trigger, event: Happening, effort: Effort | None = None) -> F
 
 
 def explain(trigger: Trigger, event: Happening) -> Explanation:
-    """Whether a trigger fires, and why; says the same as `fires`."""
+    """Explain whether and why a trigger fires for an event, consistent with `fires`."""
     firing = fires(trigger, event)
     wanted = trigger.event
     if isinstance(event, Presence):
@@ -154,16 +154,16 @@ def _explained(evals: tuple[Eval, ...], event: Ingested, firing: Firing | None) 
 
 
 def listens(method: str, event: Ingested) -> bool:
-    """True if a `data_capture_method` means the source of an upload: type, component and method, exactly."""
+    """Return True if a `data_capture_method` is the source of an upload: type, component and method must be equal."""
     kind, name, called = split_method(method)
     came = event.component_type.rpartition(":")[2]
     return (kind, name, called) == (came, event.component_name, event.method)
 
 
 def lookup(reading: Any, path: Sequence[str]) -> Any:
-    """What stands at a path: inside `readings` first, then at the top. Without a path, the reading if it is no object.
+    """Return the value at a path, first inside `readings`, then at the top level; `_MISSING` if absent.
 
-    A key that holds dots itself is found too. What is not there is an object of its own.
+    An empty path is the reading itself unless it is an object. Keys that contain dots are also found.
     """
     inner = reading.get("readings", _MISSING) if isinstance(reading, Mapping) else _MISSING
     for start in (inner, reading):
@@ -189,7 +189,7 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 
 
 def _compare(operator: str, one: Comparison, left: Any, effort: Effort | None = None) -> tuple[bool, str]:
-    """Whether a comparison holds, and why, with {here} and {there} for the two sides."""
+    """Return whether a comparison holds, and an explanation with {here} and {there} for the two sides."""
     if left is _MISSING:
         return False, "the reading has no such field" if one.path else "the reading is an object, not a single value"
     if left is None:
@@ -264,7 +264,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _double(value: Any) -> float | None:
-    """A number as the nearest double; None if there is none that is finite."""
+    """Convert a number to the nearest double; None if the result is not finite."""
     try:
         result = float(value)
     except OverflowError:
@@ -273,7 +273,7 @@ def _double(value: Any) -> float | None:
 
 
 def _equal(left: Any, right: Any) -> bool | None:
-    """True if two values are the same all through; None if that cannot be said. The right one is nested little."""
+    """Compare two values deeply; None if a number is not finite. The nesting of `right` is limited."""
     kind = _kind(left)
     if kind != _kind(right):
         return False

@@ -1,4 +1,4 @@
-"""What happens to a part, where it happens, and what it means for one trigger."""
+"""Events of a part, their location, and the firing of a trigger. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triggers.condition import Eval
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One tabular reading as it was uploaded; `data` with the wrapper `readings` where the machine sent one."""
+    """Tabular reading as uploaded; `data` includes the wrapper `readings` if the machine sent it."""
 
     requested: datetime
     received: datetime
@@ -21,7 +21,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """One upload. `first` and `last` are when its earliest and latest piece were received."""
+    """Data upload. `first` and `last` are the times at which its first and last pieces were received."""
 
     component_type: str  # last segment of the API: sensor, camera
     component_name: str
@@ -35,14 +35,14 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A part came online or went offline."""
+    """Event of a part that came online or went offline."""
 
     online: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One log entry."""
+    """Log entry of a part."""
 
     time: datetime
     level: str  # error, warn, info
@@ -52,7 +52,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What a part has logged since the last look, by level. The keys are error, warn and info."""
+    """Log entries of a part since the last evaluation, by level: error, warn and info."""
 
     entries: Mapping[str, tuple[LogLine, ...]]
 
@@ -62,7 +62,7 @@ Happening: TypeAlias = Ingested | Presence | Logged
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The part that something happened to, and what it belongs to."""
+    """Part of an event, with its machine, location and organization."""
 
     organization_id: str
     organization_name: str
@@ -76,12 +76,12 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A trigger that was met by a happening: what its messages are made of."""
+    """Firing of a trigger: the data from which its messages are created."""
 
-    trigger: str  # its name
-    type: str  # of its event
+    trigger: str  # name of the trigger
+    type: str  # type of the trigger's event
     happening: Happening
-    condition: tuple[Eval, ...] = ()  # all of them held
-    reading: Reading | None = None  # the first that met the condition; of other data the first
-    count: int = 0  # readings that met the condition, or log entries
-    lines: tuple[LogLine, ...] = field(default=())  # log entries of the wanted levels, oldest first
+    condition: tuple[Eval, ...] = ()  # evals, all of which held
+    reading: Reading | None = None  # first reading that met the condition; without conditions, the first reading
+    count: int = 0  # number of readings that met the condition, or of log entries
+    lines: tuple[LogLine, ...] = field(default=())  # log entries of the trigger's levels, oldest first

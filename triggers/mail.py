@@ -1,4 +1,4 @@
-"""The email that tells a person, as text and as HTML. Pure."""
+"""Notification emails, as text and HTML. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from triggers.events import Firing, Ingested, Where
 from triggers.webhook import finite, rfc3339
 
 MAX_READING: Final = 16 * 1024  # characters of a reading
-MAX_LINES: Final = 50  # log entries, the newest
-_LINE: Final = 500  # characters of one
+MAX_LINES: Final = 50  # log entries in one email; the newest are kept
+_LINE: Final = 500  # characters of a log entry
 
 _HAPPENED: Final = {
     DATA: "data was ingested",
@@ -41,9 +41,10 @@ def mail(
     recipients: Sequence[str],
     link: str = "",
 ) -> EmailMessage:
-    """The message for one notification. `id_` is the same on every attempt, and so is the Message-ID.
+    """Return the message for one notification. `id_` must be the same on every attempt; it determines the Message-ID.
 
-    `now` is when the trigger fired; `link` leads to the machine's page; `recipients` are whom `notification` means.
+    `now` is the time at which the trigger fired; `link` is the URL of the machine's page; `recipients` are the resolved
+    addresses of `notification`.
     """
     message = EmailMessage(policy=SMTP)
     message["Subject"] = _one_line(f"{where.machine_name}: {_HAPPENED[firing.type]} ({firing.trigger})")
@@ -51,7 +52,7 @@ def mail(
     message["To"] = ", ".join(recipients)
     message["Date"] = format_datetime(now)
     message["Message-ID"] = f"<{id_}@{_domain(sender)}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no vacation notices come back
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents vacation notices
     message["X-Trigger-Type"] = firing.type
     rows, blocks = _facts(firing, where, now), _blocks(firing)
     if trigger.notes:

@@ -1,10 +1,10 @@
-"""Regular expressions that cannot hang: searched in time proportional to pattern times text, within a step bound.
+"""Regular expressions with a search time proportional to pattern size times text size, and a step limit. Pure.
 
-The re module backtracks, so that a few characters of pattern can keep it busy for years, and nothing can stop it.
-Here a pattern becomes an automaton that is in all its states at once (K. Thompson, "Regular expression search
-algorithm", CACM 11(6), 1968). Syntax and meaning are those of Python's re for what can be told so: characters, classes,
-`.`, groups, `|`, `* + ? {m,n}` also lazy, `^ $ \\A \\Z \\b \\B`, and `(?i)` in front. Back references and
-look-around have no such automaton and are refused.
+The re module backtracks, so a short pattern can keep it busy for years, and a search cannot be interrupted. This module
+compiles a pattern to an automaton and follows all of its states at once (K. Thompson, "Regular expression search
+algorithm", CACM 11(6), 1968). Syntax and meaning are those of Python's re for the supported subset: characters,
+classes, `.`, groups, `|`, `* + ? {m,n}` also lazy, `^ $ \\A \\Z \\b \\B`, and a leading `(?i)`. Back references and
+look-around cannot be expressed by such an automaton and are refused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MAX_PATTERN: Final = 512  # characters
-MAX_STATES: Final = 1000  # after counted repetitions were written out
-MAX_WORK: Final = 10_000  # items looked at while they are written out; an empty group has no state but takes time
-MAX_TEXT: Final = 8192  # characters searched; what follows is not looked at
-MAX_STEPS: Final = 200_000  # states entered in one search: some tenths of a second
+MAX_STATES: Final = 1000  # after expanding counted repetitions
+MAX_WORK: Final = 10_000  # items visited during expansion; an empty group has no state but takes time
+MAX_TEXT: Final = 8192  # characters searched; the rest is ignored
+MAX_STEPS: Final = 200_000  # states entered in one search: a few tenths of a second
 
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{(?P<low>\d*)(?P<comma>,)?(?P<high>\d*)\})(?P<mode>[?+]?)")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -30,23 +30,23 @@ _ASSERTIONS: Final = {"^": "begin", "$": "end", r"\A": "begin", r"\Z": "finish",
 
 
 class PatternError(ValueError):
-    """The pattern cannot be used; the message says why and where."""
+    """Invalid or unsupported pattern; the message says why and where."""
 
 
 class StepLimit(Exception):
-    """A search was given up."""
+    """Search that exceeded its step limit."""
 
 
 @dataclass(slots=True)
 class Effort:
-    """How much work is still allowed: a step for each comparison, and those of searches."""
+    """Remaining budget of steps: one for each comparison, plus the steps of searches."""
 
     left: int
 
 
 @dataclass(slots=True)
 class _State:
-    """Either takes one character that `accepts`, or goes on without one, if `assertion` holds."""
+    """State that consumes a character matching `accepts` or, without `accepts`, none if `assertion` holds."""
 
     accepts: re.Pattern[str] | None = None
     assertion: str = ""
@@ -54,10 +54,10 @@ class _State:
 
 
 class Pattern:
-    """A compiled expression. PatternError says what is wrong with it."""
+    """Compiled expression. The constructor raises PatternError for an invalid or unsupported pattern."""
 
     def __init__(self, text: str) -> None:
-        with warnings.catch_warnings():  # of what a later Python may mean by it
+        with warnings.catch_warnings():  # about changes of syntax in later versions of Python
             warnings.simplefilter("ignore", FutureWarning)
             self._compile(text)
 
@@ -65,7 +65,7 @@ class Pattern:
         if len(text) > MAX_PATTERN:
             raise PatternError(f"the expression has {len(text)} characters; {MAX_PATTERN} is the limit")
         try:
-            re.compile(text)  # what Python refuses is refused in Python's words
+            re.compile(text)  # reports syntax errors with Python's own messages
         except (re.error, OverflowError, RecursionError) as error:
             raise PatternError(f"{text!r} is no regular expression: {error}") from None
         self._flags = re.IGNORECASE if text.startswith("(?i)") else 0
@@ -80,9 +80,9 @@ class Pattern:
         self._end = end
 
     def search(self, text: str, effort: Effort | None = None) -> bool:
-        """True if the expression is found anywhere in the first MAX_TEXT characters; StepLimit.
+        """Return True if the expression matches anywhere in the first MAX_TEXT characters.
 
-        It takes MAX_STEPS at most, and no more than what is left of `effort`, which is less by them afterwards.
+        Raises StepLimit after MAX_STEPS steps or the steps left in `effort`, from which the used steps are deducted.
         """
         self._steps, self._limit = 0, MAX_STEPS if effort is None else min(MAX_STEPS, effort.left)
         try:
@@ -109,7 +109,7 @@ class Pattern:
         return False
 
     def _follow(self, number: int, text: str, position: int, reached: set[int]) -> None:
-        """Add a state and all that can be reached from it without a character."""
+        """Add a state and all states reachable from it without consuming a character."""
         waiting = [number]
         while waiting:
             number = waiting.pop()
@@ -125,7 +125,7 @@ class Pattern:
             if state.accepts is None:
                 waiting.extend(state.next)
 
-    # ---- the parser builds the automaton from its end to its start: each part is told the state that follows it
+    # ---- the parser builds the automaton backwards: each part gets the state that follows it
 
     def _add(self, state: _State) -> int:
         if len(self._states) >= MAX_STATES:
@@ -253,5 +253,5 @@ def _holds(assertion: str, text: str, position: int) -> bool:
     before = position > 0 and _WORD.match(text[position - 1]) is not None
     after = position < len(text) and _WORD.match(text[position]) is not None
     if not text:
-        return False  # as Python's re below 3.14, for \b and \B alike
+        return False  # as in Python's re before 3.14, for both \b and \B
     return (before != after) is (assertion == "edge")

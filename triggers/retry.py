@@ -1,4 +1,4 @@
-"""How a delivery ended, whether it is tried again, and when. Pure."""
+"""Outcome of delivery attempts and schedule of retries. Pure."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from dataclasses import dataclass
 from typing import Final
 
 SCHEDULE: Final = (5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 36000.0)
-"""Seconds from one attempt to the next: eight attempts within 28 hours, as Svix has them."""
+"""Seconds between attempts: eight attempts within 28 hours, as used by Svix."""
 
-MAX_WAIT: Final = 86400.0  # seconds that a receiver can put us off
-_JITTER: Final = 0.2  # of the wait, added: receivers that come back are not met by all at once
-_RETRIED: Final = frozenset({408, 409, 425, 429})  # and 5xx; all other answers are final
+MAX_WAIT: Final = 86400.0  # seconds; longest delay that a receiver can request
+_JITTER: Final = 0.2  # fraction of the wait that may be added, to spread retries
+_RETRIED: Final = frozenset({408, 409, 425, 429})  # and 5xx; all other failures are final
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one attempt ended."""
+    """Outcome of one attempt."""
 
-    status: int = 0  # of HTTP, or the reply code of SMTP; 0 if there was no answer
-    error: str = ""  # why it did not arrive, in words; empty if it did
-    retry_after: float | None = None  # seconds that the receiver asked for
-    final: bool = False  # it would end so again: refused address, wrong settings
-    disable: bool = False  # the receiver wants no more, ever
+    status: int = 0  # HTTP status or SMTP reply code; 0 without a response
+    error: str = ""  # why delivery failed, for users; empty on success
+    retry_after: float | None = None  # seconds requested by the receiver
+    final: bool = False  # a retry would fail too, for example for a refused address or wrong settings
+    disable: bool = False  # the receiver no longer accepts notifications
     internal: str = ""  # details for the administrator's log only, such as addresses of an internal network
 
     @property
     def delivered(self) -> bool:
-        """True if the receiver has it."""
+        """True if the receiver has accepted the notification."""
         return not self.error
 
 
 def of_status(status: int, retry_after: float | None = None, said: str = "") -> Outcome:
-    """What an answer of HTTP means. Redirects are not followed, so they are failures."""
+    """Return the outcome for an HTTP status; `said` is an excerpt of the response. Redirects are failures."""
     if 200 <= status < 300:
         return Outcome(status)
     retried = status in _RETRIED or status >= 500
@@ -58,9 +58,9 @@ _WORDS: Final = {
 
 
 def next_try(outcome: Outcome, attempts: int, seed: str | int) -> float | None:
-    """Seconds until the next attempt after `attempts` of them (at least one); None if there is none.
+    """Return the seconds until the next attempt, after `attempts` (at least one) attempts; None if there is none.
 
-    The same seed, such as the id of the delivery, gives the same wait.
+    The wait is deterministic for a `seed`, such as the id of the delivery.
     """
     if outcome.delivered or outcome.final or attempts > len(SCHEDULE):
         return None

@@ -1,8 +1,9 @@
-"""Webhooks, sent: each address is checked after it was resolved, and the very address that was checked is called.
+"""Delivery of webhooks. Every resolved address is checked, and only checked addresses are connected to.
 
-Two things do not get into `Outcome.error`, which tenants read. Addresses that a name resolves to: a name that resolves
-to a private address and a name that does not exist end alike, so that nobody asks the cloud's resolver what is inside
-its network. And the path and query of the URL, which receivers repeat in their answers: they are often a secret.
+`Outcome.error`, which tenants can read, never contains two things. The first is resolved addresses: a name with a
+private address and a name that does not exist give the same error, so that tenants cannot use the cloud's resolver to
+explore its network. The second is path and query of the URL, which are often secret and which receivers repeat in their
+responses.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from triggers.retry import Outcome, of_status
 from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_url
 from triggers.webhook import Request
 
-MAX_ANSWER: Final = 64 * 1024  # bytes of an answer that are read; what follows is not wanted
-_SAID: Final = 200  # characters of an answer that a failure is explained with
-_ONE_ADDRESS: Final = 10.0  # seconds until the next of several addresses is tried
+MAX_ANSWER: Final = 64 * 1024  # bytes of a response that are read; the rest is ignored
+_SAID: Final = 200  # characters of a response that are included in an error
+_ONE_ADDRESS: Final = 10.0  # seconds before the next of several addresses is tried
 _PIECE: Final = 16 * 1024
 
 
 class _Nowhere(OSError):
-    """A name that has no address, or one that may not be called. The text is for the administrator."""
+    """Name without an address, or with a refused address. The text is for the administrator only."""
 
 
 async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext | None = None) -> Outcome:
-    """Send a request once, and say how it ended; never raises but when it is cancelled.
+    """Send a request once and return the outcome. Raises only Cancelled.
 
-    Redirects are not followed. The caller limits the time; a request that is cancelled may have arrived.
+    Redirects are not followed. The caller limits the time. A cancelled request may have arrived.
     """
     outcome = await _deliver(request, allow, tls)
     return replace(outcome, error=Masker(_secrets_of(request)).text(outcome.error)) if outcome.error else outcome
 
 
 def _secrets_of(request: Request) -> list[str]:
-    """What of a request a receiver may repeat in its answer, and nobody is to read there."""
+    """Return the secret parts of a request, which a receiver may repeat in its response."""
     parts = urlsplit(request.url)
     whole = parts.path + (f"?{parts.query}" if parts.query else "")
     segments = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
@@ -80,7 +81,7 @@ async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -
         if target.scheme == "https":
             secured = trio.SSLStream(stream, tls or _trusted(), server_hostname=target.host, https_compatible=True)
             await secured.do_handshake()
-        with suppress(trio.BrokenResourceError):  # whoever answers without having read all is heard
+        with suppress(trio.BrokenResourceError):  # the receiver may respond before it has read the whole request
             await secured.send_all(sent)
         return await _answer(secured)
     except (h11.RemoteProtocolError, trio.BrokenResourceError, ssl.SSLError, OSError) as error:
@@ -90,7 +91,7 @@ async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -
 
 
 def _written(request: Request, target: Target) -> bytes:
-    """Head and body as they go over the wire; LocalProtocolError."""
+    """Return the encoded head and body; LocalProtocolError if they cannot be encoded."""
     length = [("Content-Length", str(len(request.body)))] if request.body or request.method != "GET" else []
     headers = [("Host", _host(target)), ("Connection", "close"), *length, *request.headers]
     connection = h11.Connection(h11.CLIENT)
@@ -99,8 +100,10 @@ def _written(request: Request, target: Target) -> bytes:
 
 
 async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
-    """A connection to the first address that answers, if all of them may be called; Refused for an address that was
-    written in the URL, OSError."""
+    """Connect to the first address that accepts, if all addresses of the target are allowed.
+
+    Raises Refused for an address in the URL itself, _Nowhere for a name without an allowed address, or OSError.
+    """
     try:
         addresses = await _resolve(target.host, target.port)
         for address in addresses:
@@ -123,7 +126,7 @@ async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
 
 
 async def _answer(stream: trio.abc.Stream) -> Outcome:
-    """What the receiver answers; of its text no more than is wanted."""
+    """Read the response, up to `MAX_ANSWER` bytes, and return the outcome."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_ANSWER)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     connection.send(h11.EndOfMessage())
@@ -145,7 +148,7 @@ async def _answer(stream: trio.abc.Stream) -> Outcome:
             elif not isinstance(event, h11.InformationalResponse):
                 break
     except (h11.RemoteProtocolError, trio.BrokenResourceError):
-        if response is None:  # else its status says it, whatever became of the rest
+        if response is None:  # otherwise the status decides, even if the rest is missing
             raise
     if response is None:
         raise h11.RemoteProtocolError("it hung up" if taken <= MAX_ANSWER else "it says too much")
@@ -158,7 +161,7 @@ def _excerpt(said: bytes) -> str:
 
 
 async def _resolve(name: str, port: int) -> list[str]:
-    """Every address of a name, each once, in the order of the system; an address is its own."""
+    """Return the distinct addresses of a name in the order of the resolver; an address resolves to itself."""
     try:
         return [str(ipaddress.ip_address(name))]
     except ValueError:
@@ -167,7 +170,7 @@ async def _resolve(name: str, port: int) -> list[str]:
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Seconds of Retry-After (RFC 9110, 10.2.3): a number of them, or a date."""
+    """Return the seconds of a Retry-After field (RFC 9110, 10.2.3), a number or a date; None if absent or invalid."""
     text = next((value for name, value in headers if name.lower() == b"retry-after"), b"").decode("latin-1").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:
         return float(text)
@@ -185,7 +188,7 @@ def _host(target: Target) -> str:
 
 
 def _words(error: Exception, host: str) -> str:
-    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # Trio's own errors wrap the system's
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # Trio's errors wrap those of the system
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the certificate of {host} is not trusted: {cause.verify_message}"
     text = str(cause) or str(error) or type(error).__name__

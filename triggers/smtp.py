@@ -1,4 +1,4 @@
-"""Emails, sent: one SMTP server, spoken to from a thread of its own."""
+"""Delivery of emails through an SMTP server, from a dedicated thread."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Final, Literal
 from support.worker import HangingCallError, Worker
 from triggers.retry import Outcome
 
-_SOCKET_LIMIT: Final = 20.0  # seconds that the server may be silent: nothing else ends a thread that waits for it
+_SOCKET_LIMIT: Final = 20.0  # seconds of silence; nothing else can interrupt the thread
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where and how mail is handed over; ValueError for what cannot be."""
+    """Settings of the SMTP server. The constructor raises ValueError for invalid settings."""
 
     host: str
-    sender: str  # as it stands in From
-    port: int = 0  # 0 is the usual one: 587 for starttls, 465 for tls, 25 for none
+    sender: str  # value of the From header
+    port: int = 0  # 0 selects the default: 587 for starttls, 465 for tls, 25 for none
     security: Literal["starttls", "tls", "none"] = "starttls"
-    username: str = ""  # empty: without signing in
+    username: str = ""  # empty: no authentication
     password: str = field(default="", repr=False)
-    ca_file: str = ""  # certificates to trust instead of the system's
+    ca_file: str = ""  # PEM file of certificates to trust instead of the system's
 
     def __post_init__(self) -> None:
         if self.security not in _PORTS:
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port."""
+        """Host and port, with the default port applied."""
         return self.host, self.port or _PORTS[self.security]
 
 
@@ -50,7 +50,7 @@ _PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class Mailer:
-    """Hands messages to a server, one after the other: `async with Mailer(settings).opened() as mailer`."""
+    """Sender of messages to one server, one at a time. Use `async with Mailer(settings).opened() as mailer`."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -58,22 +58,22 @@ class Mailer:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Mailer]:
-        """Keep the mailer open. Leaving does not wait for a message that the server is slow to accept."""
+        """Open the mailer for the duration of the block. Leaving it does not wait for a slow server."""
         with suppress(HangingCallError):
             async with self._worker.opened():
                 yield self
 
     async def deliver(self, message: EmailMessage) -> Outcome:
-        """Send a message once, and say how it ended; never raises but when it is cancelled.
+        """Send a message once and return the outcome. Raises only Cancelled.
 
-        It then goes on in its thread to its end: the message may arrive. If the server takes it for some recipients
-        only, it is delivered.
+        After a cancellation, the thread continues, so the message may still arrive. A message that the server accepts
+        for only some of its recipients counts as delivered.
         """
         return await self._worker.run(lambda: send(self.settings, message))
 
 
 def send(settings: Settings, message: EmailMessage) -> Outcome:
-    """As Mailer.deliver; blocks."""
+    """Send a message and return the outcome; the blocking implementation of `Mailer.deliver`."""
     host, port = settings.address
     taken = False
     try:
@@ -91,7 +91,7 @@ def send(settings: Settings, message: EmailMessage) -> Outcome:
     except smtplib.SMTPAuthenticationError as error:
         return _refused(error.smtp_code, error.smtp_error, "the server does not take user and password", final=False)
     except smtplib.SMTPResponseException as error:
-        if taken:  # only the farewell failed
+        if taken:  # only QUIT failed
             return Outcome(250)
         return _refused(error.smtp_code, error.smtp_error, final=error.smtp_code >= 500)
     except smtplib.SMTPNotSupportedError as error:
@@ -102,7 +102,7 @@ def send(settings: Settings, message: EmailMessage) -> Outcome:
         if taken:
             return Outcome(250)
         return Outcome(error=f"no answer from {host}:{port}: {error or type(error).__name__}")
-    except ValueError as error:  # of a header that cannot be written
+    except ValueError as error:  # from an invalid header
         return Outcome(error=f"the message cannot be sent: {error}", final=True)
     return Outcome(250)
 

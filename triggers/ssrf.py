@@ -1,6 +1,7 @@
-"""Which addresses a webhook may go to, so that nobody reaches through the cloud what only the cloud can reach. Pure.
+"""Check of webhook addresses against server-side request forgery (SSRF). Pure.
 
-The URL is checked when it is configured, every address it resolves to when it is called.
+Tenants must not reach through the cloud what only the cloud can reach. The URL is checked when it is configured; all
+addresses to which it resolves are checked when it is called.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_URL: Final = 2048  # characters
 
-# Never, whatever is allowed: nothing there is a receiver of webhooks.
+# Refused even if allowed by configuration: no webhook receivers have these addresses.
 _NEVER: Final[tuple[tuple[str, str], ...]] = (
     ("0.0.0.0/8", "this network"),
     ("169.254.0.0/16", "link-local, where clouds keep their metadata"),
@@ -32,7 +33,7 @@ _NEVER: Final[tuple[tuple[str, str], ...]] = (
     ("fd00:ec2::254/128", "metadata of a cloud"),  # Amazon EC2
     ("fd20:ce::254/128", "metadata of a cloud"),  # Google Cloud
 )
-# Only where it is allowed by name or network. From the special-purpose registries of IANA (RFC 6890).
+# Refused unless allowed by name or network. From the special-purpose registries of IANA (RFC 6890).
 _PRIVATE: Final[tuple[tuple[str, str], ...]] = (
     ("127.0.0.0/8", "loopback"),
     ("10.0.0.0/8", "private"),
@@ -54,7 +55,7 @@ _PRIVATE: Final[tuple[tuple[str, str], ...]] = (
     ("3fff::/20", "documentation"),
     ("5f00::/16", "segment routing"),
     ("64:ff9b:1::/48", "private translation"),
-    ("::/3", "not assigned"),  # what is left of IPv6 outside 2000::/3
+    ("::/3", "not assigned"),  # the rest of IPv6 outside 2000::/3
     ("4000::/2", "not assigned"),
     ("8000::/1", "not assigned"),
 )
@@ -63,14 +64,14 @@ _RULES: Final = tuple(
     for table, never in ((_NEVER, True), (_PRIVATE, False))
     for network, why in table
 )
-_EMBEDDED: Final = (  # networks of IPv6 that hold an IPv4 address, and the bits to its right
+_EMBEDDED: Final = (  # IPv6 networks that embed an IPv4 address, and the number of bits to its right
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped, RFC 4291
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),  # IPv4-translated, RFC 2765
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),  # NAT64, RFC 6052
     (ipaddress.IPv6Network("2002::/16"), 80),  # 6to4, RFC 3056
     (ipaddress.IPv6Network("::/96"), 0),  # IPv4-compatible, RFC 4291
 )
-# Ports of other protocols, some of which would take an HTTP request for commands: Fetch Standard, "bad port".
+# Ports of other protocols, some of which could interpret an HTTP request as commands: Fetch Standard, "bad port".
 # fmt: off
 _BAD_PORTS: Final = frozenset({
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
@@ -89,7 +90,7 @@ _ALLOW: Final = "an administrator of the cloud can allow it"
 
 
 class Refused(ValueError):
-    """An address that a webhook may not go to."""
+    """URL or address that webhooks may not call."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
         super().__init__(f"{reason}: {remedy}" if remedy else reason)
@@ -99,25 +100,25 @@ class Refused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a URL leads. `host` is a name in lower case without a final dot, or an address without brackets."""
+    """Parsed webhook URL. `host` is a lower-case name without trailing dot, or an address without brackets."""
 
     scheme: str
     host: str
     port: int
-    path: str  # with the query
-    address: Address | None = None  # if the host is one
+    path: str  # including the query
+    address: Address | None = None  # set if the host is an address
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Hosts and networks that may be called though they are private. Make it with `parse`."""
+    """Private hosts and networks that may be called. Create it with `parse`."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> Allow:
-        """From names, addresses and networks, such as `hooks.internal`, `10.1.2.3`, `192.168.0.0/16`; ValueError."""
+        """Parse names, addresses and networks, such as `hooks.internal` or `192.168.0.0/16`; ValueError if invalid."""
         hosts, networks = set(), []
         for entry in entries:
             text = entry.strip()
@@ -135,7 +136,7 @@ class Allow:
         return cls(frozenset(hosts), tuple(networks))
 
     def has(self, host: str, address: Address) -> bool:
-        """True if an address may be called, being that of `host`."""
+        """Return True if `address`, which belongs to `host`, is allowed by host name or network."""
         return host in self.hosts or any(address in network for network in self.networks)
 
 
@@ -143,7 +144,7 @@ NOTHING: Final = Allow()
 
 
 def parse_url(url: str) -> Target:
-    """Where a URL leads, if its form is one that can be called; Refused. Resolves nothing."""
+    """Parse a webhook URL without resolving its host; Refused if the URL may not be called."""
     if len(url) > MAX_URL:
         raise Refused(f"the URL has {len(url)} characters", f"use at most {MAX_URL}")
     if not _PRINTED.match(url) or _UNWISE.search(url):
@@ -172,7 +173,7 @@ def parse_url(url: str) -> Target:
 
 
 def check_address(address: Address | str, host: str = "", allow: Allow = NOTHING) -> None:
-    """Refused if an address may not be called, `host` being the name it belongs to."""
+    """Raise Refused if an address may not be called; `host` is the name that resolved to it."""
     given = ipaddress.ip_address(address) if isinstance(address, str) else address
     for one in _forms(given):
         for network, why, never in _RULES:
@@ -182,7 +183,7 @@ def check_address(address: Address | str, host: str = "", allow: Allow = NOTHING
 
 
 def _forms(address: Address) -> tuple[Address, ...]:
-    """An address, and the IPv4 address that it holds instead."""
+    """Return the address to check: the IPv4 address embedded in an IPv6 address, otherwise the address itself."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             address = ipaddress.IPv6Address(int(address))
@@ -194,7 +195,7 @@ def _forms(address: Address) -> tuple[Address, ...]:
 
 
 def _literal(host: str, *, bracketed: bool) -> Address | None:
-    """The address that a host is, None for a name; Refused for what is neither, and for addresses in disguise."""
+    """Return the address of a literal host, None for a name; Refused for invalid hosts and unusual address forms."""
     if bracketed:
         try:
             if "%" in host:

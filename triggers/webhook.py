@@ -1,6 +1,6 @@
-"""The HTTP request that tells a webhook. Pure.
+"""HTTP requests to webhooks. Pure.
 
-Methods, headers and keys are those of the specification, sections 4.2 and 6; `Trigger-Name`, `Trigger-Type`, `count`,
+Methods, headers and keys follow sections 4.2 and 6 of the specification; `Trigger-Name`, `Trigger-Type`, `count`,
 `part_name` and the signature of Standard Webhooks 1.0 are additions.
 """
 
@@ -21,15 +21,15 @@ from triggers.document import DATA, OFFLINE, ONLINE, Notification, Trigger, sign
 from triggers.events import Firing, Ingested, LogLine, Reading, Where
 
 USER_AGENT: Final = "machine-cloud"
-MAX_DATA: Final = 256 * 1024  # bytes of a reading as JSON; a larger one is left out, and said to be
-MAX_LINES: Final = 100  # log entries in one body, the newest
+MAX_DATA: Final = 256 * 1024  # bytes of a reading as JSON; a larger reading is omitted and noted in the body
+MAX_LINES: Final = 100  # log entries in one body; the newest are kept
 _PRESENCE: Final = frozenset({ONLINE, OFFLINE})
 _SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request: the same is sent on every attempt, but for the time of the signature."""
+    """HTTP request. All attempts send the same request except for timestamp and signature."""
 
     method: str
     url: str
@@ -40,12 +40,12 @@ class Request:
 def webhook(
     trigger: Trigger, notification: Notification, firing: Firing, where: Where, id_: str, now: datetime
 ) -> Request:
-    """The request for one notification. `id_` is the same on every attempt; `now` is when this attempt is made."""
+    """Return the request for a notification. `id_` is the same on every attempt; `now` is the time of the attempt."""
     return signed(trigger, notification, unsigned(trigger, notification, firing, where), id_, now)
 
 
 def signed(trigger: Trigger, notification: Notification, request: Request, id_: str, now: datetime) -> Request:
-    """What `unsigned` made, with id, password and a signature made now: for the first and every later attempt."""
+    """Return the request from `unsigned` with id, timestamp, credentials and signature; call it for each attempt."""
     added = [("webhook-id", id_), ("webhook-timestamp", str(int(now.timestamp())))]
     if notification.auth is not None:
         basic = notification.auth.basic
@@ -59,7 +59,7 @@ def signed(trigger: Trigger, notification: Notification, request: Request, id_: 
 
 
 def unsigned(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> Request:
-    """The request without anything secret in it, to be kept until it is sent."""
+    """Return the request without secrets, which can be stored until it is sent."""
     presence = firing.type in _PRESENCE
     headers = [
         ("Org-Id", where.organization_id),
@@ -85,13 +85,13 @@ def unsigned(trigger: Trigger, notification: Notification, firing: Firing, where
 
 
 def header_safe(text: str) -> str:
-    """A name as a header can carry it: what is not printable ASCII is percent-encoded, as UTF-8."""
+    """Encode text for a header: characters other than printable ASCII are percent-encoded as UTF-8."""
     plain = text.isascii() and text.isprintable() and text == text.strip()
     return text if plain else quote(text.strip(), safe=_SAFE, errors="replace")
 
 
 def payload(firing: Firing, where: Where) -> Any:
-    """The JSON value that the body of a POST stands for; a list of entries for logs."""
+    """Return the JSON value of a POST body; for logs, a list of entries."""
     happening = firing.happening
     if not isinstance(happening, Ingested):
         return [_line(line) for line in firing.lines[-MAX_LINES:]]
@@ -135,7 +135,7 @@ def _line(line: LogLine) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """A copy of a JSON-like value; numbers that JSON does not have become null."""
+    """Copy a JSON-like value, replacing non-finite numbers by null."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -144,5 +144,5 @@ def finite(value: Any) -> Any:
 
 
 def rfc3339(moment: datetime) -> str:
-    """`2026-01-02T03:04:05.678901Z`; without a fraction if there is none."""
+    """Format a time as `2026-01-02T03:04:05.678901Z`, without a fraction if it is zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,1 +1,1 @@
-"""Everything with which a program of this computer talks to its cloud: address, configuration, logs, certificates."""
+"""The connection of a program on this computer to its cloud: address, configuration, logs, certificates, downloads."""

@@ -1,9 +1,10 @@
-"""Which authorities the cloud and its machines are trusted by: what the credentials name, and what the cloud has said.
+"""Certificate authorities that this machine trusts: those in `ca_file` of the credentials, and those sent by the cloud.
 
-Authorities are replaced, and `ca_file` is its owner's: nothing here writes it. The push channel tells which ones count
-now, over a connection that is trusted already. They are kept in a file of the machine's own, and count in the place of
-those in `ca_file` that are the cloud's: one that it has taken back is not trusted any more, although it still stands
-there. Others in `ca_file`, such as that of a proxy, count as before. A `ca_file` with another content starts anew.
+The cloud replaces its authorities from time to time, and `ca_file` belongs to the user and is never written here. The
+push channel, a connection that is trusted already, sends the current authorities. They are stored in a separate file
+and replace those in `ca_file` that belong to the cloud: an authority that the cloud has withdrawn is no longer trusted,
+although `ca_file` still contains it. Other authorities in `ca_file`, such as that of a proxy, stay trusted. When the
+content of `ca_file` changes, stored authorities are discarded.
 """
 
 from __future__ import annotations
@@ -24,122 +25,126 @@ from uplink import cached
 if TYPE_CHECKING:
     from support.worker import Worker
 
-MAX_TOLD: Final = 256 * 1024  # characters; an authority has less than 1,000
+MAX_LENGTH: Final = 256 * 1024  # characters of a message; an authority has less than 1,000
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 _log = structlog.get_logger("rdk.networking")
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """What the file holds."""
+class _Stored(msgspec.Struct, frozen=True, rename={"ca_file": "given", "seen": "known"}):
+    """The content of the file. The names in `rename` are those of files that exist."""
 
-    given: str = ""  # SHA-256 of the `ca_file` that `cloud` takes the place of; "" if it takes none
+    ca_file: str = ""  # SHA-256 of the `ca_file` that `cloud` replaces; "" if it replaces none
     cloud: str = ""  # PEM
-    known: tuple[str, ...] = ()  # fingerprints of all that the cloud has ever told since, in order
+    seen: tuple[str, ...] = ()  # fingerprints of all authorities that the cloud has sent for this `ca_file`, sorted
     machines: str = ""  # PEM
 
 
 class CloudAuthorities:
-    """What the cloud has told of itself; `given` is the `ca_file` of the credentials, if there is one."""
+    """The authorities that the cloud has sent; `ca_file` is that of the credentials, if any."""
 
-    def __init__(self, given: Path | None, path: Path) -> None:
-        self._given = given
+    def __init__(self, ca_file: Path | None, path: Path) -> None:
+        self._ca_file = ca_file
         self._path = path
-        self._kept = _Kept()
+        self._stored = _Stored()
 
     def load(self) -> None:
-        """Use what is on the disk, if there is something that can be used. Not in the event loop."""
+        """Load the stored authorities if the file exists and is valid. Blocks: do not call it in the event loop."""
         try:
-            self._kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+            self._stored = msgspec.json.decode(self._path.read_bytes(), type=_Stored)
         except FileNotFoundError:
             return
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _log.warning("the authorities that the cloud told are lost", path=str(self._path), reason=str(error))
+            _log.warning("the stored authorities of the cloud cannot be read", path=str(self._path), reason=str(error))
 
     @property
     def machines(self) -> str:
-        """PEM: what the machines of this one's organization are trusted by; "" while the cloud has not said."""
-        return self._kept.machines
+        """Authorities (PEM) of the machines in this organization; "" if the cloud has not sent them yet."""
+        return self._stored.machines
 
     def trusted(self) -> str:
-        """PEM: what to trust the cloud by in the place of `ca_file`; "" if that is what counts."""
-        kept, given = self._kept, self._read()
-        if not kept.cloud or kept.given != _digest(given):
+        """Return the authorities (PEM) to use for the cloud instead of `ca_file`; "" if `ca_file` applies."""
+        stored, ca_file = self._stored, self._read()
+        if not stored.cloud or stored.ca_file != _digest(ca_file):
             return ""
-        return kept.cloud + "".join(pem for one, pem in _certificates(given).items() if one not in kept.known)
+        others = (pem for fingerprint, pem in _certificates(ca_file).items() if fingerprint not in stored.seen)
+        return stored.cloud + "".join(others)
 
     def _read(self) -> str:
-        """`ca_file` as it is now; empty if there is none that can be read."""
+        """Read `ca_file` as it is now; return "" if it cannot be read."""
         try:
-            return self._given.read_bytes().decode(errors="replace") if self._given is not None else ""
+            return self._ca_file.read_bytes().decode(errors="replace") if self._ca_file is not None else ""
         except OSError:
             return ""
 
-    async def told(self, roots: Any, worker: Worker) -> None:
-        """Take and keep what the push channel says: `cloud` and `machines`, each PEM.
+    async def update(self, message: Any, worker: Worker) -> None:
+        """Use and store the authorities of a message of the push channel: `cloud` and `machines`, each PEM.
 
-        TypeError or ValueError if it is not that.
+        Raises TypeError or ValueError for an invalid message.
         """
-        if not isinstance(roots, dict):
-            raise TypeError("authorities are an object")
-        cloud, machines = (_checked(roots.get(whose, "")) for whose in ("cloud", "machines"))
-        given = self._read()
-        kept = msgspec.structs.replace(self._taken(cloud, machines, given), machines=machines)
-        if kept == self._kept:
+        if not isinstance(message, dict):
+            raise TypeError("authorities must be an object")
+        cloud, machines = (_checked(message.get(key, "")) for key in ("cloud", "machines"))
+        ca_file = self._read()
+        stored = msgspec.structs.replace(self._merged(cloud, machines, ca_file), machines=machines)
+        if stored == self._stored:
             return
-        new = _certificates(kept.cloud).keys() - _certificates(self._kept.cloud or given).keys()
-        void = _certificates(self._kept.cloud).keys() - _certificates(kept.cloud).keys()
-        self._kept = kept
-        if kept.cloud and (new or void):
+        new = _certificates(stored.cloud).keys() - _certificates(self._stored.cloud or ca_file).keys()
+        withdrawn = _certificates(self._stored.cloud).keys() - _certificates(stored.cloud).keys()
+        self._stored = stored
+        if stored.cloud and (new or withdrawn):
             _log.info(
-                "the cloud has other authorities; they count in the place of its former ones in ca_file",
+                "the cloud has changed its authorities; they replace its former ones in ca_file",
                 new=sorted(new),
-                void=sorted(void),
-                kept_in=str(self._path),
-                ca_file=f"{self._given}, which stays as it is",
+                withdrawn=sorted(withdrawn),
+                stored_in=str(self._path),
+                ca_file=f"{self._ca_file}, which is not changed",
             )
         try:
-            await worker.run(partial(cached.replace, self._path, msgspec.json.encode(kept)))
+            await worker.run(partial(cached.replace, self._path, msgspec.json.encode(stored)))
         except OSError as error:
-            _log.error("the authorities cannot be kept for a restart", path=str(self._path), error=str(error))
+            _log.error(
+                "the cloud's authorities cannot be stored for the next start", path=str(self._path), error=str(error)
+            )
 
-    def _taken(self, cloud: str, machines: str, given: str) -> _Kept:
-        """What counts after `cloud` was told. A `ca_file` that names none of the cloud's goes on counting alone."""
-        told = _certificates(cloud).keys()
-        if self._kept.cloud and self._kept.given == _digest(given):
-            before = self._kept.known
-        elif told & _certificates(given).keys():
-            before = ()
+    def _merged(self, cloud: str, machines: str, ca_file: str) -> _Stored:
+        """Return what to store after the cloud sent `cloud`; nothing if `ca_file` has none of these authorities."""
+        received = _certificates(cloud).keys()
+        seen: tuple[str, ...]
+        if self._stored.cloud and self._stored.ca_file == _digest(ca_file):
+            seen = self._stored.seen
+        elif received & _certificates(ca_file).keys():
+            seen = ()
         else:
-            return _Kept()
-        if not told:
-            return self._kept
-        return _Kept(_digest(given), cloud, tuple(sorted({*before, *told, *_certificates(machines)})))
+            return _Stored()
+        if not received:
+            return self._stored
+        return _Stored(_digest(ca_file), cloud, tuple(sorted({*seen, *received, *_certificates(machines)})))
 
 
 def path_of(home: Path, part: str) -> Path:
-    """Where the authorities are kept; ValueError as `cached.path_of`."""
+    """Return the path of the stored authorities of a part. Raises ValueError like `cached.path_of`."""
     return cached.path_of(home, part).with_name(f"cached_cloud_authorities_{part}.json")
 
 
 def _checked(text: Any) -> str:
-    """Certificates as PEM, without anything between them; ValueError for anything else."""
+    """Return certificates as PEM without any text between them; raise ValueError if they are not valid."""
     from cryptography import x509
 
-    if not isinstance(text, str) or len(text) > MAX_TOLD:
-        raise ValueError("authorities are certificates (PEM)")
+    if not isinstance(text, str) or len(text) > MAX_LENGTH:
+        raise ValueError("authorities must be certificates in PEM format")
     if text:
         x509.load_pem_x509_certificates(text.encode())
     return "".join(_certificates(text).values())
 
 
 def _certificates(text: str) -> dict[str, str]:
-    """The certificates of a PEM file by their fingerprints (SHA-256), as `machine-cloud ca` writes these."""
-    found = {}
+    """Return the certificates of a PEM text by their SHA-256 fingerprints, formatted as by `machine-cloud ca`."""
+    certificates = {}
     for pem in _PEM.findall(text):
-        with suppress(ValueError):  # whoever is to trust it says that it is damaged
-            found[hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).digest().hex(":").upper()] = f"{pem}\n"
-    return found
+        with suppress(ValueError):  # a damaged certificate is reported where the file is used
+            certificates[hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).digest().hex(":").upper()] = f"{pem}\n"
+    return certificates
 
 
 def _digest(text: str) -> str:

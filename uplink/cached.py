@@ -1,7 +1,7 @@
-"""The last good configuration of a machine that is managed by a cloud, for a start without the cloud.
+"""The cached configuration of a machine that is managed by a cloud, for a start without the cloud.
 
-Used at the start only. A configuration is saved when everything it needs is there; after a power cut the file has the
-configuration before or the one after, whole. The file is readable by its owner only: it has secrets.
+It is used only at the start. A configuration is saved once everything that it needs is available; after a power cut the
+file contains either the old or the new configuration completely. Only its owner can read the file: it contains secrets.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Final
 import msgspec
 import structlog
 
-from telemetry.names import CONFIG
-from telemetry.outbox import Runner
+from telemetry.logs.names import CONFIG
+from telemetry.outbox.queue import Runner
 
-ASIDE: Final = ".unreadable"  # ending of a cached configuration that could not be used
+ASIDE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
 _NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _PART_ID = re.compile(r"[A-Za-z0-9][\w-]*\Z")
 
 
 class Cached(msgspec.Struct, frozen=True):
-    """What a cache file holds."""
+    """The content of a cache file."""
 
     saved: datetime
     sha256: str  # of `document`
@@ -35,31 +35,30 @@ class Cached(msgspec.Struct, frozen=True):
 
 
 def path_of(home: Path, part: str) -> Path:
-    """Where the configuration of a part is kept. ValueError for an id that no cloud gives: it becomes a file's name."""
+    """Return the path of the cached configuration of a part; ValueError for an id that is not safe in a path."""
     if not _PART_ID.match(part):
-        raise ValueError(f"{part!r} is not the id of a machine part: letters, digits, '-' and '_' only")
+        raise ValueError(f"{part!r} is not a valid id of a machine part: expected letters, digits, '-' and '_'")
     return home / f"cached_cloud_config_{part}.json"
 
 
 async def save(path: Path, document: bytes, run: Runner) -> None:
-    """Replace the cached configuration by `document`, which is JSON; when this returns, it is on the disk.
+    """Replace the cached configuration by the JSON text `document`; when this returns, it is on the disk.
 
-    `run` carries out what waits for the disk. Raises OSError if it cannot be written, ValueError if it is not JSON;
-    then the former one stays.
+    `run` executes the blocking calls. Raises OSError if it cannot be written and ValueError if it is not JSON; the
+    former configuration stays in both cases.
     """
     try:
         raw = msgspec.json.decode(document, type=msgspec.Raw)
     except _NOT_JSON as error:
-        raise ValueError(f"a configuration that is not JSON is not kept: {error}") from None
+        raise ValueError(f"the configuration is not valid JSON and is not cached: {error}") from None
     content = msgspec.json.encode(Cached(datetime.now(UTC), _digest(bytes(raw)), raw))
     await run(partial(replace, path, content))
 
 
 def load(path: Path) -> Cached | None:
-    """The cached configuration; None if there is none that can be used.
+    """Load the cached configuration; return None if there is none that can be used.
 
-    A file that cannot be read, is damaged or is no such file is set aside, beside the place of the good one, and a
-    warning says why.
+    A file that is damaged or not a cached configuration is renamed by appending ASIDE, with a warning.
     """
     log = structlog.get_logger(CONFIG)
     try:
@@ -73,13 +72,13 @@ def load(path: Path) -> Cached | None:
         cached = msgspec.json.decode(content, type=Cached)
         if _digest(bytes(cached.document)) == cached.sha256:
             return cached
-        reason = "it was changed or damaged"
+        reason = "it was modified or damaged"
     except _NOT_JSON as error:
         reason = str(error)
     aside = path.with_name(path.name + ASIDE)
     with contextlib.suppress(OSError):
         path.replace(aside)
-    log.warning("the cached configuration cannot be used; it was set aside", path=str(aside), reason=reason)
+    log.warning("the cached configuration cannot be used; it was renamed", path=str(aside), reason=reason)
     return None
 
 
@@ -88,10 +87,10 @@ def _digest(data: bytes) -> str:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """A file for its owner only: written beside it, brought to the disk, renamed, the rename brought to the disk."""
+    """Replace a file atomically and durably (write, sync, rename, sync the folder); only its owner can read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)  # of a write that was cut short; whatever its mode was
+    part.unlink(missing_ok=True)  # left by an interrupted write, possibly with another mode
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:

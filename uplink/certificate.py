@@ -1,4 +1,4 @@
-"""The machine's certificate from the cloud: asked for, kept on the disk, served by the port as soon as it is there."""
+"""The machine's TLS certificate: requested from the cloud, cached on disk, and used by the port once it arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.tls import HeldTls, TlsError
+from rpc.network.tls import HeldTls, TlsError
 from schema.errors import ErrorKind, MachineError
 from uplink import cached
 from uplink.authorities import CloudAuthorities
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 
 SERVICE: Final = "viam.app.v1.RobotService"
 CLAIMED: Final = "machine-names"
-"""Metadata of the call: host names and addresses of this machine, with commas between them."""
+"""Metadata of the call: host names and addresses of this machine, separated by commas."""
 
-HOUR: Final = 3600.0  # seconds between two questions while all is well; the cloud answers with the same until it is old
+HOUR: Final = 3600.0  # seconds between requests; the cloud returns the same certificate until it is due for renewal
 CALL_LIMIT: Final = 15.0  # seconds
 FIRST_DELAY: Final = 1.0
 MAX_DELAY: Final = 60.0
-QUIET: Final = 1.0  # seconds after a change of addresses: they come one by one
+QUIET: Final = 1.0  # seconds to wait after a change of addresses: they change one by one
 
 _FINAL: Final = frozenset({ErrorKind.PRECONDITION, ErrorKind.UNSUPPORTED, ErrorKind.PERMISSION, ErrorKind.INVALID})
-"""Refusals that the next question does not change soon."""
+"""Errors for which an early retry is useless."""
 
 _log = structlog.get_logger("rdk.networking")
 
 
 def path_of(home: Path, part: str) -> Path:
-    """Where the certificate of a part is kept; ValueError as `cached.path_of`."""
+    """Return the path of the cached certificate of a part. Raises ValueError like `cached.path_of`."""
     return cached.path_of(home, part).with_name(f"cached_cloud_certificate_{part}.pem")
 
 
 def own_names() -> list[str]:
-    """How this computer is called, and its addresses that others may reach."""
-    from rpc.interfaces import outward
+    """Return the host name of this computer and its addresses that others can reach."""
+    from rpc.network.interfaces import outward
 
     return [socket.gethostname(), *outward()]
 
 
-async def moves(ring: Callable[[], None]) -> None:
-    """Call `ring` whenever its addresses may have changed, until cancelled."""
-    from rpc.interfaces import tell_changes
+async def address_changes(notify: Callable[[], None]) -> None:
+    """Call `notify` whenever the addresses of this computer may have changed, until cancelled."""
+    from rpc.network.interfaces import tell_changes
 
-    await tell_changes(ring)
+    await tell_changes(notify)
 
 
 class CloudCertificate:
-    """The newest certificate that the cloud gave the part at `address`, from `path` until it gives another.
+    """The newest certificate that the cloud issued for the part at `address`; cached at `path`.
 
-    `tls` is what a port serves with. Connections of this computer may be without TLS all the same: programs that reach
-    the machine here without knowing of the cloud go on working.
+    `tls` is used by the port. Connections from this computer may still be without TLS, so that local programs that do
+    not know about the cloud continue to work.
     """
 
     def __init__(
@@ -71,21 +71,21 @@ class CloudCertificate:
         authorities: CloudAuthorities,
         *,
         names: Callable[[], list[str]] = own_names,
-        moves: Callable[[Callable[[], None]], Awaitable[None]] = moves,
+        address_changes: Callable[[Callable[[], None]], Awaitable[None]] = address_changes,
     ) -> None:
         self.tls = HeldTls(plain_locally=True)
         self._authorities = authorities
-        self._root = ""  # PEM: what it was signed by; "" if the cloud did not send it
-        self._signer = ""  # PEM: what signs now, if it was told to be another
+        self._root = ""  # PEM of the root of its chain; "" if the cloud did not send it
+        self._signer = ""  # PEM of the authority that signs now, if it differs from `_root`
         self._address = address
         self._path = path
         self._names = names
-        self._moves = moves
+        self._address_changes = address_changes
         self._configured: Hashable = None
-        self._moved = _Bell()
+        self._request = _Notification()
 
     def load(self) -> None:
-        """Use what is on the disk, if there is something that can be used. Not in the event loop."""
+        """Use the cached certificate if it exists and is valid. Blocks: do not call it in the event loop."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -99,28 +99,28 @@ class CloudCertificate:
             _log.warning("the cached certificate cannot be used", path=str(self._path), reason=str(error))
 
     def _use(self, data: bytes) -> bool:
-        """Serve with this key and the chain behind it; True if it is another. TlsError changes nothing."""
+        """Serve with this key and certificate chain; return whether they are new. A TlsError changes nothing."""
         changed = self.tls.take(data, data)
         self._root = _root(data)
         return changed
 
     @property
     def roots(self) -> str:
-        """PEM: what other machines of the organization are trusted by; "" if the cloud did not say."""
+        """Authorities (PEM) of the other machines in the organization; "" if the cloud did not send them."""
         return self._authorities.machines or self._root
 
-    async def told(self, authorities: Any, worker: Worker) -> None:
-        """What the cloud says of its authorities; if another one signs now, it is asked again. Errors as theirs."""
-        await self._authorities.told(authorities, worker)
+    async def update_authorities(self, message: Any, worker: Worker) -> None:
+        """See CloudAuthorities.update; requests a new certificate if another authority signs now."""
+        await self._authorities.update(message, worker)
         newest = _first(self._authorities.machines)
         if newest not in ("", self._root, self._signer):
             self._signer = newest
-            self._moved.ring()
+            self._request.notify()
 
     async def ask(self, names: Iterable[str], worker: Worker) -> bool:
-        """Ask the cloud for a certificate for `names`, use and keep it; True if it is another.
+        """Request a certificate for `names` from the cloud, use and cache it; return whether it is new.
 
-        Raises MachineError, OSError if it does not answer, TlsError for an answer that cannot be used.
+        Raises MachineError or OSError if the request fails, TlsError if the certificate cannot be used.
         """
         metadata = {CLAIMED: ",".join(names)}
         async with self._address.channel() as channel:
@@ -132,82 +132,85 @@ class CloudCertificate:
         try:
             await worker.run(partial(cached.replace, self._path, data))
         except OSError as error:
-            _log.error("the certificate cannot be kept for a start without the cloud", error=str(error))
+            _log.error("the certificate cannot be cached for a start without the cloud", error=str(error))
         return True
 
     def configured(self, names: Hashable) -> None:
-        """What the configuration calls the machine; if it is something else than before, the cloud is asked again."""
+        """Set the machine's names in the configuration; if they have changed, request a new certificate."""
         if names != self._configured:
             self._configured = names
-            self._moved.ring()
+            self._request.notify()
 
     async def follow(self, worker: Worker, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]) -> None:
-        """Ask at once, each hour and when this computer's names change, until cancelled. An outage is told once.
+        """Request a certificate now, hourly and when this computer's names change, until cancelled.
 
-        `changed` is called when there is a certificate for the first time.
+        `changed` is called when the first certificate arrives. Each outage is logged once.
         """
         task_status.started()
         async with worker.opened(), trio.open_nursery() as nursery:
-            nursery.start_soon(self._moves, self._moved.ring)
+            nursery.start_soon(self._address_changes, self._request.notify)
             delay, trouble = FIRST_DELAY, ""
             while True:
                 first, names = self.tls.context is None, self._names()
-                asked = (names, self._configured, self._signer)
+                requested = (names, self._configured, self._signer)
                 try:
                     with trio.fail_after(CALL_LIMIT):
-                        another = await self.ask(names, worker)
+                        new = await self.ask(names, worker)
                 except (MachineError, OSError, trio.TooSlowError) as error:
                     reason = str(error) or "no answer in time"
                     if reason != trouble:
                         trouble = reason
-                        _log.warning("no certificate from the cloud", reason=reason, goes_on_with=self._in_use())
+                        _log.warning("no certificate from the cloud", reason=reason, still_used=self._in_use())
                     if not (isinstance(error, MachineError) and error.kind in _FINAL):
-                        came = await self._address.contact.pause(delay * random.uniform(0.5, 1.0))
-                        delay = FIRST_DELAY if came else min(2 * delay, MAX_DELAY)
+                        reached = await self._address.contact.pause(delay * random.uniform(0.5, 1.0))
+                        delay = FIRST_DELAY if reached else min(2 * delay, MAX_DELAY)
                         continue
                 else:
                     trouble = ""
-                    if another:
-                        self._tell()
-                    if another and first:
+                    if new:
+                        self._log_certificate()
+                    if new and first:
                         changed()
                 delay = FIRST_DELAY
                 with trio.move_on_after(HOUR * random.uniform(0.8, 1.0)):
-                    while (self._names(), self._configured, self._signer) == asked:
-                        await self._moved.rung()
+                    while (self._names(), self._configured, self._signer) == requested:
+                        await self._request.wait()
                         await trio.sleep(QUIET)
 
-    def _tell(self) -> None:
+    def _log_certificate(self) -> None:
         facts = self.tls.facts
         assert facts is not None
-        _log.info("a certificate of the cloud", names=list(facts.names), not_after=facts.not_after.isoformat())
+        _log.info(
+            "received a certificate from the cloud", names=list(facts.names), not_after=facts.not_after.isoformat()
+        )
 
     def _in_use(self) -> str:
-        return f"the one until {self.tls.facts.not_after:%Y-%m-%d}" if self.tls.facts is not None else "none"
+        facts = self.tls.facts
+        return f"the certificate valid until {facts.not_after:%Y-%m-%d}" if facts is not None else "none"
 
 
-class _Bell:
-    """Rings that nobody has heard are remembered as one."""
+class _Notification:
+    """An event that resets itself when a waiting task wakes; several notifications before that count as one."""
 
     def __init__(self) -> None:
         self._event = trio.Event()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         self._event.set()
 
-    async def rung(self) -> None:
+    async def wait(self) -> None:
         await self._event.wait()
         self._event = trio.Event()
 
 
 def _first(text: str) -> str:
-    """The first certificate of several (PEM)."""
+    """Return the first certificate of a PEM text."""
     end = "-----END CERTIFICATE-----\n"
     return text.partition(end)[0] + end if text else ""
 
 
 def _root(data: bytes) -> str:
-    """The last certificate if it is a root."""
+    """Return the last certificate (PEM) if it is self-signed, otherwise ""."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 

@@ -1,4 +1,4 @@
-"""The machine document from the cloud: what is cached at once, and then what the cloud says, as soon as it says it."""
+"""The machine document from the cloud: first the cached one, then each one that the cloud sends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import trio
 
 from rpc.silence import within
 from uplink import cached
-from uplink.dial import CloudAddress, Refused, connected
-from uplink.document import NotAMessage, document_of
+from uplink.dial import CloudAddress, CloudUnavailable, connected
+from uplink.document import InvalidMessage, document_of
 from uplink.files import Reading
 from uplink.watch import Tell, Watch
 
@@ -26,32 +26,31 @@ if TYPE_CHECKING:
 
     from support.worker import Worker
 
-FIRST_DELAY: Final = 0.5  # seconds before the second attempt to connect; doubled each time, with jitter
-MAX_DELAY: Final = 10.0  # seconds: the specification promises a change within 15
-REPORT_EVERY: Final = 2.0  # seconds between two reports of a state that changes
-SAVE_AGAIN: Final = 30.0  # seconds until a configuration that the disk refused is saved again
-SILENCE: Final = 30.0  # seconds without an answer to a ping, after which the connection counts as lost
+FIRST_DELAY: Final = 0.5  # seconds before the second connection attempt; doubled each time, with jitter
+MAX_DELAY: Final = 10.0  # seconds; the specification promises that a change arrives within 15
+REPORT_EVERY: Final = 2.0  # seconds between two state reports
+SAVE_AGAIN: Final = 30.0  # seconds until saving a configuration is retried after a disk error
+SILENCE: Final = 30.0  # seconds without a pong after which the connection counts as lost
 
-_UNKEPT: Final = "the configuration cannot be kept for a start without the cloud"
-_TRIED: Final = f"it is tried again every {SAVE_AGAIN:g} s"
+_NOT_CACHED: Final = "the configuration cannot be cached for a start without the cloud"
 
 _log = structlog.get_logger("rdk.networking")
 
 State = Callable[[], Mapping[str, Any]]
-"""What the machine says of itself now."""
+"""Returns the current state of the machine, to be reported to the cloud."""
 
 Changes = Callable[[], Sequence[AsyncIterator[object]]]
-"""Streams that have an item whenever the state may differ; they may lag, but never lose the last."""
+"""Returns streams that yield an item whenever the state may have changed; they may lag but never lose the last item."""
 
 
 Trust = Callable[[Any, "Worker"], Awaitable[None]]
-"""What is done with the authorities of a message; TypeError or ValueError if they cannot be understood."""
+"""Handles the authorities of a message; raises TypeError or ValueError if they are invalid."""
 
 
 class CloudSource:
-    """Follows one part of the cloud at `address`.
+    """Follows the configuration of one machine part of the cloud at `address`.
 
-    `credentials` is the `cloud` section as the credentials file has it. The newest configuration is kept in `home`.
+    `initial` is the content of the credentials file. The newest configuration is cached in the folder `home`.
     """
 
     def __init__(self, address: CloudAddress, initial: bytes, home: Path, worker: Worker) -> None:
@@ -62,68 +61,69 @@ class CloudSource:
         self._cache = cached.path_of(home, address.part)
         self._worker = worker
         self._reading = Reading(initial)
-        self._heard: bytes | None = None  # what the cloud said last, other than what was cached
+        self._received: bytes | None = None  # the last document from the cloud that differs from the cached one
         self._saving = trio.Lock()
-        self._unsaved: bytes | None = None  # what the disk refused
-        self._refused = trio.Event()
+        self._unsaved: bytes | None = None  # a document that could not be saved
+        self._save_failed = trio.Event()
         self._changed = trio.Event()
         self._state: State | None = None
         self._changes: Changes = tuple
-        self._tell: Tell | None = None
+        self._send_live: Tell | None = None
         self._watch = Watch()
         self._restart: Callable[[], None] = lambda: None
         self._trust: Trust | None = None
 
     def attach(self, *, state: State, changes: Changes, restart: Callable[[], None], tell: Tell) -> None:
-        """Who knows what the machine is like, what to do when the cloud asks for a restart, and who tells more."""
-        self._state, self._changes, self._restart, self._tell = state, changes, restart, tell
+        """Set the source of state reports, the handler of restart requests, and the sender of live data."""
+        self._state, self._changes, self._restart, self._send_live = state, changes, restart, tell
 
-    def trust(self, told: Trust) -> None:
-        """Who is to know what the cloud says of its authorities."""
-        self._trust = told
+    def trust(self, handler: Trust) -> None:
+        """Set the handler of the authorities that the cloud sends."""
+        self._trust = handler
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
-        """As FileSource. What is cached comes first, or else the credentials file."""
+        """See FileSource.readings. The first reading is the cached configuration, or else the credentials file."""
         async with self._worker.opened(), trio.open_nursery() as nursery:
-            kept = await self._worker.run(lambda: cached.load(self._cache))
-            if kept is not None:
-                _log.info("the last configuration is used until the cloud answers", saved=kept.saved.isoformat())
-                self._take(bytes(kept.document))
+            last = await self._worker.run(lambda: cached.load(self._cache))
+            if last is not None:
+                _log.info("using the cached configuration until the cloud answers", saved=last.saved.isoformat())
+                self._take(bytes(last.document))
             nursery.start_soon(self._follow)
             nursery.start_soon(self._save_again)
             yield self._iterate()
             nursery.cancel_scope.cancel()
 
     async def used(self, reading: Reading) -> None:
-        """As Source: the last configuration of the cloud that can be used is cached, never one that cannot."""
-        if reading.data is None or reading.data != self._heard:
+        """Cache a configuration from the cloud after it has proved usable; see Source.used."""
+        if reading.data is None or reading.data != self._received:
             return
         async with self._saving:
             await self._save(reading.data)
 
     async def _save(self, data: bytes) -> None:
-        """Save, or leave it to `_save_again`; what is reported is reported once for each outage of the disk."""
+        """Save, or let `_save_again` retry; each disk outage is logged once."""
         try:
             await cached.save(self._cache, data, self._worker.run)
         except ValueError as error:
-            _log.error(_UNKEPT, error=str(error))
+            _log.error(_NOT_CACHED, error=str(error))
         except OSError as error:
             if self._unsaved is None:
-                _log.error(_UNKEPT, error=str(error), remedy=f"free space or let this user write there; {_TRIED}")
+                remedy = f"free disk space or allow this user to write there; retried every {SAVE_AGAIN:g} s"
+                _log.error(_NOT_CACHED, error=str(error), remedy=remedy)
             self._unsaved = data
-            self._refused.set()
+            self._save_failed.set()
         else:
             if self._unsaved is not None:
-                _log.info("the configuration is kept for a start without the cloud again")
+                _log.info("the configuration is cached for a start without the cloud again")
             self._unsaved = None
 
     async def _save_again(self) -> None:
         while True:
-            await self._refused.wait()
+            await self._save_failed.wait()
             await trio.sleep(SAVE_AGAIN)
             async with self._saving:
-                self._refused = trio.Event()
+                self._save_failed = trio.Event()
                 if self._unsaved is not None:
                     await self._save(self._unsaved)
 
@@ -146,24 +146,24 @@ class CloudSource:
             begun = math.inf
             try:
                 async with connected(self.address) as socket:
-                    self._came()
+                    self._log_connected()
                     begun = trio.current_time()
                     await self._speak(socket)
-                    self._went(ended(socket))
-            except (Refused, OSError) as error:
-                self._went(str(error) or repr(error))
-            if trio.current_time() - begun > MAX_DELAY:  # one that hangs up at once is no better than one that is away
+                    self._log_disconnected(closing_reason(socket))
+            except (CloudUnavailable, OSError) as error:
+                self._log_disconnected(str(error) or repr(error))
+            if trio.current_time() - begun > MAX_DELAY:  # closing the connection at once counts as a failed attempt
                 delay = FIRST_DELAY
             await trio.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(2 * delay, MAX_DELAY)
 
-    def _came(self) -> None:
+    def _log_connected(self) -> None:
         self.connected, self.trouble = True, ""
-        self.address.contact.came()
+        self.address.contact.mark_reached()
         _log.info("connected to the cloud", address=self.address.url)
 
-    def _went(self, reason: str) -> None:
-        """Said once for each outage, and when the reason is another."""
+    def _log_disconnected(self, reason: str) -> None:
+        """Log once for each outage, and when the reason changes."""
         if self.connected or reason != self.trouble:
             _log.warning("not connected to the cloud", address=self.address.url, reason=reason)
         self.connected, self.trouble = False, reason
@@ -173,46 +173,46 @@ class CloudSource:
             nursery.start_soon(self._ping, socket, nursery.cancel_scope)
             if self._state is not None:
                 nursery.start_soon(self._report, socket, self._state)
-            if self._tell is not None:
+            if self._send_live is not None:
                 self._watch = Watch()
-                nursery.start_soon(self._show, socket, self._tell)
+                nursery.start_soon(self._send_live_data, socket, self._send_live)
             async with aclosing(messages(socket)) as texts:
                 async for text in texts:
-                    await self._hear(text)
+                    await self._handle(text)
             nursery.cancel_scope.cancel()
 
-    async def _hear(self, text: str) -> None:
+    async def _handle(self, text: str) -> None:
         try:
             message = json.loads(text)
             if message.get("restart"):
                 self._restart()
                 return
             if "watched" in message:
-                self._watch.look(float(message["watched"]))
+                self._watch.extend(float(message["watched"]))
                 return
             data = document_of(message, self._own)
-        except (ValueError, TypeError, AttributeError, RecursionError, NotAMessage) as error:
-            _log.error("the cloud said something that cannot be understood", problem=str(error))
+        except (ValueError, TypeError, AttributeError, RecursionError, InvalidMessage) as error:
+            _log.error("the cloud sent an invalid message", problem=str(error))
             return
-        await self._learn(message.get("authorities"))
+        await self._handle_authorities(message.get("authorities"))
         if data != self._reading.data:
-            self._heard = data
+            self._received = data
             self._take(data)
 
-    async def _learn(self, authorities: Any) -> None:
+    async def _handle_authorities(self, authorities: Any) -> None:
         if authorities is None or self._trust is None:
             return
         try:
             await self._trust(authorities, self._worker)
         except (ValueError, TypeError) as error:
-            _log.error("the cloud said something of authorities that cannot be understood", problem=str(error))
+            _log.error("the cloud sent invalid authorities", problem=str(error))
 
     async def _ping(self, socket: WebSocketConnection, scope: trio.CancelScope) -> None:
-        """Notice a cloud that has gone without a word."""
+        """Close the connection when the cloud no longer answers pings."""
         while True:
             await trio.sleep(SILENCE / 2)
             try:
-                await within(SILENCE / 2, partial(answered, socket))
+                await within(SILENCE / 2, partial(ping, socket))
             except trio.TooSlowError:
                 scope.cancel()
 
@@ -228,28 +228,28 @@ class CloudSource:
                 nursery.start_soon(follow, stream)
             last: Mapping[str, Any] = {}
             while True:
-                found = state()
-                if found != last:
-                    last = found
-                    await sent(socket, json.dumps({"report": found}))
+                current = state()
+                if current != last:
+                    last = current
+                    await send(socket, json.dumps({"report": current}))
                 await trio.sleep(REPORT_EVERY)
                 await changed.wait()
                 changed = trio.Event()
 
-    async def _show(self, socket: WebSocketConnection, tell: Tell) -> None:
-        async def send(snapshot: Mapping[str, Any]) -> None:
-            await sent(socket, json.dumps({"live": snapshot}, separators=(",", ":")))
+    async def _send_live_data(self, socket: WebSocketConnection, tell: Tell) -> None:
+        async def send_snapshot(snapshot: Mapping[str, Any]) -> None:
+            await send(socket, json.dumps({"live": snapshot}, separators=(",", ":")))
 
-        await tell(self._watch, send)
+        await tell(self._watch, send_snapshot)
 
 
-def ended(socket: WebSocketConnection) -> str:
-    """Why a connection is closed, in the cloud's words if it said some."""
-    return (socket.closed is not None and socket.closed.reason) or "the cloud ended the connection"
+def closing_reason(socket: WebSocketConnection) -> str:
+    """Return why a connection was closed: the reason from the cloud, if it sent one."""
+    return (socket.closed is not None and socket.closed.reason) or "the cloud closed the connection"
 
 
 async def messages(socket: WebSocketConnection) -> AsyncGenerator[str, None]:
-    """What comes, until the connection is closed."""
+    """Iterate over the received text messages until the connection is closed."""
     from trio_websocket import ConnectionClosed
 
     while True:
@@ -261,8 +261,8 @@ async def messages(socket: WebSocketConnection) -> AsyncGenerator[str, None]:
             yield message
 
 
-async def answered(socket: WebSocketConnection) -> None:
-    """Return when the other side has answered a ping, or the connection is closed."""
+async def ping(socket: WebSocketConnection) -> None:
+    """Send a ping and wait for the answer, or until the connection is closed."""
     from trio_websocket import ConnectionClosed
 
     try:
@@ -271,8 +271,8 @@ async def answered(socket: WebSocketConnection) -> None:
         return
 
 
-async def sent(socket: WebSocketConnection, text: str) -> None:
-    """Send, unless the connection is closed: whoever receives notices that."""
+async def send(socket: WebSocketConnection, text: str) -> None:
+    """Send a text message; ignore a closed connection, which the receiving task notices."""
     from trio_websocket import ConnectionClosed
 
     try:

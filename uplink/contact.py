@@ -1,4 +1,4 @@
-"""Whether the cloud is there, as the push channel finds out: whoever waits to try again need not wait longer."""
+"""Notification that the cloud is reachable again, so that tasks that wait for a retry need not wait longer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import trio
 
 
 class Contact:
-    """Told by the push channel; read by whatever else talks to the cloud."""
+    """Set by the push channel; awaited by other code that talks to the cloud."""
 
     def __init__(self) -> None:
-        self._came = trio.Event()
+        self._reached = trio.Event()
 
-    def came(self) -> None:
-        """The cloud is reached, for the first time or again."""
-        came, self._came = self._came, trio.Event()
-        came.set()
+    def mark_reached(self) -> None:
+        """Record that the cloud was reached, for the first time or again."""
+        reached, self._reached = self._reached, trio.Event()
+        reached.set()
 
-    async def back(self) -> None:
+    async def wait_reached(self) -> None:
         """Wait until the cloud is reached the next time."""
-        await self._came.wait()
+        await self._reached.wait()
 
     async def pause(self, seconds: float) -> bool:
-        """Wait so long, but no longer than until the cloud is reached; whether it was."""
+        """Wait for `seconds` or until the cloud is reached; return whether it was reached."""
         with trio.move_on_after(seconds):
-            await self._came.wait()
+            await self._reached.wait()
             return True
         return False

@@ -1,4 +1,4 @@
-"""Where the cloud is and how it is reached: RPC and the push channel, with one token."""
+"""The address of the cloud, and the connections to it: RPC channels and the push channel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from urllib.parse import urlencode, urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.auth import API_KEY, PART_SECRET
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from rpc.tls import ALPN, TlsError, client_context
-from rpc.websocket_client import NotOpened, Stream, open_websocket
-from schema.cloud import Cloud
+from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.client.websocket import NotOpened, Stream, open_websocket
+from rpc.network.tls import ALPN, TlsError, client_context
+from schema.document.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.gather import unwrap
 from uplink.contact import Contact
@@ -32,49 +32,49 @@ PUSH: Final = "/machine/v1/follow"
 HTTP1: Final = "http/1.1"  # for WebSockets and downloads
 HERE: Final = Path()
 Headers: TypeAlias = Sequence[tuple[str, str]]
-NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # words of OpenSSL
+NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # this and the following texts are those of OpenSSL
 BY_TIME: Final = ("certificate is not yet valid", "certificate has expired")
 NO_TLS: Final = "WRONG_VERSION_NUMBER"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
-CLOSE_LIMIT: Final = 0.1  # seconds for saying goodbye; whoever reads the answer may have been cancelled already
-MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; as large as a document in a file may be
+CLOSE_LIMIT: Final = 0.1  # seconds for the closing handshake; the task that reads the answer may be cancelled already
+MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; the limit for a document in a file
 
 
-class Refused(MachineError):
-    """The cloud cannot be reached, or does not let this machine in; the text says why."""
+class CloudUnavailable(MachineError):
+    """The cloud cannot be reached or rejects this machine; the text says why."""
 
     kind = ErrorKind.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
 class CloudAddress:
-    """One cloud, and who this machine is there."""
+    """The address of a cloud and this machine's identity and credentials there."""
 
     url: str  # http://host:port or https://host
     part: str
     entity: str
     type: str
     secret: str = field(repr=False)
-    authorities: Path | None = None  # certificates to trust besides the system's
+    authorities: Path | None = None  # certificates to trust in addition to those of the system
     learned: Callable[[], str] = field(default=str, repr=False, compare=False, kw_only=True)
-    """PEM: what counts in the place of `authorities`; "" while nothing does."""
+    """Returns the certificates (PEM) to trust instead of `authorities`; "" if there are none."""
 
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
 
     @property
     def push_url(self) -> str:
-        """Of the push channel."""
+        """The URL of the push channel."""
         query = urlencode({"part": self.part, "platform": platform(), "tags": ",".join(tags())}, safe="/,:")
         return f"ws{self.url.removeprefix('http')}{PUSH}?{query}"
 
     def channel(self) -> Channel:
-        """A channel for calls, to be opened; it signs in by itself."""
+        """Return an RPC channel, not opened yet; it authenticates itself."""
         return Channel(self.url, tls=self.tls(), credentials=self.credentials())
 
     def tls(self, *protocols: str) -> ssl.SSLContext | None:
-        """What to speak TLS with, for `protocols` or else for RPC; None for plain text.
+        """Return a TLS context for the ALPN `protocols`, by default those of RPC; None for a cloud without TLS.
 
-        The authorities are read each time, so that new ones count without a restart. Raises TlsError.
+        The authorities are read at each call, so that new ones take effect without a restart. Raises TlsError.
         """
         if not self.secure:
             return None
@@ -86,25 +86,25 @@ class CloudAddress:
 
     @property
     def secure(self) -> bool:
-        """Whether it is reached by TLS."""
+        """Whether the cloud is reached by TLS."""
         return self.url.startswith("https://")
 
     def credentials(self) -> ApiKey:
-        """Credentials for one channel."""
+        """Return the credentials for one channel."""
         return ApiKey(self.entity, self.secret, type=self.type)
 
 
 def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
-    """Where `cloud` says that it is; ConfigError for an address that cannot be dialled. `ca_file` is from `folder`."""
-    given = cloud.app_address
-    parts = urlsplit(given if "://" in given else f"https://{given}")
+    """Return the address in the section `cloud`; ConfigError if it is invalid. `ca_file` is relative to `folder`."""
+    address = cloud.app_address
+    parts = urlsplit(address if "://" in address else f"https://{address}")
     url = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
         raise ConfigError(
             "cloud.app_address",
-            "this is no address of a cloud",
+            "is not a valid address of a cloud",
             value=cloud.app_address,
-            remedy="write such as https://cloud.example or http://localhost:8090",
+            remedy="use an address such as https://cloud.example or http://localhost:8090",
         )
     authorities = folder / cloud.ca_file if cloud.ca_file else None
     key = cloud.api_key
@@ -115,27 +115,27 @@ def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
 
 @asynccontextmanager
 async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]:
-    """The push channel while the context is open; Refused if it cannot be had."""
+    """Open the push channel while the context is open; raise CloudUnavailable if that fails."""
     try:
         async with trio.open_nursery() as nursery:
-            headers, stream = await _opened(address)
+            headers, stream = await _open_stream(address)
             try:
-                socket = await _shaken(address, headers, stream, nursery)
+                socket = await _handshake(address, headers, stream, nursery)
                 try:
                     yield socket
                 finally:
                     with trio.move_on_after(CLOSE_LIMIT, shield=True):
                         await socket.aclose()
             finally:
-                with trio.CancelScope(shield=True):  # the library leaves it open if the peer went without a word
+                with trio.CancelScope(shield=True):  # the library leaves it open if the peer did not close it
                     await trio.aclose_forcefully(stream)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise unwrap(group) from None
 
 
-async def _opened(address: CloudAddress) -> tuple[Headers, Stream]:
-    """What a request carries, and a stream on which nothing was said yet."""
+async def _open_stream(address: CloudAddress) -> tuple[Headers, Stream]:
+    """Authenticate and connect; return the headers for requests and a stream on which nothing was sent yet."""
     try:
         with trio.fail_after(DIAL_LIMIT):
             headers = await token_headers(address)
@@ -144,17 +144,17 @@ async def _opened(address: CloudAddress) -> tuple[Headers, Stream]:
             stream = await trio.open_tcp_stream(host, parts.port or (443 if tls else 80))
         return headers, trio.SSLStream(stream, tls, server_hostname=host, https_compatible=True) if tls else stream
     except trio.TooSlowError:
-        raise _late() from None
+        raise _timed_out() from None
     except (GRPCError, StreamTerminatedError, OSError) as error:
-        raise _refused(address, getattr(error, "message", "") or str(error) or repr(error)) from None
+        raise _unavailable(address, getattr(error, "message", "") or str(error) or repr(error)) from None
     except TlsError as error:
-        raise Refused(error.message, remedy=error.remedy) from None
+        raise CloudUnavailable(error.message, remedy=error.remedy) from None
 
 
-async def _shaken(
+async def _handshake(
     address: CloudAddress, headers: Headers, stream: Stream, nursery: trio.Nursery
 ) -> WebSocketConnection:
-    """The WebSocket on a stream, after its handshakes."""
+    """Perform the TLS and WebSocket handshakes on a stream."""
     parts = urlsplit(address.push_url)
     try:
         with trio.fail_after(DIAL_LIMIT):
@@ -163,36 +163,36 @@ async def _shaken(
             target = f"{parts.path}?{parts.query}"
             return await open_websocket(nursery, stream, parts.netloc, target, headers=headers, max_message=MAX_MESSAGE)
     except trio.TooSlowError:
-        raise _late() from None
+        raise _timed_out() from None
     except NotOpened as error:
-        raise Refused(str(error)) from None
+        raise CloudUnavailable(str(error)) from None
     except (OSError, trio.BrokenResourceError) as error:
-        raise _refused(address, str(error.__cause__ or error) or repr(error)) from None
+        raise _unavailable(address, str(error.__cause__ or error) or repr(error)) from None
 
 
-def _late() -> Refused:
-    return Refused(f"no answer within {DIAL_LIMIT:g} s")
+def _timed_out() -> CloudUnavailable:
+    return CloudUnavailable(f"no answer within {DIAL_LIMIT:g} s")
 
 
-def _refused(address: CloudAddress, reason: str) -> Refused:
-    """Why there is no connection; with what to do, where the certificate is not trusted or there is none."""
+def _unavailable(address: CloudAddress, reason: str) -> CloudUnavailable:
+    """Return the error for a failed connection, with a remedy for problems of TLS."""
     remedy = ""
-    if any(words in reason for words in BY_TIME):
+    if any(text in reason for text in BY_TIME):
         remedy = f"set this computer's clock, which says {datetime.now(UTC):%Y-%m-%d}, or renew the certificate"
     elif NOT_TRUSTED in reason:
-        own = (
-            f"replace {address.authorities}" if address.authorities is not None else "name it as `ca_file` beside `id`"
+        ca_file = (
+            f"replace {address.authorities}" if address.authorities is not None else "add it as `ca_file` next to `id`"
         )
         remedy = (
-            f"get the cloud's authority with `machine-cloud ca` and {own} in the credentials, or set SSL_CERT_FILE; "
-            "and call the cloud by a name that its certificate has"
+            f"get its authority with `machine-cloud ca` and {ca_file} in the credentials, or set SSL_CERT_FILE; "
+            "and address the cloud by a name that its certificate contains"
         )
     elif NO_TLS in reason:
-        remedy = "it does not speak TLS: write http:// in app_address, or start machine-cloud with --tls"
-    return Refused(reason, remedy=remedy)
+        remedy = "it does not use TLS: use http:// in app_address, or start machine-cloud with --tls"
+    return CloudUnavailable(reason, remedy=remedy)
 
 
 async def token_headers(address: CloudAddress) -> list[tuple[str, str]]:
-    """Sign in: what requests by HTTP carry from now on. Errors as those of a call."""
+    """Authenticate and return the headers for HTTP requests. Raises the same errors as a call."""
     async with Channel(address.url, tls=address.tls()) as channel:
         return list(await address.credentials().headers(channel))

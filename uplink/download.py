@@ -1,4 +1,4 @@
-"""A package by HTTP: goes on where it was cut off, and counts only if its SHA-256 is right."""
+"""Resumable HTTP downloads of packages, verified by SHA-256."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import httpcore
 
 STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
-RESERVE: Final = 32 * 1024 * 1024  # bytes of the disk that downloads leave free
-WRITTEN: Final = 1024 * 1024  # bytes that are gathered before they are written
-WORDS: Final = 400  # bytes of a refusal that are told
+RESERVE: Final = 32 * 1024 * 1024  # bytes of disk space that downloads leave free
+WRITE_SIZE: Final = 1024 * 1024  # bytes that are collected before they are written
+MAX_ERROR_TEXT: Final = 400  # bytes of an error response that are shown
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
-PARTS: Final = "part"  # the folder of downloads that are not whole
-_PIECE: Final = 1024 * 1024  # bytes that are read at once for a digest
+PARTS: Final = "part"  # the folder of incomplete downloads
+_CHUNK: Final = 1024 * 1024  # bytes that are read at once to compute a digest
 
 Headers = Sequence[tuple[str, str]]
 Progress = Callable[[int], None]
@@ -36,19 +36,19 @@ Progress = Callable[[int], None]
 
 
 class Stopped(Exception):
-    """A long calculation was asked to stop."""
+    """A long calculation was stopped on request."""
 
 
 def part_of(root: Path, sha256: str) -> Path:
-    """Return where a download below `root` is kept while it is not whole."""
+    """Return the path of an incomplete download below `root`."""
     return root / PARTS / sha256
 
 
 def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
-    """Return the SHA-256 of a file in hexadecimal; raise Stopped soon after `stopped` has become true."""
+    """Return the SHA-256 of a file in hexadecimal; raise Stopped soon after `stopped` returns true."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(_PIECE):
+        while data := file.read(_CHUNK):
             if stopped():
                 raise Stopped
             digest.update(data)
@@ -56,36 +56,36 @@ def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
 
 
 class Part:
-    """A download on the disk that may be continued. All methods block: call them in a worker."""
+    """An incomplete download on the disk. All methods block: call them in a worker."""
 
     def __init__(self, root: Path, sha256: str) -> None:
         self.path = part_of(root, sha256)
 
     def begin(self) -> int:
-        """Make the folder; return how many bytes have been downloaded."""
+        """Create the folder; return how many bytes have been downloaded."""
         self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
-    def room(self) -> int:
-        """Return how many bytes the disk has free."""
+    def free_space(self) -> int:
+        """Return how many bytes are free on the disk."""
         return shutil.disk_usage(self.path.parent).free
 
     def write(self, data: bytes, at: int) -> None:
-        """Write `data` at the offset `at` and drop what was after it."""
+        """Truncate the file to `at` bytes and append `data`."""
         with self.path.open("r+b" if at else "wb") as file:
             file.truncate(at)
             file.seek(at)
             file.write(data)
 
     def remove(self) -> None:
-        """Delete it."""
+        """Delete the file."""
         self.path.unlink(missing_ok=True)
 
     def digest(self, stopped: Callable[[], bool]) -> str:
-        """Return the SHA-256 of what has been downloaded; raise Stopped soon after `stopped` has become true."""
+        """Return the SHA-256 of the downloaded bytes; raise Stopped soon after `stopped` returns true."""
         if not self.path.exists():
             return hashlib.sha256().hexdigest()
         return digest_of(self.path, stopped)
@@ -102,42 +102,42 @@ async def download(
     progress: Progress,
     tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Fetch `url` into `part`. When this returns, `part` is whole and its SHA-256 is right.
+    """Download `url` to `part`. When this returns, `part` is complete and its SHA-256 matches.
 
-    `tls` says whom to trust, by default those whom the system trusts.
-    Raises MachineError: UNAVAILABLE if the connection fails or stands still; what came so far stays, for the next
-    attempt. EXHAUSTED if the disk has no room. INTERNAL if what came is not what the registry has; nothing stays then.
+    `tls` says which authorities to trust, by default those of the system.
+    Raises MachineError: UNAVAILABLE if the connection fails or stalls; the bytes received so far are kept for the next
+    attempt. EXHAUSTED if the disk is full. INTERNAL if the data differs from that in the registry; it is deleted then.
     """
-    left = trio.Event()
+    finished = trio.Event()
     try:
-        there = await worker.run(part.begin)
-        if size and there > size:
+        present = await worker.run(part.begin)
+        if size and present > size:
             await worker.run(part.remove)
-            there = 0
-        if not size or there < size:
-            await _room(part, worker, size - there)
-            await _fetch(_Source(url, headers, tls), part, worker, there, size, sha256, progress)
-        found = await worker.run(lambda: part.digest(left.is_set))
+            present = 0
+        if not size or present < size:
+            await _check_space(part, worker, size - present)
+            await _fetch(_Source(url, headers, tls), part, worker, present, size, sha256, progress)
+        digest = await worker.run(lambda: part.digest(finished.is_set))
     except OSError as error:
         raise _disk(error, part) from error
     finally:
-        left.set()
-    if found != sha256:
+        finished.set()
+    if digest != sha256:
         await worker.run(part.remove)
         raise MachineError(
-            f"what came from {url} is not what the registry has: its SHA-256 is {found}, not {sha256}",
+            f"the download from {url} differs from the package in the registry: its SHA-256 is {digest}, not {sha256}",
             kind=ErrorKind.INTERNAL,
-            remedy="it is fetched again; if this stays so, upload that version anew as another one",
+            remedy="the download is retried; if the error persists, upload the package again under a new version",
         )
 
 
-async def _room(part: Part, worker: Worker, needed: int) -> None:
-    free = await worker.run(part.room)
+async def _check_space(part: Part, worker: Worker, needed: int) -> None:
+    free = await worker.run(part.free_space)
     if free < needed + RESERVE:
         raise MachineError(
-            f"{part.path.parent} has {free / 1024**2:.0f} MiB free, and {needed / 1024**2:.0f} MiB are to come",
+            f"{part.path.parent} has {free / 1024**2:.0f} MiB free, but the download needs {needed / 1024**2:.0f} MiB",
             kind=ErrorKind.EXHAUSTED,
-            remedy="make room on this disk; it is tried again",
+            remedy="free space on this disk; the download is retried",
         )
 
 
@@ -146,12 +146,12 @@ def _disk(error: OSError, part: Part) -> MachineError:
         return MachineError(
             f"the disk of {part.path.parent} is full",
             kind=ErrorKind.EXHAUSTED,
-            remedy="make room on this disk; it is tried again",
+            remedy="free space on this disk; the download is retried",
         )
     return MachineError(
         f"{part.path} cannot be written: {error.strerror}",
         kind=ErrorKind.PRECONDITION,
-        remedy="let this user write there",
+        remedy="allow this user to write there",
     )
 
 
@@ -162,81 +162,83 @@ class _Source(NamedTuple):
 
 
 async def _fetch(
-    source: _Source, part: Part, worker: Worker, there: int, size: int, sha256: str, progress: Progress
+    source: _Source, part: Part, worker: Worker, present: int, size: int, sha256: str, progress: Progress
 ) -> None:
     url = source.url
-    further = [("range", f"bytes={there}-"), ("if-range", f'"{sha256}"')] if there else []
-    async with _response(source._replace(headers=[*source.headers, *further])) as response:
-        at = await _begin(url, response, there)
-        gathered = bytearray()
+    resume = [("range", f"bytes={present}-"), ("if-range", f'"{sha256}"')] if present else []
+    async with _response(source._replace(headers=[*source.headers, *resume])) as response:
+        at = await _begin(url, response, present)
+        buffer = bytearray()
 
         async def take(piece: bytes) -> None:
             nonlocal at
-            gathered.extend(piece)
-            if size and at + len(gathered) > size:
-                gathered.clear()
+            buffer.extend(piece)
+            if size and at + len(buffer) > size:
+                buffer.clear()
                 raise MachineError(
-                    f"{url} is larger than the {size} bytes that the registry has", kind=ErrorKind.INTERNAL
+                    f"{url} is larger than the {size} bytes that the registry states", kind=ErrorKind.INTERNAL
                 )
-            progress(at + len(gathered))
-            if len(gathered) >= WRITTEN:
-                at = await _write(part, worker, gathered, at)
+            progress(at + len(buffer))
+            if len(buffer) >= WRITE_SIZE:
+                at = await _write(part, worker, buffer, at)
 
         try:
             await _read(url, response, take)
         finally:
-            with trio.CancelScope(shield=True):  # a write to the disk: what came is not fetched again
-                at = await _write(part, worker, gathered, at)
+            with trio.CancelScope(shield=True):  # write what was received, so that it need not be downloaded again
+                at = await _write(part, worker, buffer, at)
         progress(at)
     if size and at < size:
         raise MachineError(
-            f"{url} ended after {at} of {size} bytes", kind=ErrorKind.UNAVAILABLE, remedy="it goes on from there"
+            f"{url} ended after {at} of {size} bytes",
+            kind=ErrorKind.UNAVAILABLE,
+            remedy="the download is resumed from there",
         )
 
 
-async def _write(part: Part, worker: Worker, gathered: bytearray, at: int) -> int:
-    data = bytes(gathered)
-    gathered.clear()
+async def _write(part: Part, worker: Worker, buffer: bytearray, at: int) -> int:
+    data = bytes(buffer)
+    buffer.clear()
     await worker.run(lambda: part.write(data, at))
     return at + len(data)
 
 
-async def _begin(url: str, response: httpcore.Response, there: int) -> int:
-    """Where the body begins in the file; MachineError if there is none."""
+async def _begin(url: str, response: httpcore.Response, present: int) -> int:
+    """Return the offset in the file at which the body begins; MachineError if the response is an error."""
     names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
     if response.status == 200:
         return 0
     if response.status == 206:
-        found = _RANGE.fullmatch(names.get("content-range", ""))
-        if found is not None and int(found[1]) == there:
-            return there
-    words = (await _body(url, response)).strip() if response.status >= 300 else ""
+        content_range = _RANGE.fullmatch(names.get("content-range", ""))
+        if content_range is not None and int(content_range[1]) == present:
+            return present
+    text = (await _error_text(url, response)).strip() if response.status >= 300 else ""
     raise MachineError(
-        f"{url} answered with HTTP status {response.status}" + (f": {words}" if words else ""),
+        f"{url} answered with HTTP status {response.status}" + (f": {text}" if text else ""),
         kind=ErrorKind.UNAVAILABLE,
-        remedy="it is tried again",
+        remedy="the download is retried",
     )
 
 
-async def _body(url: str, response: httpcore.Response) -> str:
-    """The beginning of a refusal."""
+async def _error_text(url: str, response: httpcore.Response) -> str:
+    """Return the beginning of the body of an error response."""
     text = bytearray()
 
     async def take(piece: bytes) -> None:
         text.extend(piece)
-        if len(text) > WORDS:
+        if len(text) > MAX_ERROR_TEXT:
             raise _Enough
 
     with trio.move_on_after(STALL):
         try:
             await _read(url, response, take)
         except (_Enough, MachineError):
-            pass  # what came is enough
-    return text[:WORDS].decode(errors="replace")
+            pass  # the part received so far is enough
+    return text[:MAX_ERROR_TEXT].decode(errors="replace")
 
 
 class _Enough(Exception):
-    """The rest of a body is not wanted."""
+    """The rest of a body is not needed."""
 
 
 @asynccontextmanager
@@ -256,10 +258,9 @@ async def _response(source: _Source) -> AsyncIterator[httpcore.Response]:
 
 
 async def _read(url: str, response: httpcore.Response, take: Callable[[bytes], Awaitable[None]]) -> None:
-    """Hand each piece of the body to `take`; whatever that raises ends the reading.
+    """Pass each piece of the body to `take`; an exception from it ends the reading.
 
-    The reading is ended from inside, by cancellation: httpcore's generators stand in each other, and none closes the
-    one in it.
+    The reading is ended from inside by cancellation, because httpcore's nested generators do not close each other.
     """
     import httpcore
 
@@ -280,7 +281,7 @@ async def _read(url: str, response: httpcore.Response, take: Callable[[bytes], A
 
 
 def _lost(url: str, error: Exception) -> MachineError:
-    words = str(error) or f"nothing came for {STALL:g} s"
+    reason = str(error) or f"no data received for {STALL:g} s"
     return MachineError(
-        f"{url} cannot be read: {words}", kind=ErrorKind.UNAVAILABLE, remedy="it is tried again, from where it stopped"
+        f"{url} cannot be read: {reason}", kind=ErrorKind.UNAVAILABLE, remedy="the download is resumed where it stopped"
     )

@@ -1,7 +1,7 @@
-"""The machine document from a file: as it is, and again whenever it changes.
+"""The machine document from a file: read at the start and again whenever it changes.
 
-The file may be written in place, replaced by renaming another over it, deleted and made anew, or reached through
-symbolic links that are swapped, as Kubernetes does it.
+The file may be written in place, replaced by a rename, deleted and created again, or reached through symbolic links
+that are replaced, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Final
 
 import trio
 
+from schema.decoding.syntax import JSONSyntaxError
+from schema.document.machine import Decoded, decode
 from schema.errors import ConfigError
-from schema.machine import Decoded, decode
 from schema.substitution import substitute
-from schema.syntax import JSONSyntaxError
 from support.inotify import Inotify
 from support.watched import places
 
 SETTLE: Final = 0.05
-"""Seconds without a further notice after which a file counts as written. An editor's save takes a few milliseconds."""
+"""Seconds without a further event after which a file counts as written. An editor's save takes a few milliseconds."""
 
 SETTLE_AT_MOST: Final = 0.5
-"""Seconds after the first notice at which the file is read even if notices go on; the reference server's delay."""
+"""Seconds after the first event at which the file is read even if events continue; the reference server's delay."""
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""A larger file is refused: it is not a machine document."""
+"""The maximum size of a machine document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the file held at one moment: its bytes, or why it could not be read. Exactly one of the two is set."""
+    """The content of the file at one moment, or why it could not be read. Exactly one of the two is set."""
 
     data: bytes | None = None
     problem: ConfigError | None = None
     expand: bool = True
-    """Replace environment variables: in what this computer's owner wrote, not in what a cloud sends."""
+    """Whether to replace environment variables: in a local file, but not in a document from a cloud."""
 
 
 class FileSource:
@@ -50,25 +50,25 @@ class FileSource:
         self.path = Path(os.path.abspath(path))
 
     def read(self) -> Reading:
-        """What the file holds now. Never raises."""
+        """Read the file now. Never raises."""
         try:
-            # A FIFO or device in its place must not make the loop wait.
+            # Opening must not block if the path is a FIFO or device.
             fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    return self._problem("is not a regular file", "name a JSON file")
+                    return self._problem("is not a regular file", "use the path of a JSON file")
                 with open(fd, "rb", closefd=False) as file:
                     data = file.read(MAX_BYTES + 1)
             finally:
                 os.close(fd)
         except FileNotFoundError:
-            return self._problem("does not exist", "write the file; it is read as soon as it is there")
+            return self._problem("does not exist", "create the file; it is read as soon as it exists")
         except PermissionError:
             return self._problem("cannot be read", f"allow user {os.geteuid()} to read it")
         except OSError as error:
             return self._problem(f"cannot be read: {error.strerror}", "")
         if len(data) > MAX_BYTES:
-            return self._problem(f"is larger than {MAX_BYTES >> 20} MiB", "name a machine document")
+            return self._problem(f"is larger than {MAX_BYTES >> 20} MiB", "use the path of a machine document")
         return Reading(data)
 
     def _problem(self, reason: str, remedy: str) -> Reading:
@@ -76,17 +76,17 @@ class FileSource:
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
-        """What the file holds now, and then each time it differs from what was last seen.
+        """Yield a reading now and each time the content differs from the last reading.
 
-        A reader that is slow sees the newest state, not every one in between. Without data there is a problem: keep
-        what you have. If the kernel refuses to watch the place, that is one more problem and the readings end.
-        Everything is released when the context is left.
+        A slow reader gets the newest content and may miss intermediate ones. For a reading with a problem, keep using
+        the previous document. If the kernel cannot watch the file, a reading reports that problem and the iteration
+        ends. Leaving the context releases all resources.
         """
         async with aclosing(self._readings()) as readings:
             yield readings
 
     async def used(self, reading: Reading) -> None:
-        """As Source: the file stays where it is."""
+        """See Source.used. Does nothing: the file itself is kept."""
 
     async def _readings(self) -> AsyncGenerator[Reading, None]:
         inotify = None
@@ -99,9 +99,9 @@ class FileSource:
                 return
             last: Reading | None = None
             while True:
-                # Watches are set before the file is read, so that no change falls between the two.
+                # Watches are set before the file is read, so that no change is missed.
                 directories, names = places(self.path)
-                failures = inotify.watch(directories, {above for path in directories for above in path.parents[:-1]})
+                failures = inotify.watch(directories, {parent for path in directories for parent in path.parents[:-1]})
                 reading = self.read()
                 if not _same(reading, last):
                     last = reading
@@ -116,12 +116,12 @@ class FileSource:
                 inotify.close()
 
     def _unwatched(self, path: Path, error: OSError) -> Reading:
-        reason = f"changes of the file are not noticed: cannot watch {path}"
+        reason = f"changes of the file are not detected: cannot watch {path}"
         return Reading(problem=ConfigError(str(self.path), reason, remedy=error.strerror or "restart to read it again"))
 
 
 async def _quiet(inotify: Inotify, names: set[Path]) -> None:
-    """Return when nothing happened for SETTLE seconds."""
+    """Wait until no event has occurred for SETTLE seconds."""
     while True:
         with trio.move_on_after(SETTLE) as pause:
             await inotify.wait(names)
@@ -136,14 +136,14 @@ def _same(reading: Reading, last: Reading | None) -> bool:
 def decode_text(data: bytes, environment: Mapping[str, str]) -> Decoded:
     """Decode a document from a file after replacing its variables (`schema.substitution`). Never raises.
 
-    If the text is not JSON, variables that are not set are problems, since they may be the reason.
+    If the text is not JSON, undefined variables are reported as problems, since they may be the reason.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return decode(data)
     text, missing = substitute(text, environment)
-    found = decode(text.encode(errors="replace"))
-    if any(isinstance(problem, JSONSyntaxError) for problem in found.problems):
-        return replace(found, problems=(*missing, *found.problems))
-    return replace(found, warnings=(*missing, *found.warnings))
+    decoded = decode(text.encode(errors="replace"))
+    if any(isinstance(problem, JSONSyntaxError) for problem in decoded.problems):
+        return replace(decoded, problems=(*missing, *decoded.problems))
+    return replace(decoded, warnings=(*missing, *decoded.warnings))

@@ -1,4 +1,4 @@
-"""What kind of computer this is, in the words by which a registry chooses packages: `linux/aarch64` and tags.
+"""The platform and tags of this computer, by which a registry selects packages: `linux/aarch64` and `name:value`.
 
 Tags are `name:value`: `distro`, `os_version` (major), `codename`; `pi` (its number) and `pifull` (with model) on a
 Raspberry Pi; `jetpack` (major) and `l4t` on a Jetson; `cuda:true` and `cuda_version` (major) where CUDA is installed.
@@ -20,7 +20,7 @@ DISTRIBUTION: Final = ("etc/os-release", "usr/lib/os-release")  # os-release(5)
 TEGRA: Final = "etc/nv_tegra_release"
 CUDA: Final = "usr/local/cuda/version.json"
 JETPACK: Final = {32: 4, 34: 5, 35: 5, 36: 6, 38: 7}
-"""Major release of Jetson Linux (L4T) and of the JetPack that has it: NVIDIA's JetPack archive."""
+"""The major release of JetPack for each major release of Jetson Linux (L4T), from NVIDIA's JetPack archive."""
 
 _PI: Final = re.compile(
     r"Raspberry Pi (?:Compute Module (?P<module>\d)|Zero(?: (?P<zero>\d))?(?P<wireless> W)?"
@@ -30,21 +30,21 @@ _RELEASE: Final = re.compile(r"# R(\d+) \(release\), REVISION: (\d+(?:\.\d+)*)")
 
 
 def platform() -> str:
-    """This computer's system and processor, as the kernel says them."""
+    """Return this computer's operating system and processor, as reported by the kernel."""
     kernel = os.uname()
     return f"{kernel.sysname.lower()}/{kernel.machine}"
 
 
 @cache
 def tags(root: Path = Path("/")) -> tuple[str, ...]:
-    """What the files below `root` tell, read once. What is not there, or cannot be read, tells nothing."""
-    found = [
+    """Return the tags derived from the files below `root`, cached. Missing and unreadable files are ignored."""
+    tags = [
         *_distribution(next(filter(None, (_read(root / name) for name in DISTRIBUTION)), "")),
         *pi_tags(_read(root / MODEL)),
         *jetson_tags(_read(root / TEGRA)),
         *cuda_tags(_read(root / CUDA)),
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(tags))
 
 
 def _distribution(text: str) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _distribution(text: str) -> Iterator[str]:
             try:
                 values[name.strip()] = "".join(shlex.split(value))
             except ValueError:
-                continue  # a quotation mark that is not closed
+                continue  # an unbalanced quotation mark
     for tag, name in (("distro", "ID"), ("os_version", "VERSION_ID"), ("codename", "VERSION_CODENAME")):
         value = values.get(name, "").partition(".")[0] if tag == "os_version" else values.get(name, "")
         if re.fullmatch(r"[0-9A-Za-z_.-]{1,40}", value):
@@ -63,41 +63,41 @@ def _distribution(text: str) -> Iterator[str]:
 
 
 def pi_tags(model: str) -> Iterator[str]:
-    """Of the device tree's model: `Raspberry Pi 4 Model B Rev 1.4` is pi:4 and pifull:4B."""
-    found = _PI.match(model)
-    if found is None:
+    """Return the tags of a device tree model: `Raspberry Pi 4 Model B Rev 1.4` gives pi:4 and pifull:4B."""
+    match = _PI.match(model)
+    if match is None:
         return
-    if found["module"]:
-        number, full = found["module"], f"CM{found['module']}"
-    elif "Zero" in found[0]:
-        number = f"0{found['zero'] or ''}"
-        full = number + ("W" if found["wireless"] else "")
+    if match["module"]:
+        number, full = match["module"], f"CM{match['module']}"
+    elif "Zero" in match[0]:
+        number = f"0{match['zero'] or ''}"
+        full = number + ("W" if match["wireless"] else "")
     else:
-        number = found["number"] or "1"
-        full = number + (found["model"] or "") + ("plus" if found["plus"] else "")
+        number = match["number"] or "1"
+        full = number + (match["model"] or "") + ("plus" if match["plus"] else "")
     yield f"pi:{number}"
     yield f"pifull:{full}"
 
 
 def jetson_tags(release: str) -> Iterator[str]:
-    """Of NVIDIA's release file: `# R36 (release), REVISION: 4.3` is jetpack:6 and l4t:36.4.3."""
-    found = _RELEASE.match(release)
-    if found is None:
+    """Return the tags of NVIDIA's release file: `# R36 (release), REVISION: 4.3` gives jetpack:6 and l4t:36.4.3."""
+    match = _RELEASE.match(release)
+    if match is None:
         return
-    if jetpack := JETPACK.get(int(found[1])):
+    if jetpack := JETPACK.get(int(match[1])):
         yield f"jetpack:{jetpack}"
-    yield f"l4t:{found[1]}.{found[2]}"
+    yield f"l4t:{match[1]}.{match[2]}"
 
 
 def cuda_tags(version: str) -> Iterator[str]:
-    """Of CUDA's version file."""
+    """Return the tags of CUDA's version file."""
     try:
-        found = str(json.loads(version)["cuda"]["version"]).partition(".")[0]
+        major = str(json.loads(version)["cuda"]["version"]).partition(".")[0]
     except (ValueError, KeyError, TypeError):
         return
-    if found.isdigit():
+    if major.isdigit():
         yield "cuda:true"
-        yield f"cuda_version:{found}"
+        yield f"cuda_version:{major}"
 
 
 def _read(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Whether somebody at the cloud watches this program, so that live data is sent only then."""
+"""Whether a user watches this machine in the cloud, so that live data is sent only then."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any, Final
 
 import trio
 
-LONGEST: Final = 60.0  # seconds that one request of the cloud lasts; its pages renew it
+LONGEST: Final = 60.0  # maximum seconds for which one request of the cloud is valid; its pages renew it
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 """Sends one snapshot; returns when it has been handed to the connection."""
 
 
 class Watch:
-    """Until when somebody watches."""
+    """The time until which live data is requested."""
 
     def __init__(self) -> None:
         self._until = -1.0
-        self._begun = trio.Event()
+        self._extended = trio.Event()
 
-    def look(self, seconds: float) -> None:
+    def extend(self, seconds: float) -> None:
         """Extend the watch to `seconds` from now, at most LONGEST."""
         self._until = max(self._until, trio.current_time() + min(seconds, LONGEST))
-        self._begun.set()
+        self._extended.set()
 
     @property
-    def looking(self) -> bool:
-        """Whether somebody watches now."""
+    def is_active(self) -> bool:
+        """Whether live data is requested now."""
         return trio.current_time() < self._until
 
-    async def begun(self) -> None:
-        """Wait until somebody watches."""
-        while not self.looking:
-            self._begun = trio.Event()
-            await self._begun.wait()
+    async def wait_active(self) -> None:
+        """Wait until live data is requested."""
+        while not self.is_active:
+            self._extended = trio.Event()
+            await self._extended.wait()
 
 
 Tell = Callable[[Watch, Send], Awaitable[None]]
-"""Sends snapshots while somebody watches, until it is cancelled."""
+"""Sends snapshots while live data is requested, until cancelled."""

@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.board`."""
+"""Attributes of the models in `runtime.models.board`."""

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.board.attributes` reads."""
+"""Attributes that `runtime.models.board.attributes` reads."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ AnalogChip = Literal["mcp3004", "mcp3008", "mcp3204", "mcp3208", "ads1115", "ads
 
 
 class Analog(msgspec.Struct, kw_only=True, frozen=True):
-    """An analog input: a channel of a converter on SPI, or of one on I2C if `i2c_bus` is given."""
+    """An analog input: a channel of a converter on SPI, or on I2C if `i2c_bus` is given."""
 
-    name: str  # what read_analog_reader calls it
-    channel: int | str = ""  # of the converter, from 0; on I2C also a pair, such as "0-1"
+    name: str  # name of the analog reader
+    channel: int | str = ""  # channel of the converter, from 0; on I2C also a pair, such as "0-1"
     pin: str = ""  # the same as channel
-    chip: AnalogChip | Literal[""] = ""  # the converter; mcp3008 on SPI and ads1115 on I2C if not given
-    spi_bus: str | int = "0"  # number of the SPI bus, or path
+    chip: AnalogChip | Literal[""] = ""  # the converter; default: mcp3008 on SPI, ads1115 on I2C
+    spi_bus: str | int = "0"  # number or path of the SPI bus
     chip_select: str | int = "0"  # number of the chip select
     i2c_bus: str | int = ""  # number, path or adapter name of the I2C bus
     i2c_address: int = 0x48  # 7-bit address on the I2C bus
     reference_v: Annotated[float, msgspec.Meta(gt=0)] = 3.3  # volts at full scale of a converter on SPI
-    full_scale_v: float = 4.096  # volts of one on I2C: 6.144, 4.096, 2.048, 1.024, 0.512 or 0.256
-    average_over_ms: Annotated[int, msgspec.Meta(ge=0)] = 0  # milliseconds over which readings are averaged; 0 for none
-    samples_per_sec: Annotated[int, msgspec.Meta(gt=0, le=1000)] = 20  # readings per second while averaging
+    full_scale_v: float = 4.096  # range of a converter on I2C in volts: 6.144, 4.096, 2.048, 1.024, 0.512, 0.256
+    average_over_ms: Annotated[int, msgspec.Meta(ge=0)] = 0  # averaging time in ms; 0: none
+    samples_per_sec: Annotated[int, msgspec.Meta(gt=0, le=1000)] = 20  # conversions per second while averaging
 
     @property
     def converter(self) -> AnalogChip:
-        """Which chip it is."""
+        """The type of the converter chip, with the default applied."""
         return self.chip or ("ads1115" if self.on_i2c else "mcp3008")
 
     @property
@@ -44,7 +44,7 @@ class Analog(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def input(self) -> str:
-        """The channel, in words of the converter."""
+        """The channel, as the converter names it."""
         return self.pin or str(self.channel)
 
     def __post_init__(self) -> None:
@@ -66,27 +66,25 @@ class Analog(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Interrupt(msgspec.Struct, kw_only=True, frozen=True):
-    """A pin whose edges are counted and streamed from the board's start on."""
+    """A pin whose edges are counted and streamed while the board runs."""
 
-    name: str  # what get_digital_interrupt_value and stream_ticks call it
+    name: str  # name of the digital interrupt
     pin: str  # the pin
-    bias: Bias = "as_is"  # resistor: up, down, none, or as_is
-    debounce_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # milliseconds that a level must last to count; 0 for none
-    active_low: bool = False  # count falling edges, and call a low level high
+    bias: Bias = "as_is"  # pull resistor: up, down, none or as_is
+    debounce_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # milliseconds that a level must last to count; 0: any
+    active_low: bool = False  # count falling edges, and report a low level as high
 
 
 class LinuxBoardConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the board. Pins are called by their number on the header, by a name, or `<chip>:<offset>`."""
+    """Attributes of the board. A pin is a number on the header, a name, or `<chip>:<offset>`."""
 
-    board: str = ""  # name of the board's definition, such as raspberry-pi-4; found from the device tree if not given
+    board: str = ""  # board definition, such as raspberry-pi-4; detected if empty
     analogs: tuple[Analog, ...] = ()  # analog inputs on converters
     digital_interrupts: tuple[Interrupt, ...] = ()  # pins whose edges are counted and streamed
-    pins: Mapping[str, str] = {}  # more names of pins: {"pump": "gpiochip0:17"} or {"pump": "11"}
-    safe_high: tuple[
-        str, ...
-    ] = ()  # outputs that are high before they are set and when the board stops; others are low
-    outputs: tuple[str, ...] = ()  # pins at their safe level from the board's start on, as is every one of safe_high
-    default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 800  # Hz, of pins that were not told
+    pins: Mapping[str, str] = {}  # additional pin names: {"pump": "gpiochip0:17"} or {"pump": "11"}
+    safe_high: tuple[str, ...] = ()  # outputs whose safe level is high: until they are set, and at stop
+    outputs: tuple[str, ...] = ()  # pins driven to their safe level when the board starts, like those in safe_high
+    default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 800  # Hz, of pins without their own
 
     def __post_init__(self) -> None:
         for what, names in (

@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.chips`."""
+"""Attributes of the models in `runtime.models.chips`."""

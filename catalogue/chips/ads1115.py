@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.ads1115` reads."""
+"""Attributes that `runtime.models.chips.ads1115` reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Ads1115Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of an ADS1115 or ADS1015."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x48"  # 0x48 to 0x4b, by the pin ADDR
-    chip: Literal["ads1115", "ads1015"] = "ads1115"  # which one it is
-    full_scale_v: float = 4.096  # 6.144, 4.096, 2.048, 1.024, 0.512 or 0.256; no input may exceed the supply
+    i2c_address: int | str = "0x48"  # 0x48 to 0x4b, set by the pin ADDR
+    chip: Literal["ads1115", "ads1015"] = "ads1115"  # chip type
+    full_scale_v: float = 4.096  # range: 6.144, 4.096, 2.048, 1.024, 0.512, 0.256; no input may exceed the supply
     samples_per_sec: int = 128  # ads1115: 8, 16, 32, 64, 128, 250, 475, 860; ads1015: 128, 250, 490, 920 to 3300
-    channels: tuple[Channel, ...] = ()  # what is read; all four inputs against ground if nothing is said
+    channels: tuple[Channel, ...] = ()  # channels to read; default: all four inputs against ground
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -27,5 +27,5 @@ class Ads1115Config(I2cAttributes, kw_only=True, frozen=True):
         channels.check(self.channels, tuple(ads1115.INPUTS))
 
     def read(self) -> tuple[Channel, ...]:
-        """What is read."""
+        """Return the channels to read, with the default applied."""
         return self.channels or channels.each(ads1115.CHANNELS)

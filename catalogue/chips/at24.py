@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.at24` reads."""
+"""Attributes that `runtime.models.chips.at24` reads."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class At24Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of an EEPROM."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x50"  # 0x50 to 0x57, by the pins A0 to A2; the first one of a 24C04 to 24C16
-    chip: Size  # which one it is; a wrong size is not noticed before it matters
+    i2c_address: int | str = "0x50"  # 0x50 to 0x57, set by the pins A0 to A2; 24C04 to 24C16: the first address
+    chip: Size  # chip type; a wrong size is not detected at start

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.channels` reads."""
+"""Attributes that `runtime.models.chips.channels` reads."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import msgspec
 
 
 class Channel(msgspec.Struct, kw_only=True, frozen=True):
-    """One channel and what its voltage means."""
+    """One channel, and the conversion of its voltage to a reading."""
 
-    name: str  # of the reading; put the unit in it
-    input: str  # number of the input, "0", or a pair of which the difference is measured, "0-1"
-    factor: float = 1.0  # the reading is volts times this: for a voltage divider, or a sensor's scale
-    offset: float = 0.0  # plus this
+    name: str  # name of the reading; should contain the unit
+    input: str  # input number, such as "0", or a pair for a differential measurement, such as "0-1"
+    factor: float = 1.0  # the voltage is multiplied by this: for a voltage divider, or a sensor's scale
+    offset: float = 0.0  # added after the multiplication
 
 
 def check(channels: Sequence[Channel], inputs: Sequence[str]) -> None:
-    """ValueError for an input that does not exist, or a name that occurs twice."""
+    """Raise ValueError for an input that does not exist, or a name that occurs twice."""
     names = [channel.name for channel in channels]
     for channel in channels:
         if channel.input not in inputs:
@@ -27,5 +27,5 @@ def check(channels: Sequence[Channel], inputs: Sequence[str]) -> None:
 
 
 def each(count: int) -> tuple[Channel, ...]:
-    """Every input against ground."""
+    """Return a channel for each of `count` inputs, measured against ground."""
     return tuple(Channel(name=f"channel_{number}_v", input=str(number)) for number in range(count))

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.device` reads."""
+"""Attributes that `runtime.models.chips.device` reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from schema.attributes import Attributes
 
 
 def parse_address(value: int | str) -> int:
-    """A 7-bit address written as a number or as text (`0x48`); ValueError names what is wrong with it."""
+    """Parse a 7-bit address written as a number or as text (`0x48`). ValueError if it is invalid."""
     if isinstance(value, str):
         try:
             value = int(value, 0)
@@ -19,7 +19,7 @@ def parse_address(value: int | str) -> int:
 
 
 class I2cAttributes(Attributes, kw_only=True, frozen=True):
-    """What every chip on an I2C bus is told. Each model repeats the fields with its own default."""
+    """Attributes of every chip on an I2C bus. Each model repeats the fields with its own defaults."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
     i2c_address: int | str  # 7-bit address, a number or text like "0x48"
@@ -28,5 +28,5 @@ class I2cAttributes(Attributes, kw_only=True, frozen=True):
         parse_address(self.i2c_address)
 
     def address(self) -> int:
-        """The address as a number."""
+        """Return the address as a number."""
         return parse_address(self.i2c_address)

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.ina226` reads."""
+"""Attributes that `runtime.models.chips.ina226` reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Ina226Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of an INA226."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x40"  # 0x40 to 0x4f, by the pins A0 and A1
-    shunt_ohms: Annotated[float, msgspec.Meta(gt=0)] = 0.1  # resistance of the shunt
-    max_current_a: Annotated[float, msgspec.Meta(gt=0)] = 0.8  # largest current expected, at most 0.08 V / shunt_ohms
-    samples: Literal[1, 4, 16, 64, 128, 256, 512, 1024] = 4  # averaged; each takes 1.1 ms for each quantity
+    i2c_address: int | str = "0x40"  # 0x40 to 0x4f, set by the pins A0 and A1
+    shunt_ohms: Annotated[float, msgspec.Meta(gt=0)] = 0.1  # resistance of the shunt in ohms
+    max_current_a: Annotated[float, msgspec.Meta(gt=0)] = 0.8  # largest expected current, at most 0.08 V / shunt_ohms
+    samples: Literal[1, 4, 16, 64, 128, 256, 512, 1024] = 4  # samples to average; each takes 1.1 ms per quantity
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.lm75` reads."""
+"""Attributes that `runtime.models.chips.lm75` reads."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class Lm75Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of an LM75."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x48"  # 0x48 to 0x4f, by the pins A0 to A2
-    chip: Literal["lm75", "lm75b", "tmp75", "tmp175", "tmp105", "tmp275", "ds75", "tcn75a"] = "lm75"  # which one it is
+    i2c_address: int | str = "0x48"  # 0x48 to 0x4f, set by the pins A0 to A2
+    chip: Literal["lm75", "lm75b", "tmp75", "tmp175", "tmp105", "tmp275", "ds75", "tcn75a"] = "lm75"  # chip type

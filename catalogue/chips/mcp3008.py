@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.mcp3008` reads."""
+"""Attributes that `runtime.models.chips.mcp3008` reads."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ PAIRS: Final = ("0-1", "1-0", "2-3", "3-2", "4-5", "5-4", "6-7", "7-6")  # DS212
 
 
 class Mcp3008Config(Attributes, kw_only=True, frozen=True):
-    """Attributes of an MCP3008 or one of its relatives."""
+    """Attributes of an MCP3004, MCP3008, MCP3204 or MCP3208."""
 
     spi_bus: str = "0"  # number (0) or path (/dev/spidev0.0) of the bus
-    chip_select: Annotated[int, msgspec.Meta(ge=0)] = 0  # which device of the bus
-    chip: Literal["mcp3004", "mcp3008", "mcp3204", "mcp3208"] = "mcp3008"  # which one it is
-    reference_v: Annotated[float, msgspec.Meta(gt=0)] = 3.3  # volts at its pin VREF
-    max_hz: Annotated[int, msgspec.Meta(gt=0)] = mcp3008.SETTINGS.max_hz  # clock
-    channels: tuple[Channel, ...] = ()  # what is read; all inputs against ground if nothing is said
+    chip_select: Annotated[int, msgspec.Meta(ge=0)] = 0  # number of the chip select line
+    chip: Literal["mcp3004", "mcp3008", "mcp3204", "mcp3208"] = "mcp3008"  # chip type
+    reference_v: Annotated[float, msgspec.Meta(gt=0)] = 3.3  # voltage at the pin VREF
+    max_hz: Annotated[int, msgspec.Meta(gt=0)] = mcp3008.SETTINGS.max_hz  # maximum clock frequency of the bus (Hz)
+    channels: tuple[Channel, ...] = ()  # channels to read; default: all inputs against ground
 
     def __post_init__(self) -> None:
         channels.check(self.channels, self.inputs())
 
     def inputs(self) -> tuple[str, ...]:
-        """Those of the chip, alone and in pairs."""
+        """Return the names of the chip's inputs, single and in pairs."""
         count = mcp3008.MODELS[self.chip].channels
         return (*map(str, range(count)), *PAIRS[:count])
 
     def read(self) -> tuple[Channel, ...]:
-        """What is read."""
+        """Return the channels to read, with the default applied."""
         return self.channels or channels.each(mcp3008.MODELS[self.chip].channels)

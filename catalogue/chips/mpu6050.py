@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.mpu6050` reads."""
+"""Attributes that `runtime.models.chips.mpu6050` reads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from catalogue.chips.device import I2cAttributes
 
 
 class Mpu6050Config(I2cAttributes, kw_only=True, frozen=True):
-    """Attributes of an MPU-6050, MPU-6500 or MPU-9250; which one it is, the chip says."""
+    """Attributes of an MPU-6050, MPU-6500 or MPU-9250. The chip type is detected."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x68"  # 0x68 or 0x69, by the pin AD0
-    gyro_range_dps: Literal[250, 500, 1000, 2000] = 250  # fastest rotation that is measured, degrees/s
-    accel_range_g: Literal[2, 4, 8, 16] = 2  # strongest acceleration that is measured, g (9.80665 m/s²)
+    i2c_address: int | str = "0x68"  # 0x68 or 0x69, set by the pin AD0
+    gyro_range_dps: Literal[250, 500, 1000, 2000] = 250  # measuring range of rotation, degrees/s
+    accel_range_g: Literal[2, 4, 8, 16] = 2  # measuring range of acceleration, g (9.80665 m/s²)

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.pca9685` reads."""
+"""Attributes that `runtime.models.chips.pca9685` reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Pca9685Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of a PCA9685."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x40"  # 0x40 to 0x7f without 0x70, by the pins A0 to A5
-    pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 200  # of all outputs, 24 to 1526
-    inverted: bool = False  # outputs are low when on; off is then high
-    open_drain: bool = False  # outputs only pull low
+    i2c_address: int | str = "0x40"  # 0x40 to 0x7f except 0x70, set by the pins A0 to A5
+    pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 200  # PWM frequency of all outputs, 24 to 1526 Hz
+    inverted: bool = False  # outputs are low when on and high when off
+    open_drain: bool = False  # outputs are open drain: they only pull low
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.chips.tmp102` reads."""
+"""Attributes that `runtime.models.chips.tmp102` reads."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ class Tmp102Config(I2cAttributes, kw_only=True, frozen=True):
     """Attributes of a TMP102."""
 
     i2c_bus: str  # number (1), path (/dev/i2c-1) or adapter name of the bus
-    i2c_address: int | str = "0x48"  # 0x48 to 0x4b, by the pin ADD0
+    i2c_address: int | str = "0x48"  # 0x48 to 0x4b, set by the pin ADD0

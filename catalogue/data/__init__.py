@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.data`."""
+"""Attributes of the models in `runtime.models.data`."""

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.data.manager` reads."""
+"""Attributes that `runtime.parts.data.manager` reads."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from schema.attributes import Attributes
 
 
 class CaptureControlSensor(msgspec.Struct, kw_only=True, frozen=True):
-    """Which sensor decides what is captured."""
+    """The sensor that controls what is captured."""
 
-    name: str  # of the sensor
-    key: str  # the reading that holds the list of overrides
+    name: str  # name of the sensor
+    key: str  # reading that contains the list of overrides
 
 
 class DataManagerConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the data manager. What concerns the cloud has no effect without one."""
+    """Attributes of the data manager. Upload settings have no effect without a cloud."""
 
     NOT_BUILT: ClassVar[Mapping[str, str]] = {"mongo_capture_config": "writing captured readings to MongoDB"}
 
-    capture_dir: str = ""  # where files are kept; `capture` in the machine's home if empty. May begin with ~
-    tags: tuple[str, ...] = ()  # of everything that is captured
-    capture_disabled: bool = False  # nothing is captured
-    maximum_capture_file_size_bytes: int = 262144  # a file is closed before it grows larger (bytes)
-    disk_usage_deletion_threshold: float = 0.9  # part of the disk (0 to 1) from which on captured files are deleted
-    capture_dir_deletion_threshold: float = 0.5  # ... if captured files are at least this part of the disk (0 to 1)
-    delete_every_nth_when_disk_full: int = 5  # then each n-th closed file is deleted, every 30 s
-    capture_control_sensor: CaptureControlSensor | None = None  # a sensor that changes what is captured
-    sync_disabled: bool = False  # nothing goes to the cloud
-    sync_interval_mins: float = 0.1  # minutes between two uploads to the cloud; 0 means 0.1
-    selective_syncer_name: str = ""  # a sensor; data leaves while its reading should_sync is true
-    additional_sync_paths: tuple[str, ...] = ()  # folders whose files go to the cloud and are deleted then
-    file_last_modified_millis: int = 10000  # milliseconds that a file in them must have been left alone
-    maximum_num_sync_threads: int = 0  # files that go to the cloud at one time; 0: half as many as there are cores
+    capture_dir: str = ""  # folder of captured files; if empty, `capture` in the machine's home. May begin with ~
+    tags: tuple[str, ...] = ()  # tags of all captured data
+    capture_disabled: bool = False  # disable capturing
+    maximum_capture_file_size_bytes: int = 262144  # a file is closed before it exceeds this size (bytes)
+    disk_usage_deletion_threshold: float = 0.9  # used share of the disk (0 to 1) from which captured files are deleted
+    capture_dir_deletion_threshold: float = 0.5  # ... if captured files occupy at least this share of the disk (0 to 1)
+    delete_every_nth_when_disk_full: int = 5  # when the disk is full, every n-th closed file is deleted, every 30 s
+    capture_control_sensor: CaptureControlSensor | None = None  # sensor that controls what is captured
+    sync_disabled: bool = False  # disable upload to the cloud
+    sync_interval_mins: float = 0.1  # minutes between uploads to the cloud; 0 means 0.1
+    selective_syncer_name: str = ""  # name of a sensor; data is uploaded only while its reading should_sync is true
+    additional_sync_paths: tuple[str, ...] = ()  # folders whose files are uploaded to the cloud, then deleted
+    file_last_modified_millis: int = 10000  # milliseconds without a change before a file in these folders is uploaded
+    maximum_num_sync_threads: int = 0  # number of files uploaded at the same time; 0: half the number of cores
 
     @property
     def sync_interval(self) -> float:
-        """Seconds between two hand-overs; 0 minutes mean the default."""
+        """Seconds between uploads, with the default applied."""
         return 60 * (self.sync_interval_mins or 0.1)
 
     def __post_init__(self) -> None:

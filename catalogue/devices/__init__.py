@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.devices`."""
+"""Attributes of the models in `runtime.models.devices`."""

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.attributes` reads."""
+"""Attributes that `runtime.models.devices.attributes` reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schema.attributes import Attributes
 
 
 def usb_number(text: str, what: str) -> int | None:
-    """A vendor or product as `lsusb` prints it: hexadecimal, with or without 0x; None if empty."""
+    """Parse a USB vendor or product number: hexadecimal, with or without 0x. None if empty; ValueError if invalid."""
     if not text:
         return None
     try:
@@ -24,19 +24,19 @@ def usb_number(text: str, what: str) -> int | None:
 
 
 class SerialAttributes(Attributes, kw_only=True, frozen=True):
-    """Which serial port, and how bits are put on the wire. Give `path`, or what the USB device says of itself."""
+    """Attributes of a serial port. Name the port by `path`, or by the identity of its USB device."""
 
-    path: str = ""  # of the port; one under /dev/serial/by-id stays the same after unplugging
-    vendor_id: str = ""  # USB vendor in hexadecimal, as lsusb prints it
-    product_id: str = ""  # USB product in hexadecimal
-    serial_number: str = ""  # of the USB device
-    interface: Annotated[int, msgspec.Meta(ge=0)] | None = None  # USB interface, for a device with several ports
-    baud: Annotated[int, msgspec.Meta(gt=0)] = 115200  # bits per second; any rate that the port can make
+    path: str = ""  # path of the port; paths under /dev/serial/by-id do not change when devices are replugged
+    vendor_id: str = ""  # USB vendor number in hexadecimal, as lsusb prints it
+    product_id: str = ""  # USB product number in hexadecimal
+    serial_number: str = ""  # serial number of the USB device
+    interface: Annotated[int, msgspec.Meta(ge=0)] | None = None  # USB interface number, for a device with several ports
+    baud: Annotated[int, msgspec.Meta(gt=0)] = 115200  # bits per second; any rate that the port supports
     bits: Literal[5, 6, 7, 8] = 8  # data bits
     parity: Parity = "none"  # none, even or odd
     stop_bits: Literal[1, 2] = 1  # stop bits
-    hardware_flow: bool = False  # RTS/CTS
-    software_flow: bool = False  # XON/XOFF
+    hardware_flow: bool = False  # RTS/CTS flow control
+    software_flow: bool = False  # XON/XOFF flow control
 
     def __post_init__(self) -> None:
         by_identity = bool(self.vendor_id or self.product_id or self.serial_number)
@@ -49,7 +49,7 @@ class SerialAttributes(Attributes, kw_only=True, frozen=True):
         self.port()
 
     def port(self) -> str | SerialIdentity:
-        """What to open."""
+        """Return the port to open: a path or an identity."""
         return self.path or SerialIdentity(
             usb_number(self.vendor_id, "vendor_id"),
             usb_number(self.product_id, "product_id"),
@@ -58,5 +58,5 @@ class SerialAttributes(Attributes, kw_only=True, frozen=True):
         )
 
     def settings(self) -> SerialSettings:
-        """How to open it."""
+        """Return the line settings."""
         return SerialSettings(self.baud, self.bits, self.parity, self.stop_bits, self.hardware_flow, self.software_flow)

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.commands` reads."""
+"""Attributes that `runtime.models.devices.commands` reads."""
 
 from __future__ import annotations
 

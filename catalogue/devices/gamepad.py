@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.gamepad` reads."""
+"""Attributes that `runtime.models.devices.gamepad` reads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from schema.attributes import Attributes
 
 
 class GamepadConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the gamepad. Without path, name and numbers it is the first one that the computer knows."""
+    """Attributes of the gamepad. Without path, name and numbers, the first gamepad of the computer is used."""
 
-    path: str = ""  # of its event device; one under /dev/input/by-id stays the same after unplugging
-    dev_file: str = ""  # the same by its other name
-    name: str = ""  # what it calls itself, such as Xbox Wireless Controller
-    vendor_id: str = ""  # USB or Bluetooth vendor in hexadecimal, as lsusb prints it
-    product_id: str = ""  # product in hexadecimal
-    serial_number: str = ""  # what makes it unique, such as its Bluetooth address
-    auto_reconnect: bool = True  # stay ready without it; otherwise it must be there, and losing it is a failure
-    grab: bool = False  # nobody else on this computer hears it
-    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = None  # share of the way; else as it says itself
+    path: str = ""  # path of the event device; paths under /dev/input/by-id do not change when devices are replugged
+    dev_file: str = ""  # another name of path
+    name: str = ""  # name that the device reports, such as Xbox Wireless Controller
+    vendor_id: str = ""  # USB or Bluetooth vendor number in hexadecimal, as lsusb prints it
+    product_id: str = ""  # product number in hexadecimal
+    serial_number: str = ""  # unique identifier of the device, such as its Bluetooth address
+    auto_reconnect: bool = True  # stay ready while the gamepad is disconnected; if false, that is a failure
+    grab: bool = False  # take exclusive use: no other program receives its events
+    dead_zone: Annotated[float, msgspec.Meta(ge=0, le=0.9)] | None = None  # share of the travel; default: the device's
 
     def __post_init__(self) -> None:
         if self.path and self.dev_file:
@@ -30,7 +30,7 @@ class GamepadConfig(Attributes, kw_only=True, frozen=True):
         self.identity()
 
     def identity(self) -> ControlsIdentity:
-        """Which one."""
+        """Return the identity to look for. ValueError if a number is invalid."""
         return ControlsIdentity(
             self.path or self.dev_file,
             self.name,

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.serial_line` reads."""
+"""Attributes that `runtime.models.devices.serial_line` reads."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class SerialLineConfig(SerialAttributes, kw_only=True, frozen=True):
     """Attributes of the serial line sensor."""
 
     parser: Format = "json"  # json, csv, key_value, number, regex or text
-    pattern: str = ""  # for regex: a regular expression with named groups
-    columns: tuple[str, ...] = ()  # for csv: names of the columns
-    separator: str = ","  # for csv
-    max_age_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # an older line is an error; 0 accepts any
-    skip_first: bool = True  # drop the first line after opening: its beginning may have been missed
+    pattern: str = ""  # for parser regex: a regular expression with named groups
+    columns: tuple[str, ...] = ()  # for parser csv: names of the columns
+    separator: str = ","  # for parser csv: separator of the columns
+    max_age_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # largest age of a line; an older one is an error; 0: any
+    skip_first: bool = True  # drop the first line after opening, which may be incomplete
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.line_parser()
 
     def line_parser(self) -> Parser:
-        """Of a line."""
+        """Return the parser of a line. ValueError if its settings are invalid."""
         return Parser(format=self.parser, pattern=self.pattern, columns=self.columns, separator=self.separator)

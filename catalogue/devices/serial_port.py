@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.serial_port` reads."""
+"""Attributes that `runtime.models.devices.serial_port` reads."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from catalogue.devices.commands import Encoding
 class SerialPortConfig(SerialAttributes, kw_only=True, frozen=True):
     """Attributes of the raw serial port."""
 
-    encoding: Encoding = "utf-8"  # of data in commands: utf-8, latin-1 or base64
-    buffer_bytes: Annotated[int, msgspec.Meta(ge=256, le=16 * 1024 * 1024)] = 65536  # received and kept until read
+    encoding: Encoding = "utf-8"  # encoding of data in commands: utf-8, latin-1 or base64
+    buffer_bytes: Annotated[int, msgspec.Meta(ge=256, le=16 * 1024 * 1024)] = 65536  # receive buffer

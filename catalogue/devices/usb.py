@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.usb` reads."""
+"""Attributes that `runtime.models.devices.usb` reads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from schema.attributes import Attributes
 class UsbConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the raw USB device."""
 
-    vendor_id: str  # in hexadecimal, as lsusb prints it
-    product_id: str  # in hexadecimal
-    serial_number: str = ""  # where several are alike
-    port: str = ""  # the socket, as the kernel calls it: 1-1.4
-    encoding: Encoding = "base64"  # of data in commands: base64, utf-8 or latin-1
+    vendor_id: str  # vendor number in hexadecimal, as lsusb prints it
+    product_id: str  # product number in hexadecimal
+    serial_number: str = ""  # serial number, if several such devices are connected
+    port: str = ""  # USB port, as the kernel names it: 1-1.4
+    encoding: Encoding = "base64"  # encoding of data in commands: base64, utf-8 or latin-1
 
     def __post_init__(self) -> None:
         self.identity()
 
     def identity(self) -> UsbIdentity:
-        """Which one."""
+        """Return the identity to look for. ValueError if a number is invalid."""
         vendor, product = usb_number(self.vendor_id, "vendor_id"), usb_number(self.product_id, "product_id")
         if vendor is None or product is None:
             raise ValueError("vendor_id and product_id are four hexadecimal digits each, as lsusb prints them")

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.devices.webcam` reads."""
+"""Attributes that `runtime.models.devices.webcam` reads."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from catalogue.image_file import Distortion, Intrinsics
 from hal.ports.video import VideoSettings
 from schema.attributes import Attributes
 
-FORMATS: Final = {"mjpg": "mjpeg", "jpeg": "mjpeg", "yuy2": "yuyv", "rgb3": "rgb24", "bgr3": "bgr24"}  # other names
+FORMATS: Final = {"mjpg": "mjpeg", "jpeg": "mjpeg", "yuy2": "yuyv", "rgb3": "rgb24", "bgr3": "bgr24"}  # aliases
 
 Pixels = Annotated[int, msgspec.Meta(ge=0, le=16384)]
 
 
 class WebcamConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the webcam. What is not given is left to the camera; what it does not have is an error."""
+    """Attributes of the webcam. The camera chooses what is not configured; an unsupported value is an error."""
 
-    video_path: str = ""  # path (stable below /dev/v4l/by-id) or name of the camera; empty for the first one
-    format: str = ""  # mjpeg, yuyv, nv12, rgb24, bgr24 or grey; mjpeg needs least of bus and processor
-    width_px: Pixels = 0  # width of the image; 640 or the nearest if not given
-    height_px: Pixels = 0  # height of the image; 480 or the nearest if not given
+    video_path: str = ""  # path (stable under /dev/v4l/by-id) or name; empty: the first camera
+    format: str = ""  # mjpeg, yuyv, nv12, rgb24, bgr24 or grey; mjpeg uses least bandwidth
+    width_px: Pixels = 0  # width of the image; default: 640 or the nearest
+    height_px: Pixels = 0  # height of the image; default: 480 or the nearest
     frame_rate: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 0.0  # frames per second
-    intrinsic_parameters: Intrinsics | None = None  # told by get_properties
-    distortion_parameters: Distortion | None = None  # told by get_properties
+    intrinsic_parameters: Intrinsics | None = None  # reported by get_properties
+    distortion_parameters: Distortion | None = None  # reported by get_properties
 
     def __post_init__(self) -> None:
         self.settings()
 
     def settings(self) -> VideoSettings:
-        """What is asked of the camera."""
+        """Return the settings to request from the camera. ValueError for an unknown format."""
         name = self.format.lower()
         name = FORMATS.get(name, name)
         try:

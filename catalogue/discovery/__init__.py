@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.discovery`."""
+"""Attributes of the models in `runtime.models.discovery`."""

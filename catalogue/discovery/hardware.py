@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.discovery.hardware` reads."""
+"""Attributes that `runtime.models.discovery.hardware` reads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from schema.attributes import Attributes
 
 
 class HardwareConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of the discovery of hardware."""
+    """Attributes of the hardware discovery service."""
 
-    scan: bool = True  # ask the addresses of I2C buses who answers; `extra` of a call may say otherwise
+    scan: bool = True  # probe the addresses of I2C buses; `extra` of a call overrides this

@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.fake`."""
+"""Attributes of the models in `runtime.models.fake`."""

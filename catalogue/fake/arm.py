@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.arm` reads."""
+"""Attributes that `runtime.models.fake.motion.arm` reads."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ class FakeArmConfig(
 ):
     """Attributes of a simulated arm."""
 
-    arm_model: str = ""  # accepted; the kinematics are those of the built-in six-axis arm whatever is named here
-    model_path: str = ""  # a kinematics file in SVA JSON to use instead
+    arm_model: str = ""  # accepted but ignored: the kinematics are always those of the built-in six-axis arm
+    model_path: str = ""  # a kinematics file in SVA JSON that replaces the built-in kinematics

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.audio_in` reads."""
+"""Attributes that `runtime.models.fake.media.audio_in` reads."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ class FakeAudioInConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated microphone."""
 
     sample_rate_hz: Annotated[int, msgspec.Meta(ge=8000, le=192000)] = 16000  # samples per second
-    tone_hz: Annotated[float, msgspec.Meta(gt=0)] = 440.0  # what it hears
+    tone_hz: Annotated[float, msgspec.Meta(gt=0)] = 440.0  # frequency of the tone that it records

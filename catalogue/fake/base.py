@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.base` reads."""
+"""Attributes that `runtime.models.fake.motion.base` reads."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from schema.attributes import Attributes
 
 
 class FakeBaseConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated base. Without motors it has wheels of its own."""
+    """Attributes of a simulated base. Without motors, it simulates its own wheels."""
 
     left: tuple[str, ...] = ()  # names of the motors on the left
     right: tuple[str, ...] = ()  # names of the motors on the right
-    width_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # between the middles of left and right wheels
-    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # way of one revolution
-    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when turning on the spot
+    width_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # distance between the centers of the left and right wheels
+    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)] = 600.0  # distance per revolution
+    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # factor of wheel travel when turning on the spot
 
     def __post_init__(self) -> None:
         if bool(self.left) != bool(self.right):
             raise ValueError("left and right must be given together")
 
     def requires(self) -> list[str]:
-        """Its motors."""
+        """Require the motors."""
         return [*self.left, *self.right]

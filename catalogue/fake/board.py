@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.board` reads."""
+"""Attributes that `runtime.models.fake.controls.board` reads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from hal.sim.gpio import DEFAULT_FREQUENCY
+from hal.sim.gpio.pins import DEFAULT_FREQUENCY
 from schema.attributes import Attributes
 
-# The span of each quantity of the bench on an analog channel: value at count 0, value at the last count.
+# The range of each simulated quantity on an analog channel: value at count 0, value at the largest count.
 _SPANS: Final = {
     "temperature_c": (-40.0, 85.0),
     "light_lux": (0.0, 1000.0),
@@ -22,14 +22,14 @@ _SPANS: Final = {
 class Analog(msgspec.Struct, kw_only=True, frozen=True):
     """An analog input."""
 
-    name: str  # what read_analog_reader calls it
-    pin: str = ""  # the pin it is on; its mean level is the reading unless a quantity is given
-    channel: int | str = ""  # the same, as a converter's channel
-    quantity: str = ""  # a quantity of the bench: temperature_c, light_lux, supply_v, supply_a or supply_w
-    spi_bus: str = ""  # accepted, without meaning here
-    chip_select: str = ""  # accepted, without meaning here
-    average_over_ms: int = 0  # accepted, without meaning here
-    samples_per_sec: int = 0  # accepted, without meaning here
+    name: str  # name of the analog reader
+    pin: str = ""  # pin of the input; its mean level is the reading unless a quantity is configured
+    channel: int | str = ""  # another name of pin, as a channel of a converter
+    quantity: str = ""  # simulated quantity: temperature_c, light_lux, supply_v, supply_a or supply_w
+    spi_bus: str = ""  # accepted but ignored
+    chip_select: str = ""  # accepted but ignored
+    average_over_ms: int = 0  # accepted but ignored
+    samples_per_sec: int = 0  # accepted but ignored
 
     def __post_init__(self) -> None:
         if self.quantity and self.quantity not in _SPANS:
@@ -39,15 +39,15 @@ class Analog(msgspec.Struct, kw_only=True, frozen=True):
 class Interrupt(msgspec.Struct, kw_only=True, frozen=True):
     """A digital interrupt."""
 
-    name: str  # what get_digital_interrupt_value and stream_ticks call it
-    pin: str  # the pin it listens to
+    name: str  # name of the digital interrupt
+    pin: str  # the pin whose edges it counts
 
 
 class FakeBoardConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated board. Any string names a pin."""
+    """Attributes of a simulated board. Any string is a valid pin name."""
 
     analogs: tuple[Analog, ...] = ()  # analog inputs, 10 bits from 0 to 3.3 V
     digital_interrupts: tuple[Interrupt, ...] = ()  # pins whose edges are counted and streamed
     wires: tuple[tuple[str, str], ...] = ()  # pairs of connected pins; "other-board:pin" is a pin of another board
-    fail_new: bool = False  # refuse to start, to see what a failing board does to a machine
-    default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = int(DEFAULT_FREQUENCY)  # of pins that were not told
+    fail_new: bool = False  # fail to start, to test how a machine copes with a failing board
+    default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = int(DEFAULT_FREQUENCY)  # Hz; default of pins

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.camera` reads."""
+"""Attributes that `runtime.models.fake.media.camera` reads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
 
     width_px: Pixels = 0  # width of the image; 0: in proportion to the height, or 1280
     height_px: Pixels = 0  # height of the image; 0: in proportion to the width, or 720
-    animated: bool = True  # see the bench as it is now; otherwise always as it was in the first picture
-    model: bool = True  # tell the intrinsic parameters
-    rtp_passthrough: bool = False  # accepted, without meaning here
+    animated: bool = True  # show the current state of the simulation; if false, always the state of the first image
+    model: bool = True  # report the intrinsic parameters
+    rtp_passthrough: bool = False  # accepted but ignored
     format: Annotated[str, msgspec.Meta(pattern="^(jpeg|png)$")] = "jpeg"  # jpeg or png
 
     def __post_init__(self) -> None:

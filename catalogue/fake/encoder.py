@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.encoder` reads."""
+"""Attributes that `runtime.models.fake.sensing.encoder` reads."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from schema.attributes import Attributes
 
 
 class Pins(msgspec.Struct, kw_only=True, frozen=True):
-    """Pins of the board that carry the encoder's signals: `a` and `b`, or `i` alone."""
+    """Pins of the board with the encoder's signals: `a` and `b`, or only `i`."""
 
     a: str = ""  # track A
-    b: str = ""  # track B, a quarter period later when turning forward
-    i: str = ""  # the only track of an encoder without direction
+    b: str = ""  # track B, a quarter of a period after A when turning forward
+    i: str = ""  # the track of an encoder that does not detect direction
 
 
 class FakeEncoderConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a simulated encoder. A motor that names it carries its disc."""
+    """Attributes of a simulated encoder. A motor that names it turns it."""
 
     board: str = ""  # name of the board with the pins
-    pins: Pins | None = None  # pins of that board; without a board they do nothing
-    update_rate_msec: Annotated[int, msgspec.Meta(ge=0)] = 0  # accepted, without meaning here: it is always up to date
+    pins: Pins | None = None  # pins of that board; ignored without a board
+    update_rate_msec: Annotated[int, msgspec.Meta(ge=0)] = 0  # accepted but ignored: the encoder is always up to date
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board, if configured."""
         return [self.board] if self.board else []

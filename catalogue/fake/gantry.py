@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.gantry` reads."""
+"""Attributes that `runtime.models.fake.motion.gantry` reads."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class FakeGantryConfig(Attributes, kw_only=True, frozen=True):
 
     NOT_BUILT: ClassVar[Mapping[str, str]] = {"model_path": "kinematics of a simulated gantry from a file"}
 
-    lengths_mm: tuple[Length, ...] = ()  # of each axis; their number is the number of axes; if empty three of 1000
-    length_mm: Length | None = None  # of a gantry with one axis, instead of lengths_mm
-    axes: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None  # only the first so many of them
+    lengths_mm: tuple[Length, ...] = ()  # length of each axis; default: three axes of 1000 mm
+    length_mm: Length | None = None  # length of a gantry with one axis, instead of lengths_mm
+    axes: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None  # use only this many of the axes
 
     @property
     def lengths(self) -> list[float]:
-        """Of the axes that there are."""
+        """The length of each axis in millimeters, with defaults applied."""
         own = (self.length_mm,) if self.length_mm is not None else None
         return list((own or self.lengths_mm or (1000.0, 1000.0, 1000.0))[: self.axes])
 

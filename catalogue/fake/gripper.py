@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.gripper` reads."""
+"""Attributes that `runtime.models.fake.motion.gripper` reads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class FakeGripperConfig(Attributes, kw_only=True, frozen=True):
 
     NOT_BUILT: ClassVar[Mapping[str, str]] = {"model-path": "kinematics of a simulated gripper from a file"}
 
-    opening_mm: Annotated[float, msgspec.Meta(gt=0)] = 80.0  # between the jaws when open
-    object_mm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # width of the thing between the jaws; 0 means nothing
+    opening_mm: Annotated[float, msgspec.Meta(gt=0)] = 80.0  # distance between the jaws when open
+    object_mm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # width of the object between the jaws; 0: no object
 
     def __post_init__(self) -> None:
         if self.object_mm >= self.opening_mm:

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.movement_sensor` reads."""
+"""Attributes that `runtime.models.fake.sensing.movement_sensor` reads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from schema.attributes import Attributes
 class FakeMovementSensorConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated movement sensor."""
 
-    base: str = ""  # name of a simulated base it rides on; without one the measurements are fixed
+    base: str = ""  # name of the simulated base that carries the sensor; without a base, the measurements are constant
 
     def requires(self) -> list[str]:
-        """The base it rides on."""
+        """Require the base, if configured."""
         return [self.base] if self.base else []

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.sensor` reads."""
+"""Attributes that `runtime.models.fake.sensing.sensor` reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ QUANTITIES: Final = ("temperature_c", "light_lux", "supply_v", "supply_a", "supp
 class FakeSensorConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated sensor."""
 
-    readings: dict[str, Any] | None = None  # fixed readings; {"a": 1, "b": 2, "c": 3} if nothing is configured
-    quantities: tuple[str, ...] = ()  # of the bench: temperature_c, light_lux, supply_v, supply_a, supply_w
+    readings: dict[str, Any] | None = None  # constant readings; default without quantities: {"a": 1, "b": 2, "c": 3}
+    quantities: tuple[str, ...] = ()  # simulated: temperature_c, light_lux, supply_v, supply_a, supply_w
 
     def __post_init__(self) -> None:
         for name in self.quantities:

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.servo` reads."""
+"""Attributes that `runtime.models.fake.motion.servo` reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from schema.attributes import Attributes
 class FakeServoConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated servo."""
 
-    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the least angle
-    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # the greatest angle
-    starting_position_deg: float | None = None  # where it goes when it starts; the least angle if not given
+    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # smallest angle
+    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # largest angle
+    starting_position_deg: float | None = None  # angle at start; default: the smallest angle
 
     def __post_init__(self) -> None:
         start = self.min_angle_deg if self.starting_position_deg is None else self.starting_position_deg

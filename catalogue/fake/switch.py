@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.fake.switch` reads."""
+"""Attributes that `runtime.models.fake.controls.switch` reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from schema.attributes import Attributes
 class FakeSwitchConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a simulated switch."""
 
-    position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # number of positions; 2, or as many as labels
-    labels: tuple[str, ...] = ()  # names of the positions: none or one each
+    position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # default: the number of labels, or 2
+    labels: tuple[str, ...] = ()  # names of the positions: either none, or one for each position
     initial_position: Annotated[int, msgspec.Meta(ge=0)] = 0  # the position at start
 
     def __post_init__(self) -> None:

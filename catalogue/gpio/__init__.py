@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.gpio`."""
+"""Attributes of the models in `runtime.models.gpio`."""

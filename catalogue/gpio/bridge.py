@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.bridge` reads."""
+"""Attributes that `runtime.models.gpio.bridge` reads."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
-    """Pins of the board that feed the bridge: `a` and `b` (with PWM on them, or on `pwm`), or `dir` and `pwm`."""
+    """Pins of the board that control the bridge: `a` and `b` (with PWM on them, or on `pwm`), or `dir` and `pwm`."""
 
-    a: str = ""  # high, or its PWM, turns forward
-    b: str = ""  # high, or its PWM, turns backward
-    dir: str = ""  # high is forward
+    a: str = ""  # high, or PWM, turns forward
+    b: str = ""  # high, or PWM, turns backward
+    dir: str = ""  # high: forward
     pwm: str = ""  # magnitude of the power
     en_high: str = ""  # enables the bridge: high while powered
     en_low: str = ""  # enables the bridge: low while powered
@@ -24,9 +24,9 @@ class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
             raise ValueError("a pin is named twice")
 
     def all(self) -> list[str]:
-        """Every pin that is given."""
+        """Return every configured pin."""
         return [pin for pin in (self.a, self.b, self.dir, self.pwm, self.en_high, self.en_low) if pin]
 
     def waves(self) -> list[str]:
-        """The pins that carry PWM."""
+        """Return the pins that carry PWM."""
         return [self.pwm] if self.pwm else [self.a, self.b]

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.button` reads."""
+"""Attributes that `runtime.models.gpio.button` reads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from schema.attributes import Attributes
 
 
 class GpioButtonConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of a button that a pin pushes."""
+    """Attributes of a button that is pushed by a pin."""
 
     board: str  # name of the board with the pin
     pin: str  # pin of that board
-    press_ms: Annotated[int, msgspec.Meta(gt=0)] = 100  # how long a push lasts (ms)
-    active_low: bool = False  # pushed is low
+    press_ms: Annotated[int, msgspec.Meta(gt=0)] = 100  # duration of a push (ms)
+    active_low: bool = False  # the pin is low while the button is pushed
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]

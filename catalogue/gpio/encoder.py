@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.encoder` reads."""
+"""Attributes that `runtime.models.gpio.encoder` reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schema.attributes import Attributes
 
 
 class IncrementalPins(msgspec.Struct, kw_only=True, frozen=True):
-    """Digital interrupts of the board that carry the tracks."""
+    """Digital interrupts of the board for the two tracks."""
 
     a: str  # track A, a quarter of a period ahead of B while turning forward
     b: str  # track B
@@ -21,29 +21,29 @@ class IncrementalPins(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class SinglePins(msgspec.Struct, kw_only=True, frozen=True):
-    """The digital interrupt of the board that carries the track."""
+    """Digital interrupt of the board for the track."""
 
     i: str  # the only track
 
 
 class EncoderConfig(Attributes, kw_only=True, frozen=True):
-    """What both have in common."""
+    """Attributes of all encoders."""
 
     board: str  # name of the board
-    ticks_per_rotation: Annotated[int, msgspec.Meta(ge=0)] = 0  # ticks of one revolution; 0: positions in ticks only
+    ticks_per_rotation: Annotated[int, msgspec.Meta(ge=0)] = 0  # ticks per revolution; 0: positions in ticks only
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]
 
 
 class IncrementalConfig(EncoderConfig, kw_only=True, frozen=True):
-    """Attributes of an incremental encoder. It counts every edge of both tracks: 4 ticks for each line of the disc."""
+    """Attributes of an incremental encoder. It counts every edge of both tracks: 4 ticks per line of the disc."""
 
     pins: IncrementalPins  # digital interrupts of that board
 
 
 class SingleConfig(EncoderConfig, kw_only=True, frozen=True):
-    """Attributes of an encoder with one track. It counts every rise, in the direction of the motor that names it."""
+    """Attributes of an encoder with one track. It counts rising edges, in the direction of the motor that names it."""
 
     pins: SinglePins  # digital interrupt of that board

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.input_controller` reads."""
+"""Attributes that `runtime.models.gpio.input_controller` reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from schema.attributes import Attributes
 
 
 class Contact(msgspec.Struct, kw_only=True, frozen=True):
-    """A button or a toggle."""
+    """A button or a toggle switch."""
 
-    control: str  # its name: ButtonStart, AbsoluteX, or one of your own
-    invert: bool = False  # pressed, or on, is low
-    debounce_msec: Annotated[float, msgspec.Meta(ge=-1)] = 5.0  # a level must last so long to count (ms); -1 or 0: any
+    control: str  # name of the control: ButtonStart, AbsoluteX, or a custom name
+    invert: bool = False  # low means pressed, or on
+    debounce_msec: Annotated[float, msgspec.Meta(ge=-1)] = 5.0  # how long a level must last (ms); -1, 0: any
 
 
 class GpioInputControllerConfig(Attributes, kw_only=True, frozen=True):
@@ -40,5 +40,5 @@ class GpioInputControllerConfig(Attributes, kw_only=True, frozen=True):
                 raise ValueError(f"{pin} is both a button and a toggle")
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.input_sensor` reads."""
+"""Attributes that `runtime.models.gpio.input_sensor` reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GpioInputConfig(Attributes, kw_only=True, frozen=True):
 
     board: str  # name of the board with the pins
     pins: Annotated[dict[str, str], msgspec.Meta(min_length=1)]  # name of a reading -> pin of that board
-    invert: tuple[str, ...] = ()  # names of readings that are true when their pin is low
+    invert: tuple[str, ...] = ()  # names of the readings that are true while their pin is low
 
     def __post_init__(self) -> None:
         for name in self.invert:
@@ -22,5 +22,5 @@ class GpioInputConfig(Attributes, kw_only=True, frozen=True):
                 raise ValueError(f"invert names {name!r}, which is none of {', '.join(self.pins)}")
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.servo` reads."""
+"""Attributes that `runtime.models.gpio.servo` reads."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class GpioServoConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a servo on a pin with PWM."""
 
     board: str  # name of the board with the pin
-    pin: str  # pin of that board, with PWM
-    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the angle of the shortest pulse (degrees)
-    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # the angle of the longest pulse (degrees)
-    starting_position_deg: float | None = None  # where it goes when it starts; not given: nowhere until moved
-    frequency_hz: Annotated[int, msgspec.Meta(ge=50, le=450)] = 300  # pulses per second; analog servos need 50
-    pwm_resolution: Annotated[int, msgspec.Meta(ge=0)] = 0  # steps of one period that the board can make; 0: not known
-    min_width_us: Annotated[int, msgspec.Meta(gt=0)] = 500  # the shortest pulse (µs)
-    max_width_us: Annotated[int, msgspec.Meta(gt=0)] = 2500  # the longest pulse (µs)
-    speed_deg_per_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # the greatest speed (degrees per second); 0: its own
-    at_stop: Literal["hold", "release"] = "hold"  # stop holds the angle, or ends the pulses so that it gives way
+    pin: str  # pin of that board, which must support PWM
+    min_angle_deg: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # angle of the shortest pulse (degrees)
+    max_angle_deg: Annotated[float, msgspec.Meta(gt=0)] = 180.0  # angle of the longest pulse (degrees)
+    starting_position_deg: float | None = None  # angle at start; default: no movement until commanded
+    frequency_hz: Annotated[int, msgspec.Meta(ge=50, le=450)] = 300  # pulses per second; analog servos require 50
+    pwm_resolution: Annotated[int, msgspec.Meta(ge=0)] = 0  # steps of the board per period; 0: unknown
+    min_width_us: Annotated[int, msgspec.Meta(gt=0)] = 500  # shortest pulse (µs)
+    max_width_us: Annotated[int, msgspec.Meta(gt=0)] = 2500  # longest pulse (µs)
+    speed_deg_per_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # highest speed (degrees per second); 0: unlimited
+    at_stop: Literal["hold", "release"] = "hold"  # stop holds the angle, or ends the pulses to release the shaft
 
     def __post_init__(self) -> None:
         if self.min_angle_deg >= self.max_angle_deg:
@@ -41,12 +41,12 @@ class GpioServoConfig(Attributes, kw_only=True, frozen=True):
             )
 
     def duty(self, angle: float) -> float:
-        """Share of a period that the pulse of `angle` takes, as exactly as the board can make it."""
+        """Return the duty cycle of `angle`, rounded to the PWM resolution of the board if known."""
         share = (angle - self.min_angle_deg) / (self.max_angle_deg - self.min_angle_deg)
         width = self.min_width_us + share * (self.max_width_us - self.min_width_us)
         duty = width * self.frequency_hz / 1_000_000
         return round(duty * self.pwm_resolution) / self.pwm_resolution if self.pwm_resolution else duty
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.switch` reads."""
+"""Attributes that `runtime.models.gpio.switch` reads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class GpioSwitchConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a switch on pins."""
 
     board: str  # name of the board with the pins
-    pins: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # of that board; for binary the least bit first
-    encoding: Literal["one_hot", "binary"] = "one_hot"  # one_hot: one pin for a position; binary: its number in bits
-    position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # number of positions; what the pins can tell
-    labels: tuple[str, ...] = ()  # names of the positions: none or one each
-    safe_position: Annotated[int, msgspec.Meta(ge=0)] = 0  # the position at start, and when it stops
+    pins: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # pins of that board; for binary, lowest bit first
+    encoding: Literal["one_hot", "binary"] = "one_hot"  # one_hot: a pin per position; binary: position number
+    position_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  # default: as many as the pins can encode
+    labels: tuple[str, ...] = ()  # names of the positions: either none, or one for each position
+    safe_position: Annotated[int, msgspec.Meta(ge=0)] = 0  # the position at start and at stop
     active_low: bool = False  # a pin is on when it is low
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class GpioSwitchConfig(Attributes, kw_only=True, frozen=True):
 
     @property
     def most(self) -> int:
-        """How many positions the pins can tell."""
+        """The largest number of positions that the pins can encode."""
         return len(self.pins) if self.encoding == "one_hot" else int(2 ** len(self.pins))
 
     @property
@@ -43,11 +43,11 @@ class GpioSwitchConfig(Attributes, kw_only=True, frozen=True):
         return self.position_count or self.most
 
     def levels(self, position: int) -> dict[str, bool]:
-        """Which pins are on in a position."""
+        """Return for each pin whether it is on in the position."""
         if self.encoding == "one_hot":
             return {pin: index == position for index, pin in enumerate(self.pins)}
         return {pin: bool(position >> bit & 1) for bit, pin in enumerate(self.pins)}
 
     def requires(self) -> list[str]:
-        """Its board."""
+        """Require the board."""
         return [self.board]

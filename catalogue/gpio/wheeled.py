@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.gpio.wheeled` reads."""
+"""Attributes that `runtime.models.wheels.wheeled` reads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class WheeledConfig(Attributes, kw_only=True, frozen=True):
 
     left: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the left
     right: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the motors on the right
-    width_mm: Annotated[float, msgspec.Meta(gt=0)]  # between the middles of left and right wheels
-    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)]  # way of one revolution
-    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # wheels turn this much more when the base turns
+    width_mm: Annotated[float, msgspec.Meta(gt=0)]  # distance between the centers of the left and right wheels
+    wheel_circumference_mm: Annotated[float, msgspec.Meta(gt=0)]  # distance per revolution
+    spin_slip_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # factor of wheel travel when the base turns
 
     def __post_init__(self) -> None:
         names = [*self.left, *self.right]
@@ -24,5 +24,5 @@ class WheeledConfig(Attributes, kw_only=True, frozen=True):
             raise ValueError("a motor is named twice in left and right")
 
     def requires(self) -> list[str]:
-        """Its motors."""
+        """Require the motors."""
         return [*self.left, *self.right]

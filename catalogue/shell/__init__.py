@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.shell`."""
+"""Attributes of the models in `runtime.models.shell`."""

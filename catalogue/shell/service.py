@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.shell.service` reads."""
+"""Attributes that `runtime.models.shell.service` reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from schema.attributes import Attributes
 class ShellAttributes(Attributes, kw_only=True, frozen=True):
     """Attributes of the shell service."""
 
-    program: str = ""  # the shell; empty: that of the environment variable SHELL, else /bin/sh
-    directory: str = ""  # where shells start and relative paths of files begin; empty: the user's home directory
+    program: str = ""  # the shell; empty: the environment variable SHELL, or /bin/sh
+    directory: str = ""  # working directory of shells and base of relative file paths; empty: the user's home
     env: dict[str, str] = msgspec.field(default_factory=dict)  # variables added to the environment of shells
 
     def __post_init__(self) -> None:

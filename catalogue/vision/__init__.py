@@ -1,1 +1,1 @@
-"""Attributes of the models in `runtime.builtin.vision`."""
+"""Attributes of the models in `runtime.models.vision`."""

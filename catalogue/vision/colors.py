@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.colors` reads."""
+"""Attributes that `runtime.models.vision.colors` reads."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _HEX: Final = re.compile(r"#[0-9A-Fa-f]{6}")
 
 @dataclass(frozen=True, slots=True)
 class HueRange:
-    """Hues around a middle (both 0 to 1 of the circle), in pixels that are saturated and bright enough (0 to 1)."""
+    """A range of hues (0 to 1) around `middle`, with the lowest saturation and brightness of a pixel (0 to 1)."""
 
     middle: float
-    reach: float  # to both sides, 0 to 0.5
+    reach: float  # largest distance from the middle in either direction, 0 to 0.5
     saturation: float
     value: float
 
     def mask(self, picture: Picture) -> Picture:
-        """White where a pixel of the RGB picture is within, black elsewhere."""
+        """Return an image that is white where a pixel of the RGB picture is in the range, and black elsewhere."""
         from PIL import ImageChops
 
         hue, saturation, value = picture.convert("HSV").split()
@@ -39,12 +39,12 @@ class HueRange:
 
 
 def _from(least: float) -> list[int]:
-    """A table of 256 values: white from the share `least` of 255 on."""
+    """Return a lookup table of 256 values: white from `least` times 255 upwards, black below."""
     return [255 * (index >= least * 255) for index in range(256)]
 
 
 def hue_of(color: str) -> float:
-    """The hue of `#RRGGBB` as a share of the circle; ValueError for anything else and for greys, which have none."""
+    """Return the hue of `#RRGGBB`, 0 to 1. ValueError for other text, and for grays, which have no hue."""
     if not _HEX.fullmatch(color):
         raise ValueError(f"{color!r} is not a color; write #RRGGBB")
     red, green, blue = (int(color[index : index + 2], 16) / 255 for index in (1, 3, 5))

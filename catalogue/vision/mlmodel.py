@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.mlmodel` reads."""
+"""Attributes that `runtime.models.vision.mlmodel` reads."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
     """Attributes of a vision service over an ML model."""
 
     mlmodel_name: str  # the mlmodel service that runs the model
-    remap_input_names: dict[str, str] = msgspec.field(default_factory=dict)  # the picture: {"name": "image"}
-    remap_output_names: dict[str, str] = msgspec.field(default_factory=dict)  # name -> location, category ...
-    output_layout: str = ""  # boxes, yolov5, yolov8 or yolov10; found from names and shapes if empty
-    xmin_ymin_xmax_ymax_order: tuple[int, ...] = (0, 1, 2, 3)  # where these stand in a box of `location`
-    input_image_bgr: bool | None = None  # the model wants blue first; as the model tells, else red first
-    input_image_mean_value: tuple[float, ...] = ()  # subtracted from each channel of a pixel (0 to 255)
-    input_image_std_dev: tuple[float, ...] = ()  # then each channel is divided by this
-    letterbox: bool = False  # keep the picture's proportions between grey bars, instead of stretching it
-    input_size_px: tuple[int, ...] = ()  # width and height, for a model whose input is free; the picture's own if empty
-    label_path: str = ""  # file with one label a line; as the model tells if empty
-    default_minimum_confidence: Share | None = None  # from here on a result counts; 0, but 0.25 for the yolo layouts
-    label_confidences: dict[str, Share] = msgspec.field(default_factory=dict)  # only these count: label -> least
-    overlap_threshold: Share = 0.45  # a box that covers more than this of a better one of its class is left out (yolo)
+    remap_input_names: dict[str, str] = msgspec.field(default_factory=dict)  # input for the picture: {"name": "image"}
+    remap_output_names: dict[str, str] = msgspec.field(default_factory=dict)  # model's name -> location, category, ...
+    output_layout: str = ""  # boxes, yolov5, yolov8 or yolov10; empty: detected from names and shapes
+    xmin_ymin_xmax_ymax_order: tuple[int, ...] = (0, 1, 2, 3)  # positions of these values in a box
+    input_image_bgr: bool | None = None  # the model expects blue first; default: the model's metadata, or false
+    input_image_mean_value: tuple[float, ...] = ()  # mean, subtracted from each channel of a pixel (0 to 255)
+    input_image_std_dev: tuple[float, ...] = ()  # standard deviation, by which each channel is then divided
+    letterbox: bool = False  # keep the picture's proportions and add gray bars, instead of stretching it
+    input_size_px: tuple[int, ...] = ()  # input size of a model that accepts any: width, height; empty: the picture's
+    label_path: str = ""  # file with one label per line; empty: the labels of the model
+    default_minimum_confidence: Share | None = None  # lowest confidence of a result; default: 0, yolo layouts 0.25
+    label_confidences: dict[str, Share] = msgspec.field(default_factory=dict)  # allowed labels -> lowest confidence
+    overlap_threshold: Share = 0.45  # boxes of a class that overlap a better one more than this are dropped (yolo)
 
     def __post_init__(self) -> None:
         if self.output_layout and self.output_layout not in LAYOUTS:
@@ -45,5 +45,5 @@ class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
             raise ValueError("input_size_px is not a width and a height of at least 1")
 
     def requires(self) -> Iterable[str]:
-        """The model."""
+        """Require the ML model service."""
         return (self.mlmodel_name,)

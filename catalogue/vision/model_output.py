@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.model_output` reads."""
+"""Attributes that `runtime.models.vision.model_output` reads."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Final
 BOXES: Final = "boxes"
 
 LAYOUTS: Final = (BOXES, "yolov5", "yolov8", "yolov10")
-"""Every layout by name."""
+"""Names of all layouts."""

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.onnx` reads."""
+"""Attributes that `runtime.models.mlmodels.onnx` reads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class OnnxConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of an ONNX model. Paths may begin with ~ and contain ${packages...}."""
 
     model_path: str  # the .onnx file
-    label_path: str = ""  # file with one label a line, told in the metadata; the model's own labels if empty
-    num_threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0  # threads of one inference; 0 for one a core
-    providers: tuple[str, ...] = (CPU,)  # execution providers of ONNX Runtime, the preferred one first
-    package_reference: str = ""  # accepted, without meaning here
+    label_path: str = ""  # file with one label per line, reported in the metadata; empty: the model's labels
+    num_threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0  # threads per inference; 0: one per core
+    providers: tuple[str, ...] = (CPU,)  # execution providers of ONNX Runtime, in order of preference
+    package_reference: str = ""  # accepted but ignored
 
     def __post_init__(self) -> None:
         if not self.model_path:

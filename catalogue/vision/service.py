@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.service` reads."""
+"""Attributes that `runtime.models.vision.service` reads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from schema.attributes import Attributes
 
 
 class SeeingConfig(Attributes, kw_only=True, frozen=True):
-    """Attributes of every vision service here."""
+    """Attributes of every vision service."""
 
-    camera_name: str = ""  # the camera it looks through when a call names none
+    camera_name: str = ""  # the camera of calls that do not name a camera
 
     def uses(self) -> Iterable[str]:
-        """Its own camera. Others, which calls may name, are looked up when they do."""
+        """Use the default camera if present. Other cameras are looked up when a call names them."""
         return (self.camera_name,) if self.camera_name else ()

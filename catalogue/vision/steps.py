@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.steps` reads."""
+"""Attributes that `runtime.models.vision.steps` reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Edge = Annotated[float, msgspec.Meta(ge=0, le=16384)]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where places go: x' = a x + b y + c, y' = d x + e y + f, in a picture that then has the size `size`."""
+    """A coordinate transform: x' = a x + b y + c, y' = d x + e y + f. `size` is that of the resulting picture."""
 
     a: float
     b: float
@@ -35,43 +35,43 @@ class Moved:
     size: Size
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a place goes."""
+        """Return the transformed coordinates of a point."""
         return self.a * x + self.b * y + self.c, self.d * x + self.e * y + self.f
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step. It leaves a picture as it is unless a derived class says otherwise."""
+    """One step of a pipeline. The base class leaves a picture unchanged."""
 
     def moved(self, size: Size) -> Moved:
-        """What becomes of places in a picture of that size; ValueError if the step cannot be made with it."""
+        """Return the coordinate transform for a picture of that size. ValueError if the step does not apply to it."""
         return Moved(1, 0, 0, 0, 1, 0, size)
 
     def apply(self, picture: Picture) -> Picture:
-        """The picture after the step."""
+        """Return the picture after the step."""
         return picture
 
 
 class Identity(Step, frozen=True):
-    """Nothing."""
+    """Leaves the picture unchanged."""
 
 
 class Resize(Step, frozen=True):
-    """To a size."""
+    """Scales the picture to a size, ignoring its proportions."""
 
-    width_px: Pixels  # width afterwards
-    height_px: Pixels  # height afterwards
+    width_px: Pixels  # new width
+    height_px: Pixels  # new height
 
     def moved(self, size: Size) -> Moved:
-        """Stretched."""
+        """Scale the coordinates along both axes."""
         return Moved(self.width_px / size[0], 0, 0, 0, self.height_px / size[1], 0, (self.width_px, self.height_px))
 
     def apply(self, picture: Picture) -> Picture:
-        """Smoothly."""
+        """Scale with bilinear interpolation."""
         return picture.resize((self.width_px, self.height_px), 2)  # Resampling.BILINEAR
 
 
 class Crop(Step, frozen=True):
-    """The part between two corners, in pixels; or in fractions of the picture, if none of them is above 1."""
+    """Keeps the part between two corners. Values are pixels, or shares of the picture if no maximum is above 1."""
 
     x_min_px: Edge  # left edge
     y_min_px: Edge  # upper edge
@@ -91,22 +91,22 @@ class Crop(Step, frozen=True):
         return left, top, right, bottom
 
     def moved(self, size: Size) -> Moved:
-        """Shifted; what is outside is cut off."""
+        """Shift the coordinates. ValueError if the crop lies outside the picture."""
         left, top, right, bottom = self._corners(size)
         return Moved(1, 0, -left, 0, 1, -top, (right - left, bottom - top))
 
     def apply(self, picture: Picture) -> Picture:
-        """The part."""
+        """Cut out the part."""
         return picture.crop(self._corners(picture.size))
 
 
 class Rotate(Step, frozen=True):
-    """Counter-clockwise; the picture grows so that nothing is lost, new corners are black."""
+    """Rotates counterclockwise. The picture grows to keep its whole content; new corners are black."""
 
     angle_degs: Annotated[float, msgspec.Meta(ge=-3600, le=3600)] = 180.0  # degrees
 
     def moved(self, size: Size) -> Moved:
-        """About the middle."""
+        """Rotate the coordinates about the center."""
         angle = math.radians(self.angle_degs)
         cosine, sine = round(math.cos(angle), 12), round(math.sin(angle), 12)
         width, height = size
@@ -126,7 +126,7 @@ class Rotate(Step, frozen=True):
         )
 
     def apply(self, picture: Picture) -> Picture:
-        """Quarter turns are exact."""
+        """Rotate with bilinear interpolation; quarter turns are exact."""
         from PIL import Image
 
         quarters = {
@@ -150,20 +150,20 @@ class Rotate(Step, frozen=True):
 
 
 class Detections(Step, frozen=True):
-    """Boxes around what a vision service finds."""
+    """Draws boxes around the detections of a vision service."""
 
     detector_name: str  # the vision service
-    confidence_threshold: Share = 0.0  # from this confidence on
-    valid_labels: tuple[str, ...] = ()  # only these labels; all if empty
+    confidence_threshold: Share = 0.0  # lowest confidence of a detection
+    valid_labels: tuple[str, ...] = ()  # allowed labels; empty: all
 
 
 class Classifications(Step, frozen=True):
-    """The labels that a vision service gives."""
+    """Draws the classifications of a vision service."""
 
     classifier_name: str  # the vision service
-    confidence_threshold: Share = 0.0  # from this confidence on
-    max_classifications: Annotated[int, msgspec.Meta(ge=1)] = 1  # never more than these
-    valid_labels: tuple[str, ...] = ()  # only these labels; all if empty
+    confidence_threshold: Share = 0.0  # lowest confidence of a classification
+    max_classifications: Annotated[int, msgspec.Meta(ge=1)] = 1  # largest number of labels
+    valid_labels: tuple[str, ...] = ()  # allowed labels; empty: all
 
 
 STEPS: Final[Mapping[str, type[Step]]] = {
@@ -174,11 +174,11 @@ STEPS: Final[Mapping[str, type[Step]]] = {
     "detections": Detections,
     "classifications": Classifications,
 }
-"""Steps by the `type` of their entry."""
+"""Classes of steps by the `type` of an entry."""
 
 
 def step(kind: str, attributes: Mapping[str, Any]) -> Step:
-    """Reads one entry of a pipeline; ValueError says what is wrong with it."""
+    """Parse one entry of a pipeline. ValueError if it is invalid."""
     cls = STEPS.get(kind)
     if cls is None:
         raise ValueError(f"there is no step {kind!r}; use {', '.join(STEPS)}")

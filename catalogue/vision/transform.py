@@ -1,4 +1,4 @@
-"""Attributes that `runtime.builtin.vision.transform` reads."""
+"""Attributes that `runtime.models.vision.transform` reads."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     """One step of the pipeline."""
 
     type: str  # identity, resize, crop, rotate, detections or classifications
-    attributes: dict[str, Any] = {}  # of the step; they are listed in How to detect objects
+    attributes: dict[str, Any] = {}  # attributes of the step, listed in How to detect objects
 
 
 class TransformConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the transform camera."""
 
     source: str  # the camera whose images are transformed
-    pipeline: tuple[Entry, ...]  # the steps, in this order
-    intrinsic_parameters: Intrinsics | None = None  # told by get_properties; as the source's, moved, if not given
-    camera_parameters: Intrinsics | None = None  # the same by its other name
-    distortion_parameters: Distortion | None = None  # told by get_properties; the source's if not given
+    pipeline: tuple[Entry, ...]  # the steps in order
+    intrinsic_parameters: Intrinsics | None = None  # reported by get_properties; default: the source's, transformed
+    camera_parameters: Intrinsics | None = None  # another name of intrinsic_parameters
+    distortion_parameters: Distortion | None = None  # reported by get_properties; default: the source's
 
     def __post_init__(self) -> None:
         self.steps()
 
     def steps(self) -> tuple[Step, ...]:
-        """The pipeline; ValueError names the entry that is wrong."""
+        """Return the steps of the pipeline. ValueError names an invalid entry."""
         found = []
         for index, entry in enumerate(self.pipeline):
             try:
@@ -42,7 +42,7 @@ class TransformConfig(Attributes, kw_only=True, frozen=True):
         return tuple(found)
 
     def requires(self) -> Iterable[str]:
-        """The source and every vision service of the pipeline."""
+        """Require the source and every vision service of the pipeline."""
         yield self.source
         for one in self.steps():
             if isinstance(one, Detections):

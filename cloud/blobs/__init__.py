@@ -1,8 +1,9 @@
-"""Large things, kept outside the database: captured files, packages. A row of the database names each by its key.
+"""Storage for large content outside the database: captured files and packages. Rows refer to blobs by key.
 
-Write the blob first, then the row; delete the row first, then the blob: what a crash leaves is a blob without a row,
-which `cloud.sweep` removes later, never a row without a blob. They are in a folder (`cloud.blobs.folder`) or in a
-bucket of an S3-compatible store (`cloud.blobs.s3`), under the same names: `ab/abcdef...` for the key `abcdef...`.
+Write the blob before its row; delete the row before its blob. After a crash there may be blobs without rows, which
+`cloud.domain.upkeep.sweep` removes later, but no rows without blobs. Blobs are stored in a folder
+(`cloud.blobs.folder`) or in a bucket of an S3-compatible store (`cloud.blobs.s3`), with the same names: `ab/abcdef...`
+for the key `abcdef...`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ import trio
 
 from schema.errors import MachineError
 
-PIECE: Final = 1024 * 1024  # bytes read at once
-_TOGETHER: Final = 8  # deletions at once
-STAMP: Final = "machine-cloud.json"  # at the root of a store, beside the blobs: says whose store it is
-MOST_STAMP: Final = 4096  # bytes of it
-_CLEANUP: Final = 10.0  # seconds for one deletion; the sweep has time
+PIECE: Final = 1024 * 1024  # bytes to read at once
+_TOGETHER: Final = 8  # concurrent deletions
+STAMP: Final = "machine-cloud.json"  # file at the root of a store that identifies its cloud
+MOST_STAMP: Final = 4096  # maximum size of that file in bytes
+_CLEANUP: Final = 10.0  # seconds for one deletion; the sweep can retry later
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.files")
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """What was kept. `digest` is the SHA-256 in hexadecimal digits, `size` in bytes."""
+    """A stored blob. `digest` is the SHA-256 in hexadecimal digits, `size` is in bytes."""
 
     key: str
     size: int
@@ -37,7 +38,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is there. `time` is seconds of the epoch; it was put by then, or before."""
+    """An entry in the list of blobs. `time` is in seconds since the epoch; the blob was stored then or earlier."""
 
     key: str
     size: int
@@ -45,76 +46,79 @@ class Kept:
 
 
 class Blobs(Protocol):
-    """A place for large things. Any number of tasks may use it.
+    """A store for large content. Any number of tasks may use it.
 
-    Each call may raise UNAVAILABLE: the place cannot be reached now, or refuses this cloud; the same may work later.
+    Each call may raise UNAVAILABLE: the store cannot be reached, or refuses access; a retry may succeed.
     """
 
     @property
     def where(self) -> str:
-        """The folder or the bucket, for messages."""
+        """Folder or bucket, for messages."""
         ...
 
     async def stamp(self) -> bytes:
-        """Content of the file STAMP, at most MOST_STAMP bytes of it; empty if there is none. See cloud.identity."""
+        """Return up to MOST_STAMP bytes of the file STAMP; empty if it does not exist.
+
+        See cloud.domain.upkeep.identity.
+        """
         ...
 
     async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
-        """Write the file STAMP, durable when this returns. Without `replace`, False if there is one already.
+        """Write the file STAMP, durable on return. Without `replace`, return False if it exists already.
 
-        Two writers without `replace` at the same moment may both get True in a bucket: read it again before relying
-        on it.
+        In a bucket, two concurrent writers without `replace` may both get True: read the file again before relying on
+        it.
         """
         ...
 
     async def size(self, key: str) -> int | None:
-        """Bytes of a blob; None if it is not there."""
+        """Return the size of a blob in bytes; None if it does not exist."""
         ...
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
-        """Keep what `pieces` are together: durable when this returns, nothing of it after an error.
+        """Store the concatenation of `pieces`; durable on return, and removed after an error.
 
-        It gets a new key, or `key`: then it takes the place of what was kept under it.
+        The blob gets a new key, or replaces the one at `key`.
         """
         ...
 
     def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
-        """The pieces of a blob from byte `start` on; NOT_FOUND. Close it with contextlib.aclosing."""
+        """Yield the content of a blob from byte `start` on; NOT_FOUND. Close it with contextlib.aclosing."""
         ...
 
     async def delete(self, key: str) -> None:
-        """Forget a blob; one that is not there is no error."""
+        """Delete a blob, if it exists."""
         ...
 
     def listed(self) -> AsyncGenerator[list[Kept], None]:
-        """All blobs, some at a time, those with neighbouring keys together. Close it with contextlib.aclosing."""
+        """Yield all blobs in batches, grouped by key prefix. Close it with contextlib.aclosing."""
         ...
 
     async def tidy(self, age: float) -> int:
-        """Remove what was begun to be put more than `age` seconds ago and given up; how many there were."""
+        """Remove incomplete uploads that began more than `age` seconds ago; return their number."""
         ...
 
 
 def new_key() -> str:
-    """A key that nobody has: 32 hexadecimal digits."""
+    """Return a new random key of 32 hexadecimal digits."""
     return secrets.token_hex(16)
 
 
 def name_of(key: str) -> str:
-    """How a store calls a blob, with `/` between parts. ValueError for what is no key."""
+    """Return the name of a blob in a store, with `/` between parts. ValueError for an invalid key."""
     if not (key.isascii() and key.isalnum()):
         raise ValueError(f"{key!r} is no key of a blob")
     return f"{key[:2]}/{key}"
 
 
 def key_of(name: str) -> str | None:
-    """The key of the blob that a store calls `name`; None for what is no blob."""
+    """Return the key of the blob with this name in a store; None for other files."""
     folder, _, key = name.partition("/")
     return key if key.isascii() and key.isalnum() and len(folder) == 2 and key.startswith(folder) else None
 
 
 async def sizes(blobs: Blobs) -> dict[str, int]:
-    """All keys, and how many bytes each has."""
+    """Return all keys with the sizes of their blobs in bytes."""
     found: dict[str, int] = {}
     async with aclosing(blobs.listed()) as pages:
         async for page in pages:
@@ -123,7 +127,7 @@ async def sizes(blobs: Blobs) -> dict[str, int]:
 
 
 async def discard(blobs: Blobs, keys: Iterable[str]) -> int:
-    """Delete blobs that no row names, several at once; how many. What cannot be deleted now is left to the sweep."""
+    """Delete blobs without rows, several at a time; return how many. After an error the rest is left to the sweep."""
     left = iter(list(keys))
     deleted, why = 0, ""
 

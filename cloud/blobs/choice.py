@@ -1,4 +1,4 @@
-"""Which store of files: a folder, or a bucket."""
+"""Choice of the file store: a folder or a bucket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cloud.blobs.s3_place import Place
 
 
 def store_of(files: Path | Place) -> AbstractAsyncContextManager[Blobs]:
-    """The store at that place, usable while the context is open. What a bucket needs is imported only for one."""
+    """Return a context manager for the store at that place. Dependencies for buckets are imported only if needed."""
     if isinstance(files, Path):
         return FolderBlobs(files).opened()
     from cloud.blobs.s3 import S3Blobs

@@ -1,4 +1,4 @@
-"""Large things as files below one folder."""
+"""Blobs as files in a folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from schema.errors import ErrorKind, MachineError
 from support import private
 from support.worker import Worker
 
-WRITE_BACK: Final = 32 * 1024 * 1024  # bytes that wait for the disk: others wait no longer than for so many
+WRITE_BACK: Final = 32 * 1024 * 1024  # bytes to write before a sync, which bounds how long other users of the disk wait
 T = TypeVar("T")
 
 
 class FolderBlobs:
-    """Files below one folder: `async with FolderBlobs(path).opened() as blobs`."""
+    """Files in a folder: `async with FolderBlobs(path).opened() as blobs`. See Blobs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,18 +28,18 @@ class FolderBlobs:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[FolderBlobs]:
-        """Usable while the context is open."""
+        """Create the folder if necessary; the store is usable while the context is open."""
         async with self._worker.opened():
             await self._run(self._prepare)
             yield self
 
     @property
     def where(self) -> str:
-        """As Blobs."""
+        """See Blobs."""
         return str(self._folder)
 
     async def stamp(self) -> bytes:
-        """As Blobs."""
+        """See Blobs."""
 
         def read() -> bytes:
             with suppress(FileNotFoundError), (self._folder / STAMP).open("rb") as file:
@@ -49,11 +49,11 @@ class FolderBlobs:
         return await self._run(read)
 
     async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
-        """As Blobs."""
+        """See Blobs."""
         return await self._run(lambda: write_stamp(self._folder, content, replace=replace))
 
     async def size(self, key: str) -> int | None:
-        """As Blobs."""
+        """See Blobs."""
 
         def look() -> int | None:
             with suppress(FileNotFoundError):
@@ -63,7 +63,7 @@ class FolderBlobs:
         return await self._run(look)
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
-        """As Blobs."""
+        """See Blobs."""
         key = key or new_key()
         writing = _Writing(self._path(key))
         digest, size = hashlib.sha256(), 0
@@ -75,12 +75,12 @@ class FolderBlobs:
                 await self._run(lambda data=piece: writing.write(data))  # type: ignore[misc]
             await self._run(writing.finish)
         except BaseException:
-            self._worker.post(writing.abandon)  # after what the thread does now, though nobody waits for that
+            self._worker.post(writing.abandon)  # runs after the thread's current call, even if that was cancelled
             raise
         return Blob(key, size, digest.hexdigest())
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
-        """As Blobs."""
+        """See Blobs."""
         path = self._path(key)
         opened = ExitStack()
         try:
@@ -93,14 +93,14 @@ class FolderBlobs:
                 raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
             raise
         finally:
-            self._worker.post(opened.close)  # also what the thread opens for a reader that was cancelled meanwhile
+            self._worker.post(opened.close)  # also closes a file that is opened after the reader was cancelled
 
     async def delete(self, key: str) -> None:
-        """As Blobs."""
+        """See Blobs."""
         await self._run(lambda: self._path(key).unlink(missing_ok=True))
 
     async def listed(self) -> AsyncGenerator[list[Kept], None]:
-        """As Blobs."""
+        """See Blobs."""
         for folder in await self._run(lambda: sorted(self._folder.glob("??"))):
             page = await self._run(
                 lambda folder=folder: [  # type: ignore[misc]
@@ -111,7 +111,7 @@ class FolderBlobs:
                 yield page
 
     async def tidy(self, age: float) -> int:
-        """As Blobs. What is still written is young: its time is that of the last piece."""
+        """See Blobs. The age counts from the last write, so uploads in progress are not removed."""
         before = time.time() - age
 
         def remove() -> int:
@@ -124,7 +124,7 @@ class FolderBlobs:
         return await self._run(remove)
 
     async def _run(self, function: Callable[[], T]) -> T:
-        """In the thread. What the disk refuses is no fault of the caller, who may try again: UNAVAILABLE."""
+        """Run `function` in the thread. Disk errors become UNAVAILABLE, because a retry may succeed."""
         try:
             return await self._worker.run(function)
         except OSError as error:
@@ -140,11 +140,11 @@ class FolderBlobs:
     def _prepare(self) -> None:
         self._folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
         if (self._folder / STAMP).exists() or not any(self._folder.iterdir()):
-            private.close(self._folder)  # another folder may hold what other users need
+            private.close(self._folder)  # other folders may contain files for other users
 
 
 def write_stamp(folder: Path, content: bytes, *, replace: bool) -> bool:
-    """Write the STAMP of a store in a folder, as Blobs.put_stamp. Blocking."""
+    """Write the STAMP of a store in a folder; see Blobs.put_stamp. Blocking."""
     target = folder / STAMP
     part = folder / f".{STAMP}.{new_key()}"
     try:
@@ -178,7 +178,7 @@ def _sync(folder: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
-    """Each file with its size and when it was written last."""
+    """Yield each file with its size and its last write time."""
     for path in folder.glob("*"):
         try:
             found = path.stat()
@@ -192,14 +192,14 @@ def _is(path: Path) -> bool:
 
 
 class _Writing:
-    """A file that is written beside its place until it is whole. For the thread."""
+    """A file that is written under a temporary name until it is complete. For the thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._begun = path.with_suffix(f".{new_key()}")  # nobody else writes it
+        self._begun = path.with_suffix(f".{new_key()}")  # unique temporary name
         self._file: BinaryIO | None = None
         self._remains: list[Path] = []
-        self._waiting = 0  # bytes that may not be on the disk yet
+        self._waiting = 0  # bytes that may not have reached the disk yet
 
     def begin(self) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -228,7 +228,7 @@ class _Writing:
 
     def abandon(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # a full disk refuses what is still to be written
+            with suppress(OSError):  # buffered data may not fit on the disk
                 self._file.close()
         for path in self._remains:
             path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Large things as objects of a bucket, in any store that speaks S3.
+"""Blobs as objects in a bucket of any S3-compatible store.
 
-What is small goes in one request, what is larger in parts of a multipart upload: an object appears whole or not at all.
-Bytes pass through the cloud in both directions, so that roles and links hold.
+Small content is sent in one request, larger content in a multipart upload, so objects appear completely or not at all.
+The cloud relays all content in both directions, so that it can enforce roles and signed links.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ T = TypeVar("T")
 
 PART: Final = 8 * 1024 * 1024  # bytes; at least 5 MiB (Amazon S3 User Guide, "Multipart upload limits")
 MOST_PARTS: Final = 10_000  # the same page
-FIRST_WINDOW: Final = PIECE  # bytes that are asked for at first: the beginning may be all that is wanted
-WINDOW: Final = 4 * 1024 * 1024  # bytes that are asked for then; each is held in memory until it is passed on
-LONGEST: Final = 12 * 3600.0  # seconds that an upload in parts may take
-ANSWER: Final = 30.0  # seconds for everything that is tried at the start
-GRACE: Final = 5.0  # seconds for what was cancelled to end, and as many for removing what is left of it
+FIRST_WINDOW: Final = PIECE  # bytes in the first request: the reader may need only the beginning
+WINDOW: Final = 4 * 1024 * 1024  # bytes in later requests; each range is held in memory until it is passed on
+LONGEST: Final = 12 * 3600.0  # maximum seconds for a multipart upload
+ANSWER: Final = 30.0  # seconds for the check at startup
+GRACE: Final = 5.0  # seconds for cancelled requests to end, and as many to remove what they left
 
 
 class S3Blobs:
-    """Objects of a bucket: `async with S3Blobs(place).opened() as blobs`.
+    """Objects in a bucket: `async with S3Blobs(place).opened() as blobs`. See Blobs.
 
-    Stores tell of an object that came in parts when its upload was begun, and of one that goes on no more than that: so
-    both count as old only `longest` seconds later than others, and no upload in parts may take longer.
+    For multipart uploads, some stores report when the upload began instead of when it ended. Completed and incomplete
+    ones are therefore assumed to be `longest` seconds younger, and no multipart upload may take longer.
     """
 
     def __init__(self, place: Place, *, longest: float = LONGEST, part: int = PART) -> None:
@@ -49,9 +49,9 @@ class S3Blobs:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[S3Blobs]:
-        """Usable while the context is open.
+        """Check the bucket; the store is usable while the context is open.
 
-        Raises MachineError if the bucket cannot be reached, written, read, listed and deleted from, or if the library
+        Raise MachineError if the bucket cannot be reached, written, read, listed and deleted from, or if the library
         for signatures is missing.
         """
         try:
@@ -77,11 +77,11 @@ class S3Blobs:
 
     @property
     def where(self) -> str:
-        """As Blobs."""
+        """See Blobs."""
         return str(self.place)
 
     async def stamp(self) -> bytes:
-        """As Blobs."""
+        """See Blobs."""
         try:
             content, _ = await self._client.part_of(STAMP, 0, MOST_STAMP)
         except Refused as error:
@@ -91,14 +91,14 @@ class S3Blobs:
         return bytes(content)
 
     async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
-        """As Blobs."""
+        """See Blobs."""
         if not replace and await self.stamp():
             return False
         await self._client.call("PUT", STAMP, (), Body(content))
         return True
 
     async def size(self, key: str) -> int | None:
-        """As Blobs."""
+        """See Blobs."""
         try:
             answer = await self._client.call("HEAD", name_of(key))
         except Refused as error:
@@ -108,7 +108,7 @@ class S3Blobs:
         return int(answer.headers.get("content-length", "0"))
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
-        """As Blobs. At most 8 MiB of it are in memory. EXHAUSTED for more than 10,000 such parts, 78 GiB."""
+        """See Blobs. At most 8 MiB are held in memory. EXHAUSTED for more than 10,000 such parts (78 GiB)."""
         key = key or new_key()
         upload = _Upload(self._client, name_of(key), self._longest, self._part)
         try:
@@ -119,7 +119,7 @@ class S3Blobs:
             raise
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
-        """As Blobs. A reader that takes its time holds no connection: each window is a request of its own."""
+        """See Blobs. A slow reader does not occupy a connection: each range is a separate request."""
         name, at, window = name_of(key), start, FIRST_WINDOW
         while True:
             try:
@@ -136,18 +136,18 @@ class S3Blobs:
             window = WINDOW
 
     async def delete(self, key: str) -> None:
-        """As Blobs."""
+        """See Blobs."""
         await _delete(self._client, name_of(key))
 
     async def listed(self) -> AsyncGenerator[list[Kept], None]:
-        """As Blobs."""
+        """See Blobs."""
         token: str | None = None
         while token != "":
             page, token = await self._page(token)
             yield page
 
     async def tidy(self, age: float) -> int:
-        """As Blobs: uploads in parts that a killed process has left."""
+        """See Blobs. This aborts multipart uploads of killed processes."""
         before = datetime.now(UTC) - timedelta(seconds=age + self._longest)
         removed = 0
         markers: tuple[str, str] | None = ("", "")
@@ -183,11 +183,11 @@ class S3Blobs:
         except Refused as error:
             if error.code != "NotImplemented":
                 raise
-            return [], None  # such a store removes them itself
+            return [], None  # such a store removes incomplete uploads itself
         return _understood(answers.uploads, answer.body, self.place)
 
     async def _check(self) -> None:
-        """Do everything once that is needed later; MachineError says what does not work."""
+        """Try all operations that are needed later; MachineError says which one fails."""
         client, name, content = self._client, f".check-{secrets.token_hex(8)}", secrets.token_bytes(16)
 
         async def read() -> None:
@@ -214,7 +214,7 @@ class S3Blobs:
 
 
 class _Upload:
-    """One object on its way into the bucket, and what is there of it."""
+    """An object that is being uploaded, with the state that is necessary to undo it."""
 
     def __init__(self, client: S3Client, name: str, longest: float, part: int) -> None:
         self._client = client
@@ -222,12 +222,12 @@ class _Upload:
         self._longest = longest
         self._size = part
         self._begun = trio.current_time()
-        self._id = ""  # of the multipart upload, if there is one
+        self._id = ""  # id of the multipart upload, if any
         self._etags: list[str] = []
         self._may_be_there = False
 
     async def carry_out(self, pieces: AsyncIterable[bytes]) -> tuple[int, str]:
-        """Size and SHA-256 of what was kept."""
+        """Upload `pieces`; return size and SHA-256."""
         whole, part = hashlib.sha256(), self._size
         buffer, digest = bytearray(), hashlib.sha256()
         async for piece in pieces:
@@ -251,14 +251,14 @@ class _Upload:
         return size, whole.hexdigest()
 
     async def undo(self) -> None:
-        """Remove what is there. What the store does not let go now is swept up later."""
+        """Remove what was uploaded. What cannot be removed now is left to the sweep."""
         try:
             if self._id:
                 await _abort(self._client, self._name, self._id)
             if self._may_be_there:
                 await _delete(self._client, self._name)
         except MachineError:
-            pass  # why it was not kept is being told
+            pass  # the original error is already being raised
 
     async def _part(self, body: Body) -> None:
         if len(self._etags) >= MOST_PARTS:
@@ -287,7 +287,7 @@ class _Upload:
             await self._client.call("POST", self._name, [("uploadId", self._id)], Body(answers.completion(self._etags)))
         except Refused as error:
             if error.code != "NoSuchUpload" or not await self._is_there(size):
-                raise  # else an attempt whose answer was lost has done it
+                raise  # otherwise an earlier attempt, whose response was lost, succeeded
 
     async def _is_there(self, size: int) -> bool:
         try:
@@ -302,7 +302,7 @@ class _Upload:
 
 
 async def _settled(work: Callable[[], Awaitable[None]]) -> None:
-    """Carry out `work`. Cancelled meanwhile, it has some seconds to end, so that it is known what there is to undo."""
+    """Execute `work`. If cancelled, it has a few seconds to finish, so that it is known what must be undone."""
     failure: MachineError | None = None
     scope, done = trio.CancelScope(shield=True), trio.Event()
 

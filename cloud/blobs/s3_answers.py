@@ -1,4 +1,4 @@
-"""What an S3-compatible store answers: lists, and refusals with their remedies. Pure."""
+"""Parsing of responses from S3-compatible stores: lists, and errors with their remedies. Pure."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ REMEDIES: Final = {
     "TemporaryRedirect": _REGION,
     "XMinioStorageFull": "make room in the store",
 }
-"""What helps, by the code of the refusal."""
+"""Remedies by error code."""
 
 _BY_STATUS: Final = {301: "PermanentRedirect", 307: "TemporaryRedirect", 403: "AccessDenied", 404: "NoSuchKey"}
-"""The codes of refusals without words."""
+"""Error codes for responses without a body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the store did not do what it was asked."""
+    """An error response of the store."""
 
     status: int
     code: str
     words: str
-    again: bool  # the same may work in a moment
+    again: bool  # a retry may succeed
 
     @property
     def remedy(self) -> str:
-        """What a person can do; "" if that is unknown."""
+        """Advice for the administrator; "" if unknown."""
         return REMEDIES.get(self.code, "")
 
     def __str__(self) -> str:
@@ -63,12 +63,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One object of a list."""
+    """One object in a list."""
 
     name: str
     size: int
     modified: datetime
-    in_parts: bool  # it came by a multipart upload: then some stores tell when that was begun
+    in_parts: bool  # multipart upload: `modified` may be the time when it began
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Begun:
 
 
 def refusal(status: int, body: bytes) -> Refusal | None:
-    """Why it was refused; None for what was done. A refusal may come with status 200, after a long work."""
+    """Return the error in a response; None on success. After long operations, errors may have status 200."""
     if status < 300 and b"<Error>" not in body[:400]:
         return None
     code, words, region = (_element(body, name) for name in ("Code", "Message", "Region"))
@@ -91,7 +91,10 @@ def refusal(status: int, body: bytes) -> Refusal | None:
 
 
 def objects(body: bytes) -> tuple[list[Listed], str]:
-    """A page of ListObjectsV2, and the token of the next one, "" after the last. ValueError if it is none."""
+    """Parse a page of ListObjectsV2; return its objects and the next token ("" after the last page).
+
+    ValueError if it is not such a page.
+    """
     root = _root(body, "ListBucketResult")
     found = [
         Listed(
@@ -107,7 +110,10 @@ def objects(body: bytes) -> tuple[list[Listed], str]:
 
 
 def uploads(body: bytes) -> tuple[list[Begun], tuple[str, str] | None]:
-    """A page of ListMultipartUploads, and the markers of the next one, None after the last. ValueError."""
+    """Parse a page of ListMultipartUploads; return its uploads and the next markers (None after the last page).
+
+    ValueError if it is not such a page.
+    """
     root = _root(body, "ListMultipartUploadsResult")
     found = [
         Begun(unquote(_text(one, "Key")), _text(one, "UploadId"), datetime.fromisoformat(_text(one, "Initiated")))
@@ -119,12 +125,12 @@ def uploads(body: bytes) -> tuple[list[Begun], tuple[str, str] | None]:
 
 
 def upload_id(body: bytes) -> str:
-    """The id of a multipart upload that was begun. ValueError."""
+    """Return the id of a new multipart upload. ValueError if the response is not as expected."""
     return _text(_root(body, "InitiateMultipartUploadResult"), "UploadId")
 
 
 def completion(etags: list[str]) -> bytes:
-    """The request that makes one object of the parts with these tags, the first being number 1."""
+    """Return the request body that completes a multipart upload from the tags of its parts, beginning with part 1."""
     root = ElementTree.Element("CompleteMultipartUpload", xmlns="http://s3.amazonaws.com/doc/2006-03-01/")
     for number, etag in enumerate(etags, 1):
         part = ElementTree.SubElement(root, "Part")
@@ -151,6 +157,6 @@ def _text(element: ElementTree.Element, name: str) -> str:
 
 
 def _element(body: bytes, name: str) -> str:
-    """The text of an element of a refusal; it need not be well-formed."""
+    """Return the text of an element in an error response, which may not be well-formed."""
     found = re.search(rb"<%b>([^<]{0,300})" % name.encode(), body)
     return found[1].decode(errors="replace").strip() if found is not None else ""

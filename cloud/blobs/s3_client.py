@@ -1,4 +1,4 @@
-"""Requests to one bucket: signed, bounded, tried again where that helps."""
+"""Requests to one bucket: signed, limited in size and time, and retried where useful."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from cloud.blobs.s3_answers import Refusal, refusal
 from cloud.blobs.s3_place import Credentials, Place
 from schema.errors import ErrorKind, MachineError
 
-PARALLEL: Final = 32  # requests at once; others wait for their turn
-IDLE: Final = 15.0  # seconds that a connection without requests is kept
-STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
+PARALLEL: Final = 32  # concurrent requests; others wait
+IDLE: Final = 15.0  # seconds before an idle connection is closed
+STALL: Final = 30.0  # seconds without data after which a connection is considered lost
 ATTEMPTS: Final = 6
-FIRST: Final = 0.2  # seconds before the second attempt at most; doubled for each further one
-LONGEST_WAIT: Final = 5.0  # seconds between two attempts at most
-CHUNK: Final = 256 * 1024  # bytes of a body that are sent at once
-MOST: Final = 8 * 1024 * 1024  # bytes of an answer that is no content: a list of a thousand objects has half a MiB
+FIRST: Final = 0.2  # maximum seconds before the second attempt; doubled for each further one
+LONGEST_WAIT: Final = 5.0  # maximum seconds between two attempts
+CHUNK: Final = 256 * 1024  # bytes of a body to send at once
+MOST: Final = 8 * 1024 * 1024  # maximum bytes in a response without content: a list of 1,000 objects has half a MiB
 _LIMITS: Final = {"timeout": {"connect": STALL, "read": STALL, "write": STALL}}
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 Sign = Callable[[str, str, Mapping[str, str], str, Credentials, str], dict[str, str]]
-"""cloud.blobs.s3_signing.signed."""
+"""Type of cloud.blobs.s3_signing.signed."""
 
 
 class Refused(MachineError):
-    """The store has answered, and did not do it. To callers of the cloud that is no fault of theirs: UNAVAILABLE."""
+    """The store responded with an error. Callers of the cloud get UNAVAILABLE, because it is not their mistake."""
 
     kind = ErrorKind.UNAVAILABLE
 
@@ -45,13 +45,13 @@ class Refused(MachineError):
 
 
 class Lost(MachineError):
-    """There was no whole answer."""
+    """No complete response was received."""
 
     kind = ErrorKind.UNAVAILABLE
 
 
 class Body:
-    """What a request carries. It may be sent several times, and is not copied: leave `data` alone meanwhile."""
+    """Body of a request. It may be sent several times and is not copied: do not change `data` meanwhile."""
 
     def __init__(self, data: bytes | bytearray = b"", digest: str = "") -> None:
         self.data = data
@@ -59,7 +59,7 @@ class Body:
 
 
 class _Chunks:
-    """No generator: one that is not read to its end, because the connection broke, would be left open."""
+    """Iterator over chunks. A generator would stay open if a broken connection kept it from being exhausted."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._data = data
@@ -82,17 +82,17 @@ EMPTY: Final = Body()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was done, in the store's words."""
+    """A successful response."""
 
     status: int
-    headers: Mapping[str, str]  # their names in small letters
+    headers: Mapping[str, str]  # with names in lower case
     body: bytes
 
 
 class S3Client:
     """`async with S3Client(place, credentials, sign).opened() as client`. Any number of tasks may use it.
 
-    `credentials` is asked at the start, and again when the store says that they have expired.
+    `credentials` is called at the start, and again when the store reports that they have expired.
     """
 
     def __init__(self, place: Place, credentials: Callable[[], Credentials], sign: Sign) -> None:
@@ -104,7 +104,7 @@ class S3Client:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[S3Client]:
-        """Usable while the context is open."""
+        """The client is usable while the context is open."""
         tls = ssl.create_default_context() if self.place.origin.startswith("https:") else None
         async with httpcore.AsyncConnectionPool(
             tls,
@@ -118,9 +118,9 @@ class S3Client:
     async def call(
         self, method: str, name: str | None, query: Sequence[tuple[str, str]] = (), body: Body = EMPTY
     ) -> Answer:
-        """Do something with an object, or with the bucket if `name` is None. All that is done so may be done twice.
+        """Send a request for an object, or for the bucket if `name` is None. It may be executed more than once.
 
-        Raises Refused, or Lost if no attempt had a whole answer.
+        Raise Refused, or Lost if no attempt received a complete response.
         """
         attempt = 1
         while True:
@@ -139,9 +139,10 @@ class S3Client:
             attempt += 1
 
     async def part_of(self, name: str, start: int, most: int) -> tuple[bytearray, int]:
-        """At most `most` bytes of an object from `start` on, and how large it is as a whole.
+        """Return at most `most` bytes of an object from `start` on, and the size of the whole object.
 
-        A connection that breaks costs only what was still missing. Raises Refused, also for what is not there, or Lost.
+        After a lost connection only the missing bytes are requested again. Raise Refused, also if the object does not
+        exist, or Lost.
         """
         content = bytearray()
         attempt, total = 1, -1
@@ -153,7 +154,7 @@ class S3Client:
                 status, headers = await self._exchange(
                     "GET", name, (), EMPTY, {"range": f"bytes={first}-{last}"}, content, most, first
                 )
-                if status == 416:  # it ends before: RFC 9110, 15.5.17
+                if status == 416:  # beyond the end of the object: RFC 9110, 15.5.17
                     return bytearray(), start
                 found = refusal(status, bytes(content[there:])) if status >= 300 else None
                 if found is None:
@@ -166,17 +167,17 @@ class S3Client:
                     raise Refused(self.place, found)
             except Lost:
                 if len(content) > there:
-                    attempt = 1  # it goes on
+                    attempt = 1  # there was progress
                 elif attempt >= ATTEMPTS:
                     raise
             await _pause(attempt)
             attempt += 1
 
     def _total(self, headers: Mapping[str, str], status: int, first: int, count: int, known: int) -> int:
-        """How large the object is, by the head of an answer that claims to have a part of it."""
+        """Return the size of the object, from the headers of a response with a part of it."""
         found = _RANGE.fullmatch(headers.get("content-range", ""))
         if status == 200 and not first and headers.get("content-length") == str(count):
-            return count  # the whole, because it is small
+            return count  # the whole object, because it is small
         if status == 206 and found is not None and int(found[1]) == first and known in (-1, int(found[3])):
             return int(found[3])
         raise MachineError(
@@ -204,9 +205,9 @@ class S3Client:
         most: int,
         first: int | None = None,
     ) -> tuple[int, dict[str, str]]:
-        """One request; what comes is appended to `content`, up to `most` bytes of it. Status and headers; Lost.
+        """Send one request; append the body, up to `most` bytes, to `content`. Return status and headers; Lost.
 
-        With `first`, what came of an answer that broke stays if it is content from that byte on; else nothing does.
+        With `first`, an incomplete body is kept if it is content from that byte on; otherwise it is discarded.
         """
         place = self.place
         target = place.root if name is None else f"{place.base}{place.prefix}{name}"
@@ -224,7 +225,7 @@ class S3Client:
                 known = {one.decode("latin-1").lower(): value.decode("latin-1") for one, value in response.headers}
                 begins = _RANGE.fullmatch(known.get("content-range", ""))
                 keep = response.status == 206 and begins is not None and int(begins[1]) == first
-                # httpcore's generators stand in each other, and none closes the one in it: ended from inside only
+                # httpcore's nested generators do not close each other: stop the innermost one by cancellation
                 with trio.CancelScope() as scope:
                     async for piece in response.aiter_stream():
                         content += piece
@@ -243,7 +244,7 @@ class S3Client:
 
 
 def _why(error: Exception) -> tuple[str, str]:
-    """What happened, in the words of whoever saw it first, and what helps."""
+    """Return the root cause of an error, and a remedy."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

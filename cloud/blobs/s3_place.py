@@ -1,4 +1,4 @@
-"""Where a bucket is and with which credentials: what the command line says, as plain data."""
+"""Location and credentials of a bucket, as plain data from the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from schema.errors import ErrorKind, MachineError
 
-REGION: Final = "us-east-1"  # what stores that have no regions expect
+REGION: Final = "us-east-1"  # default of stores without regions
 ADDRESSING: Final = ("auto", "path", "host")
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
@@ -21,27 +21,27 @@ _KEYS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key of the store. Only its id may be told."""
+    """An access key of the store. Only its id may be logged."""
 
     access_key: str
     secret_key: str = field(repr=False)
-    token: str = field(default="", repr=False)  # of credentials that expire
+    token: str = field(default="", repr=False)  # for credentials that expire
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bucket, and what in it is ours."""
+    """A bucket, and the prefix of this cloud in it."""
 
     origin: str  # such as https://bucket.s3.eu-west-1.amazonaws.com
-    base: str  # of the path, before an object's name: "/" or "/bucket/"
+    base: str  # path before an object's name: "/" or "/bucket/"
     bucket: str
-    prefix: str  # of the names of objects: "" or one that ends in a slash
+    prefix: str  # prefix of object names: "", or ends with a slash
     region: str
-    credentials_file: Path | None = None  # None for the environment
+    credentials_file: Path | None = None  # None: use the environment
 
     @property
     def root(self) -> str:
-        """The path of the bucket itself."""
+        """Path of the bucket itself."""
         return self.base if self.base == "/" else self.base.rstrip("/")
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Place:
 
 
 def is_bucket(text: str) -> bool:
-    """Whether `text` means a bucket, not a folder."""
+    """Return whether `text` refers to a bucket, not to a folder."""
     return text.startswith("s3:")
 
 
@@ -62,9 +62,10 @@ def place_of(
     credentials_file: Path | None = None,
     environ: Mapping[str, str],
 ) -> Place:
-    """The place that `s3://BUCKET/PREFIX` means; ValueError says what is wrong and what would be right.
+    """Parse `s3://BUCKET/PREFIX`; ValueError says what is wrong and what to write.
 
-    Without an endpoint it is Amazon's of the region. The bucket is part of the host's name at Amazon, else of the path.
+    Without `endpoint`, Amazon's endpoint of the region is used. By default the bucket is part of the host name at
+    Amazon, and part of the path elsewhere.
     """
     if "@" in text:
         raise ValueError("--files has no place for keys: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
@@ -84,7 +85,7 @@ def place_of(
     in_path = addressing == "path" or (addressing == "auto" and (not amazon or "." in bucket))
     host = parts.netloc if in_path else f"{bucket}.{parts.netloc}"
     for port in (":443",) if parts.scheme == "https" else (":80",):
-        host = host.removesuffix(port)  # the Host header has no default port, and is signed
+        host = host.removesuffix(port)  # the Host header, which is signed, omits default ports
     return Place(
         f"{parts.scheme}://{host}",
         f"/{bucket}/" if in_path else "/",
@@ -96,7 +97,7 @@ def place_of(
 
 
 def credentials_of(place: Place, environ: Mapping[str, str]) -> Credentials:
-    """What requests are signed with now; MachineError if there is nothing."""
+    """Return the credentials for signing requests; MachineError if there are none."""
     if place.credentials_file is None:
         given = [environ.get(name.upper(), "") for name in _KEYS]
         where = "the environment"
@@ -116,7 +117,7 @@ def _from_file(path: Path, profile: str) -> list[str]:
         parser.read_string(path.read_text())
     except OSError as error:
         raise MachineError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
-    except (configparser.Error, UnicodeDecodeError):  # its words would hold what stands there
+    except (configparser.Error, UnicodeDecodeError):  # the original message would contain secrets from the file
         raise MachineError(
             f"{path} is no file of credentials",
             kind=ErrorKind.PRECONDITION,

@@ -1,4 +1,4 @@
-"""Signatures of requests, version 4 of Amazon's, by botocore: a library of its own, so this is imported when used."""
+"""Request signatures (AWS version 4) with botocore, an optional library, so this module is imported only if needed."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from botocore.awsrequest import AWSRequest
 if TYPE_CHECKING:
     from cloud.blobs.s3_place import Credentials
 
-logging.getLogger("botocore.auth").setLevel(logging.WARNING)  # it would log session tokens when debugging
+logging.getLogger("botocore.auth").setLevel(logging.WARNING)  # would log session tokens at debug level
 
 
 class _Auth(S3SigV4Auth):  # type: ignore[misc]
-    """Takes the digest of the body as it is known, instead of reading the body again."""
+    """Signer that uses the known digest of the body instead of reading the body again."""
 
     def payload(self, request: AWSRequest) -> str:
-        """The SHA-256 of what is sent."""
+        """Return the SHA-256 of the body."""
         return str(request.context["digest"])
 
 
 def signed(
     method: str, url: str, headers: Mapping[str, str], digest: str, credentials: Credentials, region: str
 ) -> dict[str, str]:
-    """The headers with a signature that is good for a quarter of an hour.
+    """Return the headers with a signature, which is valid for a quarter of an hour.
 
-    `digest` is the SHA-256 of the body in hexadecimal digits: the store refuses a body that has another one.
+    `digest` is the SHA-256 of the body in hexadecimal digits; the store refuses a body with a different digest.
     """
     request = AWSRequest(method=method, url=url, headers=dict(headers))
     request.context["digest"] = digest

@@ -1,1 +1,1 @@
-"""What the configuration editor knows: where things stand in a text, what may stand there, and what differs. Pure."""
+"""Logic of the configuration editor: positions in a text, completion, checks and differences. Pure."""

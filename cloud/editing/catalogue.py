@@ -1,4 +1,4 @@
-"""What may stand in a configuration: `models.json`, which machine-server's own types were written to."""
+"""Schema of a configuration: `models.json`, generated from the types of machine-server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, Final
 
 from catalogue.models import described
+from cloud.documents.paths import index_of
 from cloud.editing.sections import NAMED, SECTIONS
-from cloud.paths import index_of
 from schema.errors import ConfigError
 from schema.names import API, Model
 
@@ -20,7 +20,7 @@ BUILTIN: Final = "rdk:builtin:"
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """A model that machine-server has built in. `schema` is that of its attributes; None if it reads none."""
+    """A built-in model of machine-server. `schema` is that of its attributes; None if it has none."""
 
     api: str
     model: str
@@ -28,25 +28,25 @@ class ModelEntry:
 
     @property
     def word(self) -> str:
-        """As one writes it: `fake` for `rdk:builtin:fake`."""
+        """The short form used in documents: `fake` for `rdk:builtin:fake`."""
         return self.model.removeprefix(BUILTIN)
 
     @property
     def section(self) -> str:
-        """Where it belongs, `components` or `services`."""
+        """The section of its resources: `components` or `services`."""
         return "services" if ":service:" in self.api else "components"
 
     @property
     def summary(self) -> str:
-        """What it is, in a sentence; empty if nobody has said."""
+        """A one-sentence description; empty if there is none."""
         return str(resolved(self.schema).get("description", "")) if self.schema else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the text alone does not tell: fragments by id with their names, resources that fragments bring.
+    """Context that the text does not contain: names of fragments by id, and resources that fragments add.
 
-    `advice`: the message by id and version of what the registry advises against; no version for all of an item.
+    `advice` holds deprecation messages by id and version; an empty version applies to the whole item.
     """
 
     fragments: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Known:
 
 
 class Catalogue:
-    """The models, and the schema of a whole document."""
+    """The built-in models and the schema of a whole document."""
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self.models = tuple(
@@ -72,7 +72,7 @@ class Catalogue:
         self.apis = tuple(sorted({one.api for one in self.models}))
 
     def find(self, api: str, model: str) -> ModelEntry | None:
-        """The entry of a model as a document writes it; None for a model of a module."""
+        """Return the entry of a model as written in a document; None for a model of a module."""
         try:
             full = (str(API.parse(api)), str(Model.parse(model)))
         except ConfigError:
@@ -80,13 +80,13 @@ class Catalogue:
         return next((one for one in self.models if (one.api, one.model) == full), None)
 
     def of(self, api: str) -> Iterator[ModelEntry]:
-        """The models of an API."""
+        """Yield the models of an API."""
         return (one for one in self.models if one.api == api)
 
 
 @cache
 def catalogue() -> Catalogue:
-    """The one of this version."""
+    """Return the catalogue of this version."""
     return Catalogue(copy.deepcopy(described()))
 
 
@@ -94,7 +94,7 @@ def catalogue() -> Catalogue:
 
 
 def resolved(schema: Schema, root: Schema | None = None) -> Schema:
-    """`schema` without a reference and without the choice of null; `root` has the definitions."""
+    """Return `schema` with references resolved and nullable choices removed; `root` holds the definitions."""
     root = schema if root is None else root
     for _ in range(20):
         if "$ref" in schema:
@@ -108,7 +108,7 @@ def resolved(schema: Schema, root: Schema | None = None) -> Schema:
 
 
 def inside(schema: Schema, word: str, root: Schema) -> Schema | None:
-    """The schema of a member or an item; None if nothing is known of it."""
+    """Return the schema of a member or an item; None if it is unknown."""
     schema = resolved(schema, root)
     for choice in schema.get("anyOf", ()):
         if (found := inside(choice, word, root)) is not None:
@@ -129,7 +129,7 @@ def inside(schema: Schema, word: str, root: Schema) -> Schema | None:
 
 
 def types_of(schema: Schema) -> tuple[str, ...]:
-    """The JSON types that a resolved schema allows; none if it does not say."""
+    """Return the JSON types that a resolved schema allows; empty if it does not specify any."""
     if "anyOf" in schema:
         return tuple(word for one in schema["anyOf"] for word in types_of(one))
     found = schema.get("type", ())

@@ -1,4 +1,4 @@
-"""What may stand at the cursor. Pure."""
+"""Completion at the cursor. Pure."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _NAMES: Final = re.compile(r"\bnames? of (?:the|its|another|a|an|each|every|moto
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing that may stand there. `insert` replaces the text from `start` to `end` of the answer; the cursor goes
-    to `cursor` characters behind the beginning of it."""
+    """A completion: `insert` replaces the text from `start` to `end` of the answer. The cursor is then placed `cursor`
+    characters after the beginning of the inserted text."""
 
     label: str
     insert: str
     cursor: int
-    detail: str = ""  # a word: its type, required
+    detail: str = ""  # short note: its type, or required
     meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What may stand at a place, the likeliest first."""
+    """The completions at a position, likeliest first."""
 
     start: int
     end: int
@@ -43,11 +43,9 @@ NOTHING: Final = Choices(0, 0, ())
 
 
 def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> Choices:
-    """What may stand where the cursor is, in characters from the beginning of `text`."""
+    """Return the completions at `cursor`, an offset in characters into `text`."""
     if _FOLLOWED_BY_A_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
-        text = (
-            f"{text[:cursor]}\n{text[cursor:]}"  # a string ends with its line: the quote of the next key is not its end
-        )
+        text = f"{text[:cursor]}\n{text[cursor:]}"  # close the string at its line end, not at the next key's quote
     root = read(text)
     found = spot(text, root, cursor)
     if root is None or found is None:
@@ -60,14 +58,14 @@ def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> C
 
 
 def _ranked(choices: Iterable[Choice], typed: str) -> list[Choice]:
-    """Those that hold what was typed: first those that begin with it, in the order given otherwise."""
+    """Return the choices that contain `typed`, those that start with it first, otherwise in the order of `choices`."""
     typed = typed.lower()
     kept = {one.label: one for one in choices if typed in one.label.lower()}.values()
     return sorted(kept, key=lambda one: not one.label.lower().startswith(typed))
 
 
 def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema | None:
-    """The schema of what stands at a path; attributes are those of the model that the text names."""
+    """Return the schema of the value at a path; for attributes, that of the model named in the text."""
     schema: Schema | None = catalogue.document
     base = catalogue.document
     for index, word in enumerate(path):
@@ -81,13 +79,13 @@ def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema
 
 
 def model_at(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> ModelEntry | None:
-    """The built-in model of the resource at a path."""
+    """Return the built-in model of the resource at a path."""
     api, model = (_text(at(root, (*path, key))) for key in ("api", "model"))
     return catalogue.find(api, model or ("builtin" if path[0] == "services" else ""))
 
 
 def names_in(root: Node) -> Iterator[tuple[str, str]]:
-    """Name and API of every resource of the text."""
+    """Yield name and API of every resource in the text."""
     for section in RESOURCES:
         found = at(root, (section,))
         for item in found.items if found is not None else ():
@@ -130,7 +128,7 @@ class _Work:
             yield Choice(key, insert, len(insert) - inner, detail, one.get("description", ""))
 
     def _has_value(self) -> bool:
-        """Whether the key at the cursor has a colon already."""
+        """Return whether the key at the cursor already has a colon."""
         return self.text[self.spot.end :].lstrip()[:1] == ":" and self.spot.end > self.spot.start
 
     def _base(self) -> Schema:
@@ -193,7 +191,7 @@ class _Work:
             yield from (_word(name, "of a fragment") for name in self.known.resources)
 
     def _means_names(self, schema: Schema) -> bool:
-        """Whether an attribute is the name of a resource, judged by what is said of it."""
+        """Return whether an attribute is the name of a resource, judged by its description."""
         path = self.spot.path
         if len(path) < 4 or path[2] != "attributes" or "enum" in schema or "string" not in types_of(schema):
             return False
@@ -203,7 +201,7 @@ class _Work:
 
 
 def skeleton(schema: Schema) -> str:
-    """JSON that may stand for a value, to be filled in."""
+    """Return JSON text as a placeholder for a value, to be filled in."""
     if schema.get("enum"):
         return json.dumps(schema.get("default", schema["enum"][0]), ensure_ascii=False) if not _free(schema) else '""'
     if schema.get("default") not in (None, "", [], {}):
@@ -217,7 +215,7 @@ def skeleton(schema: Schema) -> str:
 
 
 def _free(schema: Schema) -> bool:
-    """Of a list of words none is the default: the person chooses."""
+    """Return whether an enumeration consists of strings and has no default, so that the user must choose."""
     return "default" not in schema and all(isinstance(one, str) for one in schema["enum"])
 
 

@@ -1,4 +1,4 @@
-"""Configurations as people read and make them: written out, listed, with one more resource. Pure."""
+"""Configurations for people: formatted text, an outline, and a document with an added resource. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cloud.editing.tree import Lines, Node, at, place, read
 from schema.errors import ErrorKind, MachineError
 from schema.names import check_name
 
-WIDTH: Final = 88  # characters of a list of plain values that stands in one line
+WIDTH: Final = 88  # maximum line length of a list of plain values on one line
 LISTED: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "fragments", "triggers")
 
 
@@ -22,7 +22,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def written(document: Any) -> str:
-    """Format a document as JSON for people, in its own order. A list of plain values takes one line if it fits."""
+    """Format a document as JSON for people, keeping its order. A list of plain values takes one line if it fits."""
     return _written(document, "") + "\n"
 
 
@@ -54,11 +54,11 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry of a section. `start` is where it begins in the text."""
+    """An entry of a section. `start` is its offset in the text."""
 
     section: str
     name: str
-    kind: str  # the last word of its API, its version
+    kind: str  # the last part of its API, or its type
     model: str
     path: str
     line: int
@@ -66,7 +66,7 @@ class Item:
 
 
 def outline(text: str) -> list[Item]:
-    """What a text configures, as far as it can be read."""
+    """Return the entries that a text configures, as far as it can be parsed."""
     root = read(text)
     return list(_items(root, text)) if root is not None else []
 
@@ -93,9 +93,9 @@ def _items(root: Node, text: str) -> Iterator[Item]:
 
 
 def with_resource(document: Mapping[str, Any], entry: ModelEntry, name: str) -> dict[str, Any]:
-    """A copy of `document` with one more resource, its required attributes to be filled in.
+    """Return a copy of `document` with another resource, with placeholders for its required attributes.
 
-    INVALID if the name cannot be one, EXISTS if it is taken.
+    INVALID if `name` is not a valid name, EXISTS if it is in use.
     """
     check_name(name, path="name")
     section = document.get(entry.section)
@@ -107,7 +107,7 @@ def with_resource(document: Mapping[str, Any], entry: ModelEntry, name: str) -> 
 
 
 def required(entry: ModelEntry) -> dict[str, Any]:
-    """The attributes without which the model does not work, each with a value to start from."""
+    """Return the required attributes of a model, each with a placeholder value."""
     if entry.schema is None:
         return {}
     schema = resolved(entry.schema)
@@ -118,7 +118,7 @@ def required(entry: ModelEntry) -> dict[str, Any]:
 
 
 def model_named(catalogue: Catalogue, text: str) -> ModelEntry:
-    """The model that `API MODEL` names; INVALID if there is none."""
+    """Return the model that the text `API MODEL` names; INVALID if it does not exist."""
     api, _, model = text.partition(" ")
     found = catalogue.find(api, model)
     if found is None:

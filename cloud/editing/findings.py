@@ -1,4 +1,4 @@
-"""Everything that is wrong with a configuration's text, each with its place. Pure."""
+"""Checks of a configuration's text, with the position of each problem. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from catalogue.check import check, in_cloud
 from catalogue.models import builtin
+from cloud.documents.paths import index_of
 from cloud.editing.catalogue import Known
 from cloud.editing.tree import Lines, Node, place, read
-from cloud.paths import index_of
+from schema.decoding.report import join
+from schema.decoding.syntax import JSONSyntaxError
+from schema.document.machine import CLOUD_KEYS, decode
 from schema.errors import ConfigError
-from schema.machine import CLOUD_KEYS, decode
-from schema.report import join
-from schema.syntax import JSONSyntaxError
 
 ERROR: Final = "error"
 WARNING: Final = "warning"
@@ -22,7 +22,7 @@ WARNING: Final = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong. Lines and columns count from 1, `start` and `end` are characters from the beginning."""
+    """A problem. `line` and `column` count from 1; `start` and `end` are offsets in characters."""
 
     severity: str
     path: str
@@ -34,7 +34,10 @@ class Finding:
 
 
 def findings(text: str, known: Known, *, partial: bool = False) -> tuple[Finding, ...]:
-    """Mistakes in the order of the text. `partial`: it is a fragment, which may leave things to who uses it."""
+    """Return the problems in text order.
+
+    `partial` marks a fragment, which may rely on the configuration that uses it.
+    """
     decoded = decode(text.encode("utf-8", "surrogatepass"))
     syntax = next((one for one in decoded.problems if isinstance(one, JSONSyntaxError)), None)
     if syntax is not None:
@@ -72,7 +75,7 @@ def _of_syntax(error: JSONSyntaxError, text: str) -> Finding:
 
 
 def _variable(root: Node, path: str) -> bool:
-    """Whether a fragment's variable stands there: what it will be is not known."""
+    """Return whether the path lies in a fragment variable, whose value is not known yet."""
     node: Node | None = root
     for word in path.split("."):
         if node is None:
@@ -89,7 +92,7 @@ def _variable(root: Node, path: str) -> bool:
 
 
 def _advised(document: Mapping[str, Any], known: Known) -> Iterator[tuple[str, ConfigError]]:
-    """Modules and packages that their owners advise against."""
+    """Yield warnings for deprecated modules and packages."""
     for section, key in (("modules", "module_id"), ("packages", "package")):
         for index, entry in enumerate(_list(document, section)):
             if not isinstance(entry, Mapping) or (section == "modules" and entry.get("type") != "registry"):

@@ -1,4 +1,4 @@
-"""Two changes of one configuration made one, so that nothing that anybody did is lost. Pure."""
+"""Three-way merge of two changes of a configuration, without losing either change. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schema.report import join
+from schema.decoding.report import join
 
 
 class _Absent:
-    """Stands for what is not there."""
+    """Marker for a missing value."""
 
     def __repr__(self) -> str:
         return "(none)"
@@ -21,7 +21,7 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Something that both have changed, differently. `merged` has mine. ABSENT stands for removed."""
+    """A value that both sides changed differently. `Merged.document` has `mine`. ABSENT means removed."""
 
     path: str
     theirs: Any
@@ -30,14 +30,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """`document` has the changes of both; where they are at odds, mine."""
+    """Result of a merge. `document` has both changes; in case of conflict, mine."""
 
     document: Any
     conflicts: tuple[Conflict, ...] = ()
 
 
 def merged(base: Any, theirs: Any, mine: Any) -> Merged:
-    """Both changes of `base` together. Entries of lists are told by their names, as far as they have such."""
+    """Merge two changes of `base`. List entries are matched by name or id where all of them have one."""
     conflicts: list[Conflict] = []
     return Merged(_merge(base, theirs, mine, "", conflicts), tuple(conflicts))
 
@@ -61,7 +61,7 @@ def _merge(base: Any, theirs: Any, mine: Any, path: str, conflicts: list[Conflic
 def _objects(
     base: Mapping[str, Any], theirs: Mapping[str, Any], mine: Mapping[str, Any], path: str, conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """Mine in its order, and behind it what they have added."""
+    """Merge two objects: the keys of `mine` in their order, then the keys that only `theirs` has."""
     result = {}
     for key in (*mine, *(key for key in theirs if key not in mine)):
         old, other, own = base.get(key, ABSENT), theirs.get(key, ABSENT), mine.get(key, ABSENT)
@@ -72,7 +72,7 @@ def _objects(
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
-    """Entries by name, or by id; None if they cannot be told apart so."""
+    """Return the entries by name or id; None if any entry lacks one or it is not unique."""
     found: dict[str, Any] = {}
     for one in items:
         name = one.get("name", one.get("id")) if isinstance(one, Mapping) else None
@@ -83,7 +83,7 @@ def _by_name(items: list[Any]) -> dict[str, Any] | None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of JSON: true is not 1."""
+    """Compare JSON values for equality, where true differs from 1."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""What a change of a configuration does, in words and line by line; secrets are masked. Pure."""
+"""Differences between two configurations, as a summary and line by line; secrets are masked. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final
 
 from cloud.editing.documents import written
 from schema.diff import Difference, difference, fragments_difference
-from schema.machine import CLOUD_KEYS, decode_value
+from schema.document.machine import CLOUD_KEYS, decode_value
 from schema.secrets import Masker
 
 CONTEXT: Final = 3  # unchanged lines around each change
-PRECISE: Final = 5000  # lines; the difference of longer texts may show more than it must, so that it takes no seconds
-MOST_LINES: Final = 40_000  # of both texts; with more, or more pairs of equal lines, no lines are compared
+PRECISE: Final = 5000  # lines; the difference of longer texts may be larger than necessary, to be fast
+MOST_LINES: Final = 40_000  # lines of both texts together; above this, or MOST_PAIRS equal pairs, no lines are compared
 MOST_PAIRS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One thing that is added, removed or changed: `sign` is one of `+`, `-` and `~`."""
+    """An entry that is added, removed or changed: `sign` is `+`, `-` or `~`."""
 
     sign: str
     title: str  # components.left
@@ -30,7 +30,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the text difference; `sign` is `+`, `-`, a blank, or `@` for lines left out."""
+    """A line of the text difference; `sign` is `+`, `-`, a space, or `@` for omitted lines."""
 
     sign: str
     old: int | None
@@ -40,27 +40,27 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What differs between two documents. Nothing at all if it is false."""
+    """The differences between two documents; false if there are none."""
 
     groups: tuple[Group, ...]
     lines: tuple[Line, ...]
     renamed: tuple[tuple[str, str], ...] = ()
-    hidden: bool = False  # it differs, but only in what is not shown
-    long: bool = False  # it differs, but in too many lines to be compared line by line
+    hidden: bool = False  # the documents differ, but only in parts that are not shown
+    long: bool = False  # the documents differ, but have too many lines for a line-by-line comparison
 
     def __bool__(self) -> bool:
         return bool(self.groups or self.lines or self.hidden or self.long)
 
     @property
     def summary(self) -> str:
-        """Such as `1 added, 2 changed`."""
+        """Counts of changes, such as `1 added, 2 changed`."""
         words = (("added", "+"), ("removed", "-"), ("changed", "~"))
         counts = [(sum(one.sign == sign for one in self.groups), word) for word, sign in words]
         return ", ".join(f"{count} {word}" for count, word in counts if count) or ("changed" if self else "no changes")
 
 
 def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
-    """What must be done to `old` to get `new`."""
+    """Compare two documents: the result describes how to change `old` into `new`."""
     masker = Masker().and_those_of(old).and_those_of(new)
     found_lines = _lines(written(masker.value(old)), written(masker.value(new)))
     lines = tuple(found_lines or ())
@@ -92,7 +92,7 @@ def _groups(found: Difference, masker: Masker) -> list[Group]:
 
 
 def _lines(old: str, new: str) -> list[Line] | None:
-    """The difference of two texts; None if it would take too long."""
+    """Return the difference of two texts; None if computing it would take too long."""
     if old == new:
         return []
     whole = old.splitlines(), new.splitlines()
@@ -105,8 +105,8 @@ def _lines(old: str, new: str) -> list[Line] | None:
 
 
 def _pairs(before: Sequence[str], after: Sequence[str], *, coarse: bool = False) -> int:
-    """How many pairs of equal lines there are: as many steps does difflib take, and again for each piece. `coarse` as
-    its autojunk, which passes over lines that are more than a hundredth of `after`."""
+    """Return the number of pairs of equal lines, which bounds the steps of difflib for each piece. `coarse` models its
+    autojunk heuristic, which ignores lines that make up more than one percent of `after`."""
     counts = Counter(after)
     if coarse and len(after) >= 200:
         most = len(after) // 100 + 1
@@ -131,7 +131,7 @@ def _compared(before: Sequence[str], after: Sequence[str], first: int, *, coarse
 
 
 def _around(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many lines at the beginning and at the end are equal and no context of a change: they need no comparison."""
+    """Return how many equal lines at the start and end need no comparison, leaving context for the changes."""
     shorter = min(len(before), len(after))
     first = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     last = next((at for at in range(shorter - first) if before[-1 - at] != after[-1 - at]), shorter - first)

@@ -1,4 +1,4 @@
-"""The sections of a document that its types do not describe: resources, frames, capture, fragments, triggers."""
+"""JSON schemas of the document sections without types: resources, frames, capture, fragments, triggers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 LEVELS: Final = ("debug", "info", "warn", "error")
 RESOURCE_NAME: Final = "resource"
-"""The `x-names` of a value that is the name of a resource."""
+"""Value of `x-names` for values that are names of resources."""
 
 
 def _text(meaning: str, **more: Any) -> dict[str, Any]:
@@ -183,4 +183,4 @@ NAMED: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("LogConfiguration", "level"): {"enum": list(LEVELS)},
     ("Module", "log_level"): {"enum": ["", *LEVELS]},
 }
-"""What the other types, by name and key, do not say of themselves: it helps while one types, and refuses nothing."""
+"""Additions to the schemas of other types, by type name and key: they only help completion and reject nothing."""

@@ -1,7 +1,7 @@
-"""JSON text, whole or half written, as a tree that knows where everything stands. Pure; never raises.
+"""Tolerant parser of JSON text, complete or not, into a tree with positions. Pure; never raises.
 
-The text while somebody types is rarely JSON. So what cannot be read is skipped, what is missing is left out, and every
-node says from where to where it goes, in characters.
+While a user types, the text is rarely valid JSON. Unreadable parts are skipped, missing parts are left out, and every
+node has its start and end as offsets in characters.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cloud.paths import index_of
+from cloud.documents.paths import index_of
 
-DEPTH: Final = 200  # deeper nesting is read as nothing
+DEPTH: Final = 200  # deeper nesting is not parsed
 
 _TOKEN: Final = re.compile(r'\s+|["{}\[\]:,]|[^\s{}\[\]:,"]+')
-_INSIDE: Final = re.compile(r'(?:[^"\\\n]++|\\[^\n]){1,1000}+')  # of a string: some of it, so that threads take turns
+_INSIDE: Final = re.compile(r'(?:[^"\\\n]++|\\[^\n]){1,1000}+')  # part of a string; limited so that threads take turns
 
 
 @dataclass(slots=True)
 class Node:
-    """A value. `kind` is object, array, string or word; `end` is behind its last character, which may be missing."""
+    """A value. `kind` is object, array, string or word; `end` is the offset after its last character."""
 
     kind: str
     start: int
@@ -35,7 +35,7 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """What it stands for: an object's last members win; a word that means nothing is None."""
+        """The decoded value: later members win; an invalid word is None."""
         if self.kind == "object":
             return {one.name: one.value.value if one.value else None for one in self.members}
         if self.kind == "array":
@@ -46,13 +46,13 @@ class Node:
             return None
 
     def get(self, name: str) -> Node | None:
-        """The value of a member of an object."""
+        """Return the value of a member of an object."""
         return next((one.value for one in reversed(self.members) if one.name == name), None)
 
 
 @dataclass(slots=True)
 class Member:
-    """`"name": value` of an object; the colon or the value may be missing yet."""
+    """`"name": value` of an object; the colon or the value may still be missing."""
 
     key: Node
     colon: int = -1
@@ -67,20 +67,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where the cursor is: in a key or a value at `path`, or at a place for one. `start` to `end` would be replaced."""
+    """The cursor's position, in a key or value or where one fits. A completion replaces `start` to `end`."""
 
-    path: tuple[str, ...]  # of the object with the key, or of the value
+    path: tuple[str, ...]  # path of the object that has the key, or of the value
     key: bool
     start: int
     end: int
-    typed: str  # what stands before the cursor, without the quote
-    member: str = ""  # the name of the key that the cursor is in
-    comma_before: bool = False  # a comma is missing before something new
-    comma_after: bool = False  # and behind it
+    typed: str  # text before the cursor, without the quote
+    member: str = ""  # name of the key at the cursor
+    comma_before: bool = False  # a comma is missing before the insertion
+    comma_after: bool = False  # a comma is missing after it
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """Everything but blanks, with start and end."""
+    """Yield all tokens except white space, with start and end."""
     end = 0
     while (match := _TOKEN.match(text, end)) is not None:
         start, end = match.span()
@@ -93,7 +93,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def read(text: str) -> Node | None:
-    """The first value of the text; None if there is none."""
+    """Parse the first value of the text; None if there is none."""
     root: Node | None = None
     stack: list[Node] = []
     for token, start, end in tokens(text):
@@ -131,13 +131,13 @@ def _node(token: str, start: int, end: int) -> Node:
 
 
 def _ends(token: str) -> bool:
-    """Whether the last quote of a string is not an escaped one."""
+    """Return whether the last quote of a string token is not escaped."""
     body = token[1:-1]
     return (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
 
 def _member(parent: Node, node: Node) -> bool:
-    """Put a value or a key into an object; False if it has no place there."""
+    """Add a key or a value to an object; False if it does not fit there."""
     last = parent.members[-1] if parent.members else None
     if last is not None and last.colon >= 0 and last.value is None:
         last.value = node
@@ -149,7 +149,7 @@ def _member(parent: Node, node: Node) -> bool:
 
 
 def _close(stack: list[Node], kind: str, end: int) -> None:
-    """End the innermost value of a kind, and whatever was left open inside it."""
+    """Close the innermost open value of a kind and everything left open inside it."""
     for index in range(len(stack) - 1, -1, -1):
         if stack[index].kind == kind:
             for left in stack[index + 1 :]:
@@ -159,11 +159,11 @@ def _close(stack: list[Node], kind: str, end: int) -> None:
             return
 
 
-# ---- from a path to a place
+# ---- positions of paths
 
 
 def place(root: Node, path: str) -> tuple[int, int]:
-    """From where to where the value at a dotted path goes; its nearest parent's beginning if it is not there."""
+    """Return start and end of the value at a dotted path, or the beginning of its nearest existing parent."""
     node, rest = root, path
     while rest:
         if node.kind == "object":
@@ -191,7 +191,7 @@ def _begins(path: str, name: str) -> bool:
 
 
 def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
-    """The node at a path."""
+    """Return the node at a path; None if it does not exist."""
     node = root
     for word in path:
         if node is None:
@@ -206,22 +206,22 @@ def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
 
 
 class Lines:
-    """Where lines of a text begin, so that asking for many positions does not read the text each time."""
+    """Offsets of the lines of a text, computed once for many positions."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(one.end() for one in re.finditer("\n", text))]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of a character, both from 1."""
+        """Return line and column of an offset, both counted from 1."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
-# ---- from the cursor to what may stand there
+# ---- the position of the cursor
 
 
 def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
-    """Where the cursor is; None where nothing can be completed."""
+    """Return the position of the cursor; None where nothing can be completed."""
     if root is None or root.kind not in ("object", "array"):
         return None
     node, path = root, list[str]()
@@ -241,7 +241,7 @@ def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
 def _within(
     text: str, parent: Node, token: Node, path: tuple[str, ...], cursor: int, *, member: str | None = None
 ) -> Spot:
-    """The cursor is in a half-written key (`member` is its name) or value; commas may be missing on either side."""
+    """Describe a cursor in a partial key (`member` is its name) or value; commas may be missing on either side."""
     before = text[parent.start : token.start].rstrip()[-1:]
     after = text[token.end : parent.end].lstrip()[:1]
     return Spot(
@@ -257,7 +257,7 @@ def _within(
 
 
 def _inside(node: Node, cursor: int) -> tuple[str, Node, bool] | None:
-    """The key or value of `node` that the cursor is in or directly behind: its name, the node, whether it is a key."""
+    """Return the key or value of `node` at or directly before the cursor: name, node, and whether it is a key."""
     if node.kind == "array":
         for index, item in enumerate(node.items):
             if _touches(item, cursor):
@@ -280,7 +280,7 @@ def _touches(node: Node, cursor: int) -> bool:
 
 
 def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot | None:
-    """The cursor is in an object or array, but in none of its parts."""
+    """Describe a cursor in an object or array but outside its members and items."""
     before = text[node.start : cursor].rstrip()[-1:]
     comma_after = text[cursor : node.end].lstrip()[:1] not in ("", ",", "]", "}")
     if node.kind == "array":
@@ -290,7 +290,7 @@ def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot 
     if last is not None and 0 <= last.colon < cursor and (last.value is None or last.value.start >= cursor):
         return Spot((*path, last.name), False, cursor, cursor, "")
     if last is not None and last.colon < 0:
-        return None  # a colon is wanted
+        return None  # a colon is expected
     return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,", comma_after=comma_after)
 
 

@@ -1,1 +1,1 @@
-"""The published services of the cloud: one class for each noun, over the aggregates."""
+"""Published services of the cloud, based on `cloud.domain`: one class per subject."""

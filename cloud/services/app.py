@@ -1,18 +1,24 @@
-"""viam.app.v1.AppService: what clients and pages arrange. Which role each call needs is one table."""
+"""viam.app.v1.AppService: management of organizations, machines and configurations.
+
+The role that each call needs is in `call_rules.APP`.
+"""
 
 from __future__ import annotations
 
-from cloud import permissions
-from cloud.services import deprecation, finding, fragments, people, places, registry
-from cloud.services.base import guarded
-from cloud.services.configurations import Configurations
-from cloud.services.keys import Keys
-from cloud.services.logs import Logs
-from cloud.services.machines import Machines
-from cloud.services.organizations import Organizations
+from cloud.domain.permissions import call_rules
+from cloud.services.common.base import guarded
+from cloud.services.configurations import fragments
+from cloud.services.configurations.configurations import Configurations
+from cloud.services.machines import finding
+from cloud.services.machines.logs import Logs
+from cloud.services.machines.machines import Machines
+from cloud.services.organizations import people, places
+from cloud.services.organizations.keys import Keys
+from cloud.services.organizations.organizations import Organizations
+from cloud.services.registry import deprecation, registry
 
 
-@guarded(permissions.APP)
+@guarded(call_rules.APP)
 class AppService(
     Organizations,
     Machines,
@@ -26,4 +32,4 @@ class AppService(
     people.People,
     places.Places,
 ):
-    """One call. What is not here is UNIMPLEMENTED."""
+    """A call of AppService. Published methods that are missing here are UNIMPLEMENTED."""

@@ -1,1 +1,1 @@
-"""Where the cloud keeps everything: transactions as plain functions over SQL, SQLite underneath."""
+"""Databases of the cloud, SQLite and PostgreSQL: transactions are functions that use SQL."""

@@ -1,7 +1,7 @@
-"""A command beside a running cloud: what it writes into the same database is heard there at once.
+"""Database access for commands while a cloud is running; the cloud notices their changes at once.
 
-PostgreSQL tells everybody by itself. SQLite tells nobody, so a command leaves a note beside the file, which the cloud
-watches: it says that something was written, not what.
+PostgreSQL notifies all connections itself. For SQLite, a command writes a marker file beside the database, which the
+cloud watches. It says that something was written, but not what.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _log = structlog.get_logger("cloud.database")
 
 
 async def hear(database: Path, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
-    """Tell `events` EVERY whenever another process has left a note, until cancelled; ready when it would notice one.
+    """Send EVERY to `events` whenever another process writes the marker file, until cancelled; ready when watching.
 
-    Where the kernel watches nothing more, that is logged, and notes are not heard.
+    If inotify cannot watch the file, this is logged and changes by commands are not noticed.
     """
     note = _note(database)
     try:
-        inotify = Inotify(CLOSE_WRITE)  # nothing else: the database itself is written all the time
+        inotify = Inotify(CLOSE_WRITE)  # no other events: the database itself changes all the time
     except OSError as error:
         _log.warning("what commands write will be noticed late", reason=error.strerror)
         task_status.started()
@@ -49,9 +49,9 @@ async def hear(database: Path, events: Events, *, task_status: trio.TaskStatus[N
 
 @asynccontextmanager
 async def opened_beside(database: Path, postgres: str) -> AsyncIterator[Store]:
-    """The database for a command: at the address `postgres`, or else the file `database`, which is its owner's alone.
+    """Open the database for a command: at the address `postgres`, or if that is empty, the file `database`.
 
-    When the context is left, a cloud that runs on it has been told if anything was written that others wait for.
+    On leaving the context, a cloud that uses the file is notified if there were events.
     """
     if postgres:
         from cloud.store.postgres import PostgresStore
@@ -65,17 +65,17 @@ async def opened_beside(database: Path, postgres: str) -> AsyncIterator[Store]:
             yield own
     finally:
         if events.told:
-            with suppress(OSError):  # it is written, and the cloud looks by itself each hour
+            with suppress(OSError):  # the changes are stored, and the cloud checks hourly anyway
                 _note(database).write_bytes(b"")
 
 
 class _Remembering(Events):
-    """Whether there was anything to tell."""
+    """Records whether there were events."""
 
     told = False
 
     def tell(self, topic: str, subject: str) -> None:
-        """As Events."""
+        """See Events."""
         self.told = True
 
 

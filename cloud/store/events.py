@@ -1,4 +1,4 @@
-"""What happened, told to those who wait for it: topics with subjects, lossless for the last of each subject."""
+"""Events with topics and subjects. A listener never misses that a subject had an event since it last read it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 import trio
 
 EVERY: Final = ""
-"""A subject that stands for all of its topic."""
+"""Subject that stands for all subjects of a topic."""
 
 
 class Listener:
-    """Hears of one topic. What happens while it is busy is remembered, each subject once."""
+    """Receives events of one topic. Unread events are kept, each subject once."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -21,13 +21,13 @@ class Listener:
         self._heard = trio.Event()
 
     def tell(self, subject: str) -> None:
-        """Something happened to `subject`; EVERY if it is not known to what."""
+        """Add an event for `subject`; EVERY if the subject is not known."""
         if self._subject in (EVERY, subject) or subject == EVERY:
             self._news[subject] = None
             self._heard.set()
 
     async def next(self) -> str:
-        """The subject that was told first of those not read yet; waits for one."""
+        """Return the oldest unread subject; wait if there is none."""
         while not self._news:
             await self._heard.wait()
         subject = next(iter(self._news))
@@ -37,7 +37,7 @@ class Listener:
         return subject
 
     async def all(self) -> list[str]:
-        """Every subject not read yet, in the order in which they were first told; waits for one."""
+        """Return all unread subjects, oldest first; wait if there are none."""
         first = await self.next()
         rest, self._news = list(self._news), {}
         self._heard = trio.Event()
@@ -45,14 +45,14 @@ class Listener:
 
 
 class Events:
-    """The listeners of one process."""
+    """The listeners in one process."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = {}
 
     @contextmanager
     def listening(self, topic: str, subject: str = EVERY, *, also: Sequence[str] = ()) -> Iterator[Listener]:
-        """Hear of `subject` from now on, until the context is left; `also` are further topics."""
+        """Listen to `subject` in `topic`, and in the topics `also`, while the context is open."""
         listener = Listener(subject)
         heard = [self._listeners.setdefault(one, set()) for one in (topic, *also)]
         for listeners in heard:
@@ -64,11 +64,11 @@ class Events:
                 listeners.discard(listener)
 
     def tell(self, topic: str, subject: str) -> None:
-        """Tell everybody who listens; returns at once."""
+        """Notify all listeners of a subject; does not block."""
         for listener in tuple(self._listeners.get(topic, ())):
             listener.tell(subject)
 
     def tell_all(self) -> None:
-        """Something may have happened to everything: every listener is told EVERY."""
+        """Notify all listeners with EVERY, because any subject may have changed."""
         for topic in tuple(self._listeners):
             self.tell(topic, EVERY)

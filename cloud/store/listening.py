@@ -1,4 +1,4 @@
-"""What other replicas wrote, heard from PostgreSQL: LISTEN over a connection whose socket Trio waits for."""
+"""Events from other replicas, received from PostgreSQL with LISTEN on a connection whose socket Trio waits for."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _log = structlog.get_logger("cloud.database")
 
 
 async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
-    """Tell `events` what others than `own` wrote, until cancelled; ready when it hears them.
+    """Forward the events of replicas other than `own` to `events`, until cancelled; ready when listening.
 
-    The first connection that cannot be made is raised as MachineError. Whenever one was lost everybody is told EVERY
-    once there is the next.
+    MachineError if the first connection fails. After a lost connection is restored, all listeners are notified with
+    EVERY.
     """
     worker = Worker("database listener")
     async with worker.opened():
@@ -63,7 +63,7 @@ def _listening(url: str) -> Any:
 
 
 async def _hear(connection: Any, own: str, events: Events) -> NoReturn:
-    """Until the connection is lost: psycopg.OperationalError."""
+    """Forward events until the connection is lost, which raises psycopg.OperationalError."""
     wire = connection.pgconn
     while True:
         while (news := wire.notifies()) is not None:

@@ -1,4 +1,4 @@
-"""The steps that make the tables, carried out once, in order."""
+"""Migrations: the steps that create the tables, each executed once, in order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STEPS: Final = (
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Carry out the steps that this file has not had yet, each whole or not at all.
+    """Execute the steps that are missing in this database, each in a transaction.
 
-    Raises MachineError if a newer program has written the file.
+    Raise MachineError if the database was written by a newer program.
     """
     done = connection.execute("PRAGMA user_version").fetchone()[0]
     if done > len(STEPS):
@@ -43,7 +43,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def newer(done: int) -> MachineError:
-    """What is said of a database that has had more steps than this program knows."""
+    """Return the error for a database with more steps than this program has."""
     return MachineError(
         f"the database is of a newer version ({done}; this program knows {len(STEPS)})",
         kind=ErrorKind.PRECONDITION,
@@ -52,6 +52,6 @@ def newer(done: int) -> MachineError:
 
 
 def statements(step: str) -> list[str]:
-    """The statements of a step, without its comments."""
+    """Split a step into statements, without comments."""
     lines = (line.partition("--")[0] for line in step.splitlines())
     return [text for text in (part.strip() for part in "\n".join(lines).split(";")) if text]

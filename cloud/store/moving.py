@@ -1,6 +1,7 @@
-"""The database of a cloud from its own file into PostgreSQL, whole or not at all. Blocking: for a command.
+"""Moves a cloud's database from its SQLite file to PostgreSQL. Blocking: for a command.
 
-It is one transaction there, so nobody ever sees a part of it, and what was interrupted is begun anew.
+It is one transaction in PostgreSQL, so no other client sees a partial copy, and after an interruption it can be
+repeated from the start.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from cloud.store.sql import Conflict, Sql
 from cloud.store.sqlite import held
 from schema.errors import ErrorKind, MachineError
 
-BATCH: Final = 200  # rows at once: a row may hold a whole document
+BATCH: Final = 200  # rows at once: a row may contain a whole document
 
 Tell = Callable[[str, int], None]
-"""Hears, now and then, of a table and how many of its rows were copied."""
+"""Progress callback with the name of a table and the number of rows copied so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the steps make it. `own` are columns that refer to other rows of the same table."""
+    """A table as created by the migrations. `own` are columns that refer to other rows of the same table."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     own: tuple[str, ...]
-    numbered: bool  # it has running numbers, in the column `number`
+    numbered: bool  # it has an auto-incremented column `number`
 
 
 def tables() -> list[Table]:
-    """All of them, each after those that it refers to."""
+    """Return all tables, each after those that it refers to."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         migrate(made)
         query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
@@ -61,10 +62,10 @@ def tables() -> list[Table]:
 
 
 def move(database: Path, url: str, tell: Tell) -> dict[str, int]:
-    """Copy a cloud's file, which nobody else may use meanwhile, into an empty PostgreSQL; the rows of each table.
+    """Copy a cloud's database file into an empty PostgreSQL database; return the number of rows of each table.
 
-    Raises MachineError, with nothing copied, if there is no file, if it is in use, if one of the two is of another
-    version, if the other is not empty or cannot be reached.
+    No other process may use the file meanwhile. Raise MachineError, with nothing copied, if the file is missing or in
+    use, if one of the databases has another version, or if the target is not empty or unavailable.
     """
     if not database.is_file():
         raise MachineError(
@@ -94,7 +95,7 @@ def _same_version(database: Path, version: int) -> None:
 
 
 def _prepare(url: str) -> None:
-    """Make the tables; MachineError if those of another version are there: somebody else's cloud is left alone."""
+    """Create the tables; MachineError if tables of another version exist, which may belong to another cloud."""
     with closing(connected(url)) as connection:
         if connection.execute("SELECT to_regclass('migrations') AS found").fetchone()["found"] is not None:
             done = connection.execute("SELECT MAX(number) AS number FROM migrations").fetchone()["number"]
@@ -113,7 +114,7 @@ def _copied(source: sqlite3.Connection, sql: Sql, url: str, tell: Tell) -> dict[
 
 def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, tell: Tell) -> int:
     name, count = table.name, 0
-    later = [table.columns.index(column) for column in table.own]  # the rows that they refer to may come after them
+    later = [table.columns.index(column) for column in table.own]  # filled in afterwards: they may refer to later rows
     statement = f"INSERT INTO {name} ({', '.join(table.columns)}) VALUES ({', '.join('?' * len(table.columns))})"
     cursor = source.execute(f"SELECT {', '.join(table.columns)} FROM {name}")
     while rows := cursor.fetchmany(BATCH):
@@ -125,7 +126,7 @@ def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, tell: Tell
         referring = f"SELECT {column}, {', '.join(table.key)} FROM {name} WHERE {column} IS NOT NULL"
         sql.many(f"UPDATE {name} SET {column} = ? WHERE {where}", source.execute(referring).fetchall())
     last = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
-    if table.numbered and last is not None:  # also of rows that are deleted: no number is given twice
+    if table.numbered and last is not None:  # includes deleted rows, so that no number is reused
         sql.row("SELECT setval(pg_get_serial_sequence(?, 'number'), ?) AS last", name, last[0])
     kept = sql.row(f"SELECT COUNT(*) AS count FROM {name}")
     if kept is None or kept["count"] != count:

@@ -1,9 +1,9 @@
-"""PostgreSQL, for a cloud of several replicas that share nothing but this database.
+"""PostgreSQL store, for a cloud with several replicas that share only this database and the file store.
 
-What is written is SERIALIZABLE: the aggregates read, decide and write as if nobody else did, and PostgreSQL refuses
-what would not look so; the transaction is then carried out again. What is read is one moment (REPEATABLE READ), which
-never fails so. A few connections write and a few read, each with a thread of its own; one more hears of what replicas
-wrote.
+Writes are SERIALIZABLE: an aggregate reads, decides and writes as if it were alone. PostgreSQL refuses transactions for
+which this would not hold, and they are repeated. Reads see a single snapshot (REPEATABLE READ), which never fails in
+this way. There are a few connections for writing and a few for reading, each with its own thread, and one that receives
+events from other replicas.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-from cloud.crew import Crew
 from cloud.store.events import Events
 from cloud.store.sql import Work
 from cloud.store.turns import organization
+from cloud.work.crew import Crew
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EACH: Final = 3  # of one organization at a time
-CONNECTIONS: Final = 4  # that read, and as many that write: more would only wait for the one core that a process has
+EACH: Final = 3  # connections that one organization can use at a time
+CONNECTIONS: Final = 4  # for reading, and as many for writing: more would only wait for the process's one core
 
 
 def without_library(error: ImportError) -> MachineError:
-    """What is said where psycopg is not installed."""
+    """Return the error for a missing psycopg."""
     return MachineError(
         f"PostgreSQL needs a library that is missing ({error})",
         kind=ErrorKind.PRECONDITION,
@@ -43,7 +43,7 @@ def without_library(error: ImportError) -> MachineError:
 class PostgresStore:
     """`async with PostgresStore(url, events).opened() as store`. See Store.
 
-    While the database is away calls fail with UNAVAILABLE; they succeed again as soon as it is back.
+    While the database is unavailable, calls fail with UNAVAILABLE; they succeed again as soon as it is back.
     """
 
     def __init__(self, url: str, events: Events) -> None:
@@ -54,9 +54,9 @@ class PostgresStore:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[PostgresStore]:
-        """Migrate the database and use it; leaving finishes what has begun.
+        """Migrate and open the database; leaving the context completes started transactions.
 
-        Raises MachineError if it cannot be reached, is of a newer version, or if the library for it is missing.
+        Raise MachineError if the database is unavailable or has a newer version, or if the library for it is missing.
         """
         try:
             from cloud.store.listening import follow
@@ -70,11 +70,14 @@ class PostgresStore:
         token = trio.lowlevel.current_trio_token()
 
         def told(news: Sequence[tuple[str, str]]) -> None:
-            """In a writer's thread. Heard before the writer's caller goes on, and also if that has gone away."""
+            """Forward events, in the thread of a writer.
+
+            They arrive before the caller of `write` continues, and also if that caller was cancelled.
+            """
             try:
                 token.run_sync_soon(self._tell, news)
             except trio.RunFinishedError:
-                pass  # nobody is left to hear it
+                pass  # there are no listeners any more
 
         async with AsyncExitStack() as stack:
             self._writers = await stack.enter_async_context(
@@ -91,11 +94,11 @@ class PostgresStore:
                 nursery.cancel_scope.cancel()
 
     async def read(self, work: Work[T]) -> T:
-        """As Store."""
+        """See Store."""
         return await self._readers.run(lambda session: session.read(work))
 
     async def write(self, work: Work[T]) -> T:
-        """As Store."""
+        """See Store."""
         return await self._writers.run(lambda session: session.write(work))
 
     def _tell(self, news: Sequence[tuple[str, str]]) -> None:
@@ -111,7 +114,7 @@ class _Pool:
         self._sessions = sessions
 
     async def run(self, function: Callable[[Session], T]) -> T:
-        """Carry out `function` with a connection, in its thread."""
+        """Run `function` with a connection, in its thread."""
         return await self._crew.run(organization(), lambda number: function(self._sessions[number]))
 
 

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL and the transactions on it. Blocking: for a thread of its own."""
+"""A connection to PostgreSQL and its transactions. Blocking: for a separate thread."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from schema.errors import ErrorKind, MachineError
 T = TypeVar("T")
 News = Sequence[tuple[str, str]]
 
-ATTEMPTS: Final = 20  # of one transaction, when others always come between
-TOGETHER: Final = 500  # rows of one INSERT: a statement has at most 65,535 parameters
-CONFLICTS: Final = 3  # of which so many may end in a Conflict: it may be with what came between
-FIRST_PAUSE: Final = 0.002  # seconds at most before the second attempt; doubled each time
+ATTEMPTS: Final = 20  # attempts of one transaction, if others interfere each time
+TOGETHER: Final = 500  # rows in one INSERT: a statement has at most 65,535 parameters
+CONFLICTS: Final = 3  # attempts that may end in a Conflict, which may be with a concurrent transaction
+FIRST_PAUSE: Final = 0.002  # maximum seconds before the second attempt; doubled each time
 MAX_PAUSE: Final = 0.25
 USED_UP: Final = "53"  # class of SQLSTATE: disk full, out of memory, too many connections (PostgreSQL, appendix A)
-NUMERIC: Final = 1700  # type of sums and averages of BIGINT: pg_type.dat of PostgreSQL
+NUMERIC: Final = 1700  # result type of sums and averages of BIGINT: pg_type.dat of PostgreSQL
 DEFAULTS: Final = {
     "application_name": "machine-cloud",
     "connect_timeout": "4",  # seconds
-    "keepalives_idle": "10",  # seconds; a host that is gone without a word is noticed within half a minute
+    "keepalives_idle": "10",  # seconds; a host that disappears is noticed within half a minute
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",  # milliseconds
 }
 SETTINGS: Final = (
-    ("idle_in_transaction_session_timeout", "30s"),  # a replica that was stopped keeps nobody from writing for longer
-    # Whoever reads a table as a whole is in the way of everybody who writes to it, and small tables are read so.
+    ("idle_in_transaction_session_timeout", "30s"),  # limit for how long a suspended replica can block writers
+    # A sequential scan of a table conflicts with every writer of the table, and small tables would be scanned.
     ("enable_seqscan", "off"),
-    ("jit", "off"),  # what it compiles in a second takes milliseconds; a table read as a whole looks expensive to it
+    ("jit", "off"),  # compiling takes a second for queries of milliseconds: disabled scans look expensive
 )
 
 
 def connected(url: str) -> Any:
-    """A new connection; UNAVAILABLE if there is none to be had, PRECONDITION if `url` is not understood."""
+    """Return a new connection; UNAVAILABLE if it fails, PRECONDITION if `url` is invalid."""
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -72,20 +72,20 @@ def connected(url: str) -> Any:
 
 
 def place(url: str) -> str:
-    """Where a database is, without user and password."""
+    """Return the location of a database, without user and password."""
     given = conninfo_to_dict(url)
     return f"{given.get('dbname', '')!r} at {given.get('host', 'localhost')}"
 
 
 def channel(connection: Any) -> str:
-    """The name under which clouds in this schema of the database tell each other what they wrote."""
+    """Return the notification channel of the clouds in this schema of the database."""
     return f"machine_cloud_{connection.execute('SELECT current_schema() AS name').fetchone()['name']}"
 
 
 class Session:
-    """Transactions over one connection, which is made when it is needed first, and anew when it was lost.
+    """Transactions over one connection, which is opened on first use and reopened when it was lost.
 
-    `told` hears, in this thread, of what was committed; without it nothing can be written.
+    `told` receives the events of committed transactions, in this thread. Without `told` the session is read-only.
     """
 
     def __init__(self, url: str, own: str, told: Callable[[News], None] | None) -> None:
@@ -96,21 +96,21 @@ class Session:
         self._connection: Any = None
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):
                 connection.close()
 
     def read(self, work: Work[T]) -> T:
-        """As Store. Carried out once more if the connection was lost: an idle one may have gone long ago."""
+        """See Store. Repeated once if the connection was lost, because an idle connection may be long dead."""
         try:
             return self._carried_out(work)[0]
         except _Lost:
             return self._again(work)[0]
 
     def write(self, work: Work[T]) -> T:
-        """As Store."""
+        """See Store."""
         assert self._told is not None
         pause, conflicts = FIRST_PAUSE, 0
         for _ in range(ATTEMPTS):
@@ -136,7 +136,7 @@ class Session:
         )
 
     def _again(self, work: Work[T]) -> tuple[T, News]:
-        """Over a new connection."""
+        """Repeat a transaction over a new connection."""
         try:
             return self._carried_out(work)
         except (_Lost, errors.SerializationFailure, errors.DeadlockDetected) as error:
@@ -145,7 +145,7 @@ class Session:
             raise error.failure from error.failure.__cause__
 
     def _carried_out(self, work: Work[T]) -> tuple[T, News]:
-        """One attempt. `_Lost` if the connection went away before anything can have been committed."""
+        """Make one attempt. `_Lost` if the connection was lost before anything can have been committed."""
         connection = self._connected()
         handle = PostgresHandle(connection, self._channel, self._own)
         committing = False
@@ -160,7 +160,7 @@ class Session:
                 raise
         except (errors.SerializationFailure, errors.DeadlockDetected):
             raise
-        except errors.ReadOnlySqlTransaction as error:  # of a database that stands by for another
+        except errors.ReadOnlySqlTransaction as error:  # a standby server
             if self._told is None:
                 raise
             raise unavailable(self._url, error) from error
@@ -207,11 +207,11 @@ _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
 
 
 class _Lost(Exception):
-    """The connection went away, and nothing was kept."""
+    """The connection was lost and nothing was committed."""
 
 
 class _Contested(Exception):
-    """A transaction failed after a Conflict, which may be with one that was committed meanwhile."""
+    """A transaction failed after a Conflict, which may be with a concurrent transaction."""
 
     def __init__(self, failure: Exception) -> None:
         super().__init__(str(failure))
@@ -219,7 +219,7 @@ class _Contested(Exception):
 
 
 def unavailable(url: str, error: BaseException) -> MachineError:
-    """What callers are told while the database does not do its work."""
+    """Return the error for callers while the database does not work."""
     return MachineError(
         f"the database {place(url)} does not answer: {str(error).strip()}",
         kind=ErrorKind.UNAVAILABLE,
@@ -240,13 +240,13 @@ class PostgresHandle:
         self.told: dict[tuple[str, str], None] = {}
 
     def run(self, statement: str, *parameters: Value) -> int:
-        """As Sql."""
+        """See Sql."""
         with self._going_on():
             count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
             return count
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
-        """As Sql."""
+        """See Sql."""
         with self._going_on():
             cursor = self._connection.cursor()
             if (split := of_many(statement)) is None:
@@ -257,7 +257,7 @@ class PostgresHandle:
                 cursor.execute(numbered(split.of(len(some))), plain([value for row in some for value in row]))
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
-        """As Sql."""
+        """See Sql."""
         with self._going_on():
             cursor = self._connection.execute(numbered(statement), plain(parameters))
             found: list[Row] = cursor.fetchall()
@@ -266,21 +266,21 @@ class PostgresHandle:
             return found
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """As Sql."""
+        """See Sql."""
         found = self.rows(statement, *parameters)
         return found[0] if found else None
 
     def in_turn(self, subject: str) -> None:
-        """As Sql."""
+        """See Sql."""
         with self._going_on():
             self._connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_TURN, subject))
 
     def notify(self, topic: str, subject: str) -> None:
-        """As Sql."""
+        """See Sql."""
         self.told[topic, subject] = None
 
     def result(self, work: Work[T]) -> T:
-        """What `work` returns, with what it tells others on its way."""
+        """Return the result of `work`, after queuing its events for other replicas."""
         found = work(self)
         if self.contested:
             raise at_its_end()
@@ -303,7 +303,7 @@ class PostgresHandle:
 
 
 def plain(parameters: Sequence[Value]) -> list[Value]:
-    """Parameters as PostgreSQL takes them: it has no text with NUL, and numbers that are no truth values."""
+    """Return parameters for PostgreSQL, which has no text with NUL, and where booleans are not numbers."""
     return [
         one.replace("\0", "\N{SYMBOL FOR NULL}")
         if type(one) is str and "\0" in one
@@ -315,20 +315,20 @@ def plain(parameters: Sequence[Value]) -> list[Value]:
 
 
 def _number(value: Any) -> Any:
-    """A sum of whole numbers is one."""
+    """Return whole sums as int, other decimals as float."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value
 
 
-_LOCK: Final = 0x6D63  # of the migration: any number that is no other program's; the second one is the schema's
-_TURN: Final = 0x6D64  # of turns; the second one is the subject's
+_LOCK: Final = 0x6D63  # advisory lock of the migration: an arbitrary number, with the schema's hash as second number
+_TURN: Final = 0x6D64  # advisory lock of turns, with the subject's hash as second number
 
 
 def migrate(url: str) -> None:
-    """Carry out the steps that the database has not had yet, all or none; replicas that start together wait.
+    """Execute the steps that are missing in the database, in one transaction; replicas that start together wait.
 
-    Raises MachineError if a newer program has written it, or if it cannot keep every text.
+    Raise MachineError if the database was written by a newer program, or if its encoding is not UTF8.
     """
     connection = connected(url)
     try:

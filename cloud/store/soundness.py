@@ -1,8 +1,8 @@
-"""Whether the file of a SQLite database is whole: checked before it is used. Blocking: for the database's thread.
+"""Integrity checks of a SQLite database file before it is used. Blocking: for the database's thread.
 
-SQLite keeps no checksums of its pages: `quick_check` finds broken structure, not a changed letter in a text. Of a
-write-ahead log it uses the frames up to the first that does not fit, and ignores a log whose head is broken without a
-word: what was written last would be lost, so that is refused here.
+SQLite has no checksums of its pages: `quick_check` finds broken structure, but not a changed letter in a text. From a
+write-ahead log, SQLite uses the frames up to the first invalid one, and it silently ignores a log with a broken header.
+The latest changes would be lost, so that case is refused here.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Final
 from schema.errors import ErrorKind, MachineError
 from support import private
 
-LIMIT: Final = 5.0  # seconds that a start waits for the check; a longer one goes on in the background
-FINDINGS: Final = 3  # that are told
-_STEPS: Final = 20_000  # of SQLite's machine between two looks whether to stop
+LIMIT: Final = 5.0  # seconds that a start waits for the check, which then continues in the background
+FINDINGS: Final = 3  # maximum number of findings in the error message
+_STEPS: Final = 20_000  # virtual machine instructions between checks whether to stop
 _HEAD: Final = 32  # bytes; "WAL Header Format" in sqlite.org/fileformat2.html
-_MAGIC: Final = {0x377F0682: "<", 0x377F0683: ">"}  # and the order of bytes in checksums
+_MAGIC: Final = {0x377F0682: "<", 0x377F0683: ">"}  # byte order of checksums, by magic number
 RESTORE: Final = "stop every machine-cloud, keep a copy of the file, and restore a backup: machine-cloud restore FILE"
 
 
 def prepare(path: Path) -> None:
-    """Make a missing file, and see that only this user can read it and what SQLite puts beside it.
+    """Create a missing file, and let only this user read it and the files that SQLite puts beside it.
 
-    SQLite gives its log the mode of the database. Raises MachineError if the log is damaged.
+    SQLite gives its log the mode of the database. Raise MachineError if the log is damaged.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private.FILE))
@@ -44,7 +44,7 @@ def prepare(path: Path) -> None:
 
 
 def wal_damage(path: Path) -> str:
-    """What is wrong with the head of a database's write-ahead log; "" if nothing is, or if there is none."""
+    """Return what is wrong with the header of a database's write-ahead log; "" if nothing, or if there is no log."""
     try:
         with path.with_name(path.name + "-wal").open("rb") as file:
             head = file.read(_HEAD)
@@ -65,14 +65,14 @@ def wal_damage(path: Path) -> str:
 
 
 def check(connection: sqlite3.Connection, path: Path, stop: Callable[[], bool]) -> bool:
-    """Check the structure of the database; False if `stop` said so before the end. MachineError if it is damaged."""
+    """Check the structure of the database; False if `stop` ended the check early. MachineError if it is damaged."""
     connection.set_progress_handler(stop, _STEPS)
     try:
         found = [row[0] for row in connection.execute(f"PRAGMA quick_check({FINDINGS})")]
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
             return False
-        if isinstance(error, sqlite3.OperationalError):  # busy, or the disk fails: not what is in the file
+        if isinstance(error, sqlite3.OperationalError):  # busy, or a disk error: not a problem of the content
             raise
         found = [str(error)]
     finally:
@@ -81,3 +81,16 @@ def check(connection: sqlite3.Connection, path: Path, stop: Callable[[], bool]) 
         words = "; ".join(" ".join(one.split())[:200] for one in found)
         raise MachineError(f"the database {path} is damaged: {words}", kind=ErrorKind.PRECONDITION, remedy=RESTORE)
     return True
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the number of executed migration steps; 0 for a database without tables."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_whole(connection: sqlite3.Connection) -> str:
+    """Check every page and index; return "ok" or what is wrong. sqlite3.Error if it is not a cloud's database."""
+    verdict = str(connection.execute("PRAGMA integrity_check").fetchone()[0])
+    if verdict == "ok" and version_of(connection):
+        connection.execute("SELECT id FROM organizations LIMIT 1")
+    return verdict

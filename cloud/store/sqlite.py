@@ -1,8 +1,8 @@
-"""The default database: one SQLite file in write-ahead mode, one thread that writes and a few that read.
+"""The default database: one SQLite file in write-ahead mode, with one writer thread and a few reader threads.
 
-A commit reaches the disk before it is acknowledged (synchronous FULL). Writes that wait at the same time share one
-commit: each is a savepoint of its own, so one that fails undoes only itself. Organizations take turns: what one of them
-does delays a transaction of another by one of its transactions, and by a commit.
+A commit reaches the disk before it is acknowledged (synchronous FULL). Waiting writes share a commit; each has its own
+savepoint, so a failing one undoes only itself. Organizations take turns: the load of one organization delays a
+transaction of another by at most one transaction and one commit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,13 +19,13 @@ import outcome
 import structlog
 import trio
 
-from cloud.crew import Crew
-from cloud.slots import Line
 from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
 from cloud.store.turns import organization
+from cloud.work.crew import Crew
+from cloud.work.slots import Line
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -33,12 +33,15 @@ T = TypeVar("T")
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.database")
 
 BUSY_LIMIT: Final = 10_000  # milliseconds to wait for another process, such as a backup
-WAL_LIMIT: Final = 64 * 1024 * 1024  # bytes of the write-ahead log that stay on the disk after it had to grow
-READERS: Final = 3  # threads that read: one long read does not keep others waiting
-EACH: Final = 2  # of them, for one organization
-SHARED: Final = 1  # of them, while others read too: Python runs one thread at a time, and others wait for each busy one
-GROUP: Final = 256  # writes that share one commit at most
-HOLD: Final = 0.01  # seconds after which no further write joins a commit, for which those before it wait
+WAL_LIMIT: Final = 64 * 1024 * 1024  # size in bytes to which the write-ahead log is truncated after it had to grow
+PAGE: Final = 4096  # bytes in a page of the file
+LOG: Final = 1000 * PAGE
+"""Bytes in the write-ahead log from which it is copied into the file: 1,000 pages, as SQLite does by default."""
+READERS: Final = 3  # reader threads: a long read does not block other readers
+EACH: Final = 2  # reader threads for one organization
+SHARED: Final = 1  # reader threads for one organization while others read too: Python runs one thread at a time
+GROUP: Final = 256  # maximum number of writes that share a commit
+HOLD: Final = 0.01  # seconds after which no further write joins a commit, which delays those in it
 
 _OF_THE_FILE: Final = frozenset(
     {
@@ -53,7 +56,7 @@ _OF_THE_FILE: Final = frozenset(
         sqlite3.SQLITE_PROTOCOL,
     }
 )
-"""Primary result codes (sqlite.org/rescode.html) that say something of the file or its disk, not of the statement."""
+"""Primary result codes (sqlite.org/rescode.html) for errors of the file or its disk, not of the statement."""
 
 
 class SqliteHandle:
@@ -66,29 +69,33 @@ class SqliteHandle:
         self._ended = False
         self._kept: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {} if reading else None
         self.told: list[tuple[str, str]] = []
+        self.written = 0  # estimated bytes
 
     def run(self, statement: str, *parameters: Value) -> int:
-        """As Sql."""
+        """See Sql."""
+        self._count(parameters)
         with self._going_on():
             return self._connection.execute(statement, parameters).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
-        """As Sql."""
+        """See Sql."""
+        for row in rows:
+            self._count(row)
         with self._going_on():
             self._connection.executemany(statement, rows)
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
-        """As Sql."""
+        """See Sql."""
         with self._going_on():
             cursor = self._connection.execute(statement, parameters)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def in_turn(self, subject: str) -> None:
-        """As Sql: one thread writes, one transaction after the other."""
+        """See Sql. Nothing to do, because a single thread writes."""
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """As Sql. A transaction that only reads sees one state, so it keeps each row and does not query it again."""
+        """See Sql. Read-only transactions cache rows, because they see a single snapshot."""
         if self._kept is None:
             return self._first(statement, parameters)
         key = statement, parameters
@@ -102,12 +109,15 @@ class SqliteHandle:
             values = cursor.fetchone()
             return None if values is None else dict(zip((one[0] for one in cursor.description), values, strict=True))
 
+    def _count(self, values: Sequence[Value]) -> None:
+        self.written += PAGE + sum(len(value) for value in values if isinstance(value, (str, bytes)))
+
     def notify(self, topic: str, subject: str) -> None:
-        """As Sql."""
+        """See Sql."""
         self.told.append((topic, subject))
 
     def result(self, work: Work[Any]) -> Any:
-        """What `work` returns; RuntimeError if it returns although there was a Conflict."""
+        """Return the result of `work`; RuntimeError if it returns despite a Conflict."""
         value = work(self)
         if self._ended:
             raise at_its_end()
@@ -129,14 +139,18 @@ class _Write:
 
     def __init__(self, work: Work[Any]) -> None:
         self.work = work
-        self.dropped = False  # by its caller; it is carried out all the same if it has begun
+        self.dropped = False  # its caller was cancelled; it is executed all the same if it has begun
         self.done = trio.Event()
         self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("it was not carried out"))
         self.told: list[tuple[str, str]] = []
+        self.written = 0  # estimated bytes
 
 
 class SqliteStore:
-    """`async with SqliteStore(path, events).opened() as store`. ":memory:" has no file; reads then share the writer."""
+    """`async with SqliteStore(path, events).opened() as store`. See Store.
+
+    ":memory:" is a database without a file; its reads use the writer's thread.
+    """
 
     def __init__(self, path: Path | str, events: Events) -> None:
         self.path = path
@@ -148,16 +162,18 @@ class SqliteStore:
             else [_Thread(path, f"database reader {number}", query_only=True) for number in range(1, READERS + 1)]
         )
         self._crew = Crew([reader.worker for reader in self._readers], min(EACH, len(self._readers)), shared=SHARED)
-        self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer's thread
-        self._waiting: Line[_Write] = Line()  # in the writer's thread
+        self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer thread
+        self._waiting: Line[_Write] = Line()  # used in the writer thread
         self._asked = trio.Event()
+        self._logged = 0  # estimated bytes in the write-ahead log
+        self._log_grew = trio.Event()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[SqliteStore]:
-        """Check and migrate the file and use it; leaving finishes what has begun.
+        """Check, migrate and open the file; leaving the context completes started transactions.
 
-        Raises MachineError if it is damaged or of a newer version. A check that takes longer than `soundness.LIMIT`
-        goes on in the background, and logs what it finds.
+        Raise MachineError if the file is damaged or has a newer version. A check that takes longer than
+        `soundness.LIMIT` continues in the background and logs its result.
         """
         async with self._writer.opened():
             checked = await self._check()
@@ -166,8 +182,14 @@ class SqliteStore:
                 for reader in self._readers:
                     if reader is not self._writer:
                         await stack.enter_async_context(reader.opened())
+                copier = _Thread(self.path, "database log", query_only=False)
+                if has_log := self.path != ":memory:":
+                    await stack.enter_async_context(copier.opened())
+                await stack.enter_async_context(self._crew.opened())
                 nursery = await stack.enter_async_context(trio.open_nursery())
                 nursery.start_soon(self._commit_groups)
+                if has_log:
+                    nursery.start_soon(self._copy_log, copier)
                 if not checked:
                     nursery.start_soon(self._check_in_background)
                 try:
@@ -176,7 +198,7 @@ class SqliteStore:
                     nursery.cancel_scope.cancel()
 
     async def _check(self) -> bool:
-        """Whether the whole file was checked within the limit."""
+        """Check the file; return whether the check was completed within the limit."""
         if not isinstance(path := self.path, Path):
             return True
         until = time.monotonic() + soundness.LIMIT
@@ -205,14 +227,14 @@ class SqliteStore:
             _log.error(f"the database {path} cannot be checked: {error}", remedy="look at its disk")
 
     async def read(self, work: Work[T]) -> T:
-        """As Store."""
+        """See Store."""
         try:
             return await self._crew.run(organization(), lambda number: _reading(self._readers[number].connection, work))
         except sqlite3.Error as error:
             raise self._failure(error, "read") from error
 
     async def write(self, work: Work[T]) -> T:
-        """As Store."""
+        """See Store."""
         await trio.lowlevel.checkpoint_if_cancelled()
         write = _Write(work)
         self._arrived.append((organization(), write))
@@ -230,17 +252,28 @@ class SqliteStore:
             await self._asked.wait()
             self._asked = trio.Event()
             while self._arrived or self._waiting:
-                with trio.CancelScope(shield=True):  # begun: whoever waits must learn how it ended
+                with trio.CancelScope(shield=True):  # started transactions must report their result to the callers
                     await self._commit()
 
     def _next(self) -> _Write | None:
-        """The write whose turn it is; in the writer's thread."""
+        """Return the next write, in the writer thread."""
         while self._arrived:
             self._waiting.put(*self._arrived.popleft())
         while (found := self._waiting.take()) is not None:
             if not found[1].dropped:
                 return found[1]
         return None
+
+    async def _copy_log(self, thread: _Thread) -> None:
+        """Copy the write-ahead log into the file when it has grown, in another thread so that commits need not wait.
+
+        If this cannot keep up, SQLite does it in a commit at WAL_LIMIT.
+        """
+        while True:
+            await self._log_grew.wait()
+            self._log_grew, self._logged = trio.Event(), 0
+            with suppress(sqlite3.Error):  # the log stays as it is; commits report their own errors
+                await thread.run(lambda connection: connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
 
     async def _commit(self) -> None:
         group: list[_Write] = []
@@ -250,6 +283,9 @@ class SqliteStore:
             for write in group:
                 write.result = outcome.Error(self._unavailable(error, "written"))
                 write.told = []
+        self._logged += sum(write.written for write in group)
+        if self._logged > LOG:
+            self._log_grew.set()
         for write in group:
             result = write.result
             if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
@@ -259,7 +295,7 @@ class SqliteStore:
             write.done.set()
 
     def _failure(self, error: sqlite3.Error, done: str) -> Exception:
-        """What is told of an error in a transaction: one of the statement itself is our mistake, and told as it is."""
+        """Return the exception for an error in a transaction; an error in a statement is a bug and stays as it is."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         return self._unavailable(error, done) if code & 0xFF in _OF_THE_FILE else error
 
@@ -272,7 +308,7 @@ class SqliteStore:
 
 
 class _Thread:
-    """One thread with one connection."""
+    """A thread with a connection."""
 
     def __init__(self, path: Path | str, name: str, *, query_only: bool) -> None:
         self._path = path
@@ -282,7 +318,7 @@ class _Thread:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Connected while the context is open."""
+        """Keep the connection open while the context is open."""
         async with self.worker.opened():
             self.connection = await self.worker.run(self._connect)
             try:
@@ -291,7 +327,7 @@ class _Thread:
                 self.worker.post(self.connection.close)
 
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """Carry out `function` in the thread."""
+        """Run `function` in the thread."""
         return await self.worker.run(lambda: function(self.connection))
 
     def _connect(self) -> sqlite3.Connection:
@@ -307,6 +343,7 @@ class _Thread:
             else:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+                connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_LIMIT // PAGE}")
         except (sqlite3.Error, OSError) as error:
             raise MachineError(
                 f"the database {self._path} cannot be opened: {error}",
@@ -318,9 +355,9 @@ class _Thread:
 
 @contextmanager
 def held(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that nobody else uses meanwhile, with everything in that one file.
+    """Open a database file exclusively, without a separate write-ahead log.
 
-    Raises MachineError with `remedy` if somebody does, sqlite3.DatabaseError if it is damaged.
+    Raise MachineError with `remedy` if another process uses it, sqlite3.DatabaseError if it is damaged.
     """
     with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as connection:
         try:
@@ -343,7 +380,7 @@ def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
 
 
 def _writing(connection: sqlite3.Connection, following: Callable[[], _Write | None], group: list[_Write]) -> None:
-    """Carry out what follows in one commit, each by itself whole or not at all; `group` gets all that was begun."""
+    """Execute the following writes in one commit, each in its own savepoint; add all started ones to `group`."""
     until = time.monotonic() + HOLD
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -353,11 +390,12 @@ def _writing(connection: sqlite3.Connection, following: Callable[[], _Write | No
             handle = SqliteHandle(connection)
             write.result = outcome.capture(handle.result, write.work)
             if isinstance(write.result, outcome.Error):
-                if not connection.in_transaction:  # SQLite has undone the whole group: its disk is full, for example
+                if not connection.in_transaction:  # SQLite has rolled back the whole group, for example: disk full
                     raise sqlite3.OperationalError(str(write.result.error)) from write.result.error
                 connection.execute("ROLLBACK TO one")
             else:
                 write.told = handle.told
+                write.written = handle.written
             connection.execute("RELEASE one")
             if len(group) == GROUP or time.monotonic() >= until:
                 break

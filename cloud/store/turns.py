@@ -1,7 +1,7 @@
-"""For which organization a task works: transactions of organizations that wait take turns.
+"""The organization that a task works for: waiting transactions of organizations take turns.
 
-It is kept in the context of a task, which the tasks that it starts inherit. What the cloud does for itself, such as
-evaluating triggers, has a line of its own, "".
+It is stored in the context of a task, and child tasks inherit it. The cloud's own work, such as evaluating triggers,
+has its own queue, "".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _organization: Final[ContextVar[str]] = ContextVar("organization", default="")
 
 
 def organization() -> str:
-    """The organization that this task works for; "" for the cloud itself."""
+    """Return the organization that this task works for; "" for the cloud itself."""
     return _organization.get()
 
 

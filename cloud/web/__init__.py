@@ -1,1 +1,1 @@
-"""What the cloud serves besides RPC: pages for people, the push channel for machines."""
+"""HTTP and WebSocket interface of the cloud, besides RPC: pages for people and the push channel for machines."""

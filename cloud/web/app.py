@@ -13,17 +13,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from cloud.authentication import author_of
-from cloud.metrics import machine_families, process_families, runs_the_cloud
-from cloud.services.base import Cloud
+from cloud.domain.permissions.authentication import author_of
+from cloud.services.common.base import Cloud
+from cloud.services.machines.fleet import FleetService
 from cloud.store.turns import working_for
-from cloud.triggering import http
-from cloud.web import history_api, members_api, pages, site
+from cloud.web import pages
+from cloud.web.api import authorities, history_api, members_api, packages, triggers_api
+from cloud.web.api.metrics import machine_families, process_families
+from cloud.web.api.push import Push
+from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
-from cloud.web.push import Push
-from rpc.guard import METRICS, Guard, identity_of
-from rpc.login import Entrance
+from rpc.access.guard import METRICS, Guard, identity_of
+from rpc.access.login import Entrance
 from rpc.pages.headers import Protect
 from rpc.pages.scrape import exposed
 from rpc.statistics import Statistics
@@ -37,20 +39,18 @@ ENTRANCE = Entrance(
 
 
 def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Statistics | None = None) -> Any:
-    """Everything that is no RPC, behind the guard: no page of another site, and no call without a token.
+    """Return the application for everything except RPC, behind a guard against other sites and calls without a token.
 
-    `url` is where clients reach it, if that is elsewhere than where it listens. `statistics` are those of the port.
+    `url` is where clients reach the cloud if that differs from the listening address. `statistics` are those of the
+    port.
     """
     push = Push(cloud)
     counted = statistics or Statistics()
 
     async def metrics(request: Request) -> Response:
-        """`GET /metrics`: for Prometheus."""
-        author, now = site.author_of(request), cloud.clock()
-        found, whole = await cloud.store.read(
-            lambda sql: (machine_families(sql, author, now), runs_the_cloud(sql, author))
-        )
-        families = [*found, *(process_families(counted) if whole else ())]
+        """`GET /metrics`, for Prometheus."""
+        machines, whole = await FleetService(cloud, site.author_of(request)).figures()
+        families = [*machine_families(machines, cloud.clock()), *(process_families(counted) if whole else ())]
         worker = Worker("metrics")
         async with worker.opened():
             return await exposed(families, request, worker.run, process=whole)
@@ -64,9 +64,11 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route("/static/{file}", site.static),
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
-        *http.routes(cloud),
+        *triggers_api.routes(cloud),
         *members_api.routes(cloud),
         *history_api.routes(cloud),
+        *authorities.routes(cloud),
+        *packages.routes(cloud),
         *_pages(cloud),
     ]
     inner = Starlette(
@@ -92,14 +94,14 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
 
 
 class InTurn:
-    """Whatever a request does, until its answer has been sent, is done in the line of who asks."""
+    """Middleware that assigns all transactions of a request to the caller's organization, for fair scheduling."""
 
     def __init__(self, app: Any, cloud: Cloud) -> None:
         self._app = app
         self._cloud = cloud
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """As ASGI 3."""
+        """Handle a request; see ASGI 3."""
         identity = identity_of(scope)
         author = author_of(identity)
         with working_for("" if identity is None else await self._cloud.homes.of(self._cloud.store, author)):
@@ -107,7 +109,7 @@ class InTurn:
 
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:
-    """The routes of every room, in order of their names."""
+    """Yield the routes of all modules in `cloud.web.pages`, sorted by module name."""
     for room in sorted(module.name for module in pkgutil.iter_modules(pages.__path__)):
         yield from import_module(f"{pages.__name__}.{room}").routes(cloud)
 

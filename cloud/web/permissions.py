@@ -1,7 +1,7 @@
-"""Who may open which page, HTTP route and WebSocket: the part of the table of cloud.permissions that is about paths.
+"""Permissions of pages, HTTP routes and WebSockets, as cloud.domain.permissions.call_rules has those of calls.
 
-The role in an entry is asked before the endpoint begins. What a route shows or does beyond that goes through the
-services, whose methods have entries of their own; `note` says what that comes to.
+The role of an entry is checked before the endpoint runs. Anything further goes through the services, whose methods have
+entries of their own; `note` summarizes the result.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud.access import Of, Role, require
-from cloud.author import Author
-from cloud.permissions import (
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.call_rules import (
     FILTERED,
     READABLE,
     ROLE_ANYWHERE,
@@ -29,11 +28,11 @@ from cloud.permissions import (
     public,
     signed_in,
 )
-from cloud.services.base import Cloud
-from cloud.store.sql import Sql
-from cloud.web.closing import farewell
-from cloud.web.site import author_of, status_of
-from rpc.guard import identity_of
+from cloud.services.common.admission import admit
+from cloud.services.common.base import Cloud
+from cloud.web.common.closing import farewell
+from cloud.web.common.site import author_of, status_of
+from rpc.access.guard import identity_of
 from schema.errors import ErrorKind, MachineError
 
 _PART: Final = operator(Of.PART, "part")
@@ -131,7 +130,7 @@ BY_THE_GUARD: Final[Mapping[str, Rule]] = {
     "POST /login": public("a key is the credential"),
     "POST /logout": signed_in("ends the caller's own session"),
 }
-"""What rpc.guard answers itself."""
+"""Requests that rpc.access.guard handles itself."""
 
 _OPEN: Final = tuple(dict.fromkeys(name.split()[1] for name, rule in ROUTES.items() if rule.public))
 PUBLIC: Final = tuple(path for path in _OPEN if "{" not in path)
@@ -139,7 +138,7 @@ PUBLIC_BELOW: Final = tuple(path.partition("{")[0] for path in _OPEN if "{" in p
 
 
 def names_of(route: BaseRoute) -> Iterator[str]:
-    """The entries of the table that a route needs: one for each method."""
+    """Yield the names of a route's entries in the table, one per method."""
     if isinstance(route, WebSocketRoute):
         yield f"WS {route.path}"
     elif isinstance(route, Route):
@@ -149,7 +148,7 @@ def names_of(route: BaseRoute) -> Iterator[str]:
 
 
 def guarded_routes(cloud: Cloud, routes: Iterable[BaseRoute]) -> list[BaseRoute]:
-    """The same routes, each behind its rule. TypeError for a route without a rule, and a rule without a route."""
+    """Return the routes, each guarded by its rule. TypeError for a route without a rule or a rule without a route."""
     given = list(routes)
     if different := {name for route in given for name in names_of(route)} ^ ROUTES.keys():
         raise TypeError(f"no rule, or no route: {', '.join(sorted(different))}")
@@ -180,7 +179,7 @@ def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
         try:
             await _admit(cloud, rule, connection)
         except MachineError as error:
-            if rule.role is Role.MACHINE:  # machines read the status of HTTP, pages the code of the close frame
+            if rule.role is Role.MACHINE:  # machines read the HTTP status; pages, the close code
                 await connection.send_denial_response(PlainTextResponse(str(error), status_of(error)))
             else:
                 await connection.accept()
@@ -192,7 +191,7 @@ def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
 
 
 async def _admit(cloud: Cloud, rule: Rule, connection: HTTPConnection) -> None:
-    """MachineError unless the rule admits who asks."""
+    """Raise MachineError unless the rule admits the caller."""
     if rule.public:
         return
     if identity_of(connection.scope) is None:
@@ -200,15 +199,4 @@ async def _admit(cloud: Cloud, rule: Rule, connection: HTTPConnection) -> None:
     if rule.of is None:
         return
     author, given = author_of(connection), {**connection.query_params, **connection.path_params}
-    await cloud.store.read(lambda sql: admit(sql, author, rule, str(given.get(rule.field, ""))))
-
-
-def admit(sql: Sql, author: Author, rule: Rule, subject: str) -> None:
-    """As cloud.access.require, for what a rule says of `subject`."""
-    assert rule.of is not None
-    try:
-        require(sql, author, rule.role, rule.of, subject, home=rule.home)
-    except MachineError as error:
-        if rule.otherwise is None or error.kind is not ErrorKind.NOT_FOUND:
-            raise
-        require(sql, author, rule.role, rule.otherwise, subject, home=rule.home)
+    await admit(cloud, author, rule, str(given.get(rule.field, "")))

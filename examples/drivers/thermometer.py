@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from runtime.components.sensor import Sensor
-from runtime.resource import Attributes, Extra, Value, model
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Value, model
 from schema.errors import ErrorKind, MachineError
 
 

@@ -1,4 +1,4 @@
-"""A module with one driver: a sensor that says the mean of what another sensor has said lately."""
+"""A module with one driver: a sensor that returns the mean of the recent readings of another sensor."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Annotated, ClassVar
 import msgspec
 import trio
 
-from runtime.components.sensor import Sensor
-from runtime.module import run_module
-from runtime.resource import Attributes, Extra, Started, Value, model
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Started, Value, model
+from runtime.sdk import run_module
 
 
 class SmoothConfig(Attributes, kw_only=True, frozen=True):
-    """What `attributes` of a configuration may say."""
+    """The `attributes` of the resource's entry."""
 
-    sensor: str  # name of the sensor that is read
+    sensor: str  # name of the sensor to read
     period_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # seconds between two readings
-    count: Annotated[int, msgspec.Meta(ge=1)] = 10  # readings that the mean is taken of
+    count: Annotated[int, msgspec.Meta(ge=1)] = 10  # number of readings in the mean
 
     def requires(self) -> list[str]:
-        """The sensor is ready before this one, and alive as long."""
+        """Require the sensor: it starts before this one and stops after it."""
         return [self.sensor]
 
 
@@ -35,7 +35,7 @@ class Smooth(Sensor):
     attributes: SmoothConfig
 
     async def run(self, *, task_status: Started) -> None:
-        """Read the sensor all the time; ready once it has answered."""
+        """Read the sensor at regular intervals; ready after its first answer."""
         source = self.dependency(Sensor, self.attributes.sensor)
         self.last = deque([await source.get_readings()], maxlen=self.attributes.count)
         task_status.started()
@@ -44,7 +44,7 @@ class Smooth(Sensor):
             self.last.append(await source.get_readings())
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
-        """The means; what is not a number is left out."""
+        """Return the means. Values that are not numbers are left out."""
         numbers: dict[str, list[float]] = {}
         for reading in self.last:
             for key, value in reading.items():

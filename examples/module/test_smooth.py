@@ -1,4 +1,4 @@
-"""Tests of the driver: on a machine in memory, in virtual time, through the API as a client sees it."""
+"""Test the driver on a machine in memory, in virtual time, through the API like a client."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 import trio
 from smooth import Smooth, SmoothConfig
 
-from runtime.components.sensor import Sensor
-from runtime.resource import Extra, Value, model
-from runtime.rig import Rig
+from rig import Rig
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Extra, Value, model
 from schema.attributes import decode
 from schema.errors import ConfigError
 
 
 @model("acme:test:counter")
 class Counter(Sensor):
-    """A sensor whose course is known: 0, 1, 2, ..."""
+    """A sensor with known readings: 0, 1, 2, ..."""
 
     count = -1
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.machine(MACHINE, models=[Smooth, Counter])
 
 
 async def test_the_mean_of_the_last_five(rig: Rig) -> None:
-    """Numbers are averaged over the window, other readings left out."""
+    """Numbers are averaged over the window, and other values are left out."""
     mean = rig.get(Sensor, "mean")
     assert await mean.get_readings() == {"count": 0}
     await trio.sleep(4.5)
@@ -57,6 +57,6 @@ async def test_the_mean_of_the_last_five(rig: Rig) -> None:
     [({}, "sensor"), ({"sensor": "a", "count": 0}, "attributes.count"), ({"sensor": "a", "period_s": "1"}, "period_s")],
 )
 def test_mistakes_are_named(attributes: Mapping[str, Value], place: str) -> None:
-    """What a configuration may not say is refused with its place, before the driver is made."""
+    """A wrong attribute is rejected with its path, before the driver is constructed."""
     with pytest.raises(ConfigError, match=place):
         decode(SmoothConfig, attributes, path="attributes")

@@ -1,4 +1,4 @@
-"""The thermostat against the box. Times are seconds; on the simulated rig they pass at once."""
+"""Test the thermostat with the model of the box. Times are seconds, virtual ones on the simulated rig."""
 
 # ruff: noqa: D103 - names of tests say what they show
 from __future__ import annotations
@@ -8,8 +8,8 @@ import trio
 from plant import HEATER_LINE, Box
 from thermostat import OFF, Output, Thermostat, ThermostatConfig, decide
 
-from runtime.rig import Faults, Rig
-from runtime.services.generic import GenericService
+from rig import Faults, Rig
+from runtime.engine.services.generic import GenericService
 from schema.errors import MachineError
 
 SENSOR = ("i2c-1", 0x48)
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.machine("machine.json", plant=Box, models=[Thermostat],
 
 
 async def warm(rig: Rig) -> None:
-    """Wait until the air has the set point."""
+    """Wait until the air has reached the set point."""
     await rig.until(lambda: above(rig, 36.9), within=30, what="the air warm")
 
 
@@ -35,7 +35,7 @@ async def is_on(rig: Rig) -> bool:
 
 
 async def recover(rig: Rig, since: float) -> None:
-    """Wait until it heats again, and record how long that took since the cause went away."""
+    """Wait until it heats again, and record the time since the fault ended."""
     await rig.until(lambda: is_on(rig), within=15, what="the heater on again")
     rig.recorder.add("recovery_s", trio.current_time() - since)
 
@@ -124,7 +124,7 @@ async def test_the_fan_works_against_a_welded_relay(rig: Rig, faults: Faults) ->
 async def test_the_heater_is_off_without_power(rig: Rig, faults: Faults) -> None:
     await warm(rig)
     async with faults.power_loss():
-        await rig.until(lambda: is_off(rig), within=2, what="the heater off")  # the kernel lets go of the line
+        await rig.until(lambda: is_off(rig), within=2, what="the heater off")  # the kernel releases the line
         await trio.sleep(20)
         assert not await above(rig, 30.0)
         over = trio.current_time()

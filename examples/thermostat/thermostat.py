@@ -1,4 +1,4 @@
-"""A thermostat: keeps the air of a box at a temperature, by a heater behind a relay and a fan with PWM."""
+"""A thermostat that keeps the air of a box at a temperature, with a heater on a relay and a PWM fan."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import trio
 
-from runtime.components.board import Board
-from runtime.components.sensor import Sensor
-from runtime.components.switch import Switch
-from runtime.resource import Attributes, Context, Started, model
-from runtime.services.generic import GenericService
+from runtime.engine.components.controls.board import Board
+from runtime.engine.components.controls.switch import Switch
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Context, Started, model
+from runtime.engine.services.generic import GenericService
 from schema.errors import ErrorKind, MachineError
 
 
@@ -24,20 +24,20 @@ class ThermostatConfig(Attributes, kw_only=True, frozen=True):
     heater: str  # name of the switch of the heater: 0 off, 1 on
     board: str  # name of the board with the fan
     fan_pin: str  # pin of that board that drives the fan
-    set_point_c: float  # °C that the air is kept at
-    hysteresis_c: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # °C below the set point at which the heater comes on
-    limit_c: float = 60.0  # °C above which nothing may be: the heater is off and the fan at full
+    set_point_c: float  # target temperature of the air in °C
+    hysteresis_c: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # °C below the set point at which the heater turns on
+    limit_c: float = 60.0  # maximum in °C: above it the heater is off and the fan at full speed
     period_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # seconds between two decisions
-    answer_s: Annotated[float, msgspec.Meta(gt=0)] = 2.0  # seconds in which the sensor has to answer
+    answer_s: Annotated[float, msgspec.Meta(gt=0)] = 2.0  # seconds within which the sensor must answer
 
     def requires(self) -> list[str]:
-        """All it works with."""
+        """Require the sensor, the heater and the board."""
         return [self.sensor, self.heater, self.board]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What it does: heat or not, and the duty of the fan from 0 to 1."""
+    """The outputs: whether to heat, and the duty cycle of the fan from 0 to 1."""
 
     heat: bool = False
     fan: float = 0.0
@@ -47,7 +47,7 @@ OFF = Output()
 
 
 def decide(now: Output, temperature: float, set_point: float, config: ThermostatConfig) -> Output:
-    """The next output: the heater has a hysteresis below the set point, the fan is proportional above it."""
+    """Return the next output. The heater has a hysteresis below the set point; the fan is proportional above it."""
     if temperature > config.limit_c:
         return Output(heat=False, fan=1.0)
     heat = temperature < set_point - config.hysteresis_c or (now.heat and temperature < set_point)
@@ -57,9 +57,9 @@ def decide(now: Output, temperature: float, set_point: float, config: Thermostat
 
 @model("acme:demo:thermostat")
 class Thermostat(GenericService):
-    """The command `{"set_point_c": 30}` changes the set point until the next start; the status tells the rest.
+    """A thermostat. The command `{"set_point_c": 30}` changes the set point until the next start.
 
-    Without a temperature it does not heat. When it stops for any reason, heater and fan are off.
+    Without a temperature it does not heat. Whenever it stops, heater and fan are off.
     """
 
     Config: ClassVar[type[Attributes]] = ThermostatConfig
@@ -77,7 +77,7 @@ class Thermostat(GenericService):
         self._fault = ""
 
     async def run(self, *, task_status: Started) -> None:
-        """Decide at a steady beat."""
+        """Decide at regular intervals."""
         try:
             await self._apply(OFF)
             async with self.hardware.ticks(self.attributes.period_s) as beats:
@@ -108,18 +108,19 @@ class Thermostat(GenericService):
         self._output = output
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`set_point_c`: a new set point, at most `limit_c`."""
+        """Set a new set point, `set_point_c`, of at most `limit_c`."""
         await trio.lowlevel.checkpoint()
-        wanted = command.get("set_point_c")
-        if not isinstance(wanted, (int, float)) or not wanted <= self.attributes.limit_c:
+        set_point = command.get("set_point_c")
+        if not isinstance(set_point, (int, float)) or not set_point <= self.attributes.limit_c:
             raise MachineError(
-                f"set_point_c {wanted!r} is not a temperature up to {self.attributes.limit_c:g}", kind=ErrorKind.INVALID
+                f"set_point_c {set_point!r} is not a temperature up to {self.attributes.limit_c:g}",
+                kind=ErrorKind.INVALID,
             )
-        self._set_point = float(wanted)
+        self._set_point = float(set_point)
         return {"set_point_c": self._set_point}
 
     async def get_status(self) -> Mapping[str, Any]:
-        """The set point, the temperature (None without one), what it does, and what is wrong."""
+        """Return the set point, the temperature (None if unknown), the outputs, and the fault."""
         await trio.lowlevel.checkpoint()
         return {
             "set_point_c": self._set_point,

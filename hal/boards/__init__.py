@@ -1,1 +1,1 @@
-"""Boards as data: which pin of which header is which line of which chip."""
+"""Board definitions as data: the chip and line of each header pin."""

@@ -1,6 +1,6 @@
 """BeagleBone boards. Pure.
 
-A chip is named by its device (`4804c000.gpio`): labels follow the order of probing, which differs between kernels.
+Chips are named by their device (`4804c000.gpio`): labels depend on the probing order, which differs between kernels.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PWM: Final[Mapping[str, PwmChannel]] = {
     "P8_13": PwmChannel("48304200.pwm", 1),
 }
 
-# Place, line and note. Lines: gpio-line-names of am335x-boneblack.dts; power: System Reference Manual, tables of the
-# expansion headers.
+# Position, line and note. Lines are from gpio-line-names of am335x-boneblack.dts, power pins from the tables of the
+# expansion headers in the System Reference Manual.
 _TABLE: Final = """\
 P8_1 - ground
 P8_2 - ground

@@ -1,4 +1,4 @@
-"""All boards that are known by name. Pure."""
+"""All defined boards, found by name or by the device tree. Pure."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from schema.errors import ErrorKind, MachineError
 
 @cache
 def boards() -> tuple[BoardDefinition, ...]:
-    """Every board of the tables, each family in the order of its release."""
+    """Return all boards, each family in the order of its release."""
     from hal.boards import beaglebone, jetson, raspberry_pi
 
     return (*raspberry_pi.BOARDS, *jetson.BOARDS, *beaglebone.BOARDS)
 
 
 def named(name: str) -> BoardDefinition:
-    """The board called `name`, case and separators aside; MachineError (NOT_FOUND) with the nearest names."""
-    wanted = _plain(name)
+    """Return the board `name`, ignoring case and separators; MachineError (NOT_FOUND) suggests similar names."""
+    plain_name = _plain(name)
     for board in boards():
-        if wanted in (_plain(board.name), _plain(board.title)):
+        if plain_name in (_plain(board.name), _plain(board.title)):
             return board
     names = {_plain(board.name): board.name for board in boards()} | {"generic": "generic"}
-    names |= {plain.removeprefix("raspberry").removeprefix("jetson"): known for plain, known in names.items()}
-    near = [known for plain, known in names.items() if wanted and wanted in plain][:3]
-    near = near or [names[match] for match in difflib.get_close_matches(wanted, names, 3, 0.5)]
+    names |= {plain.removeprefix("raspberry").removeprefix("jetson"): title for plain, title in names.items()}
+    similar = [title for plain, title in names.items() if plain_name and plain_name in plain][:3]
+    similar = similar or [names[match] for match in difflib.get_close_matches(plain_name, names, 3, 0.5)]
     raise MachineError(
         f"no board is called {name!r}",
         kind=ErrorKind.NOT_FOUND,
-        remedy=f"did you mean {' or '.join(near)}?"
-        if near
+        remedy=f"did you mean {' or '.join(similar)}?"
+        if similar
         else f"the boards are {', '.join(dict.fromkeys(names.values()))}",
     )
 
 
 def compatible(names: Iterable[str]) -> BoardDefinition | None:
-    """The board that one of a device tree's `compatible` strings names; the first, most specific one decides."""
-    known = {compatible: board for board in boards() for compatible in board.compatible}
-    return next((known[name] for name in names if name in known), None)
+    """Return the board for the `compatible` strings of a device tree; the first, most specific match applies."""
+    by_compatible = {compatible: board for board in boards() for compatible in board.compatible}
+    return next((by_compatible[name] for name in names if name in by_compatible), None)
 
 
 def _plain(name: str) -> str:

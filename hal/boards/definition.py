@@ -1,4 +1,4 @@
-"""What is known about a board: its pins and buses. Pure."""
+"""The definition of a board: its pins and buses. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE: Final = re.compile(r"(?P<chip>.+):(?P<offset>[0-9]{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class BoardPin:
-    """One pin: its names, the number on the header first, and what is behind it; no line means power or ground."""
+    """A pin: its names, beginning with the number on the header, and its line; None for power and ground."""
 
     names: tuple[str, ...]
     line: Line | None = None
@@ -29,7 +29,7 @@ class BoardPin:
 
 @dataclass(frozen=True, slots=True)
 class BoardDefinition:
-    """One board. `i2c`, `spi` and `serial` name its buses as printed on it and give their paths."""
+    """A board. `i2c`, `spi` and `serial` map the names of its buses, as printed on the board, to their paths."""
 
     name: str  # raspberry-pi-4
     title: str  # Raspberry Pi 4 Model B
@@ -38,32 +38,32 @@ class BoardDefinition:
     i2c: Mapping[str, str] = field(default_factory=dict)
     spi: Mapping[str, str] = field(default_factory=dict)
     serial: Mapping[str, str] = field(default_factory=dict)
-    sources: tuple[str, ...] = ()  # where the facts are from: files of the kernel, tables of the vendor
-    unverified: tuple[str, ...] = ()  # what is known from second hand only, in words
+    sources: tuple[str, ...] = ()  # sources of the data: kernel files, vendor tables
+    unverified: tuple[str, ...] = ()  # facts that were not verified with a primary source
 
     def pin(self, name: str) -> BoardPin:
-        """The pin with that name (case does not matter), which has a line.
+        """Return the pin with that name, ignoring case.
 
-        `pin 11` and `physical 11` are the number 11 of the header; `<chip>:<offset>` is any line of any chip, on the
-        header or not. MachineError otherwise: NOT_FOUND with the nearest right ones, INVALID for power and ground.
+        `pin 11` and `physical 11` mean number 11 of the header; `<chip>:<offset>` means any line of any chip, whether
+        it is on the header or not. Raises MachineError: NOT_FOUND with similar names, INVALID for power and ground.
         """
-        wanted = _NUMBERED.sub("", name.strip(), count=1).lower()
+        pin_name = _NUMBERED.sub("", name.strip(), count=1).lower()
         for pin in self.pins:
-            if wanted in (known.lower() for known in pin.names):
+            if pin_name in (alias.lower() for alias in pin.names):
                 if pin.line is None:
                     raise MachineError(
                         f"pin {name} of {self.title} is {pin.note or 'not a line'}",
                         kind=ErrorKind.INVALID,
-                        remedy=f"use {self._near(wanted)}",
+                        remedy=f"use {self._similar(pin_name)}",
                     )
                 return pin
         if free := _LINE.fullmatch(name.strip()):
             return BoardPin((name.strip(),), Line(free["chip"], int(free["offset"])))
-        near = self._near(wanted)
-        remedy = f"did you mean {near}?" if near else "name a line as <chip>:<offset>, such as gpiochip0:4"
+        similar = self._similar(pin_name)
+        remedy = f"did you mean {similar}?" if similar else "name a line as <chip>:<offset>, such as gpiochip0:4"
         raise MachineError(f"{self.title} has no pin {name!r}", kind=ErrorKind.NOT_FOUND, remedy=remedy)
 
-    def _near(self, name: str) -> str:
+    def _similar(self, name: str) -> str:
         usable = [pin for pin in self.pins if pin.line is not None]
         if _PLACE.fullmatch(name):
             number = int(name)
@@ -71,5 +71,5 @@ class BoardDefinition:
             near = sorted(numbered, key=lambda pin: abs(int(pin.names[0]) - number))[:3]
             if near:
                 return " or ".join(" = ".join(pin.names) for pin in near)
-        names = {known.lower(): known for pin in usable for known in pin.names}
+        names = {alias.lower(): alias for pin in usable for alias in pin.names}
         return " or ".join(names[match] for match in difflib.get_close_matches(name, names, 3, 0.0))

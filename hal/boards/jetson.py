@@ -1,7 +1,7 @@
 """NVIDIA Jetson developer kits. Pure.
 
-The names of a pin are its number, Broadcom's number at that place (`BCM17`, as Jetson.GPIO counts), the name of the
-module's pin, the name of the processor's pin where no module pin is called the same, and the name of the line.
+The names of a pin are its number, Broadcom's number at that position (`BCM17`, as in Jetson.GPIO), the name of the
+module's pin, the name of the processor's pin unless a module pin has the same name, and the name of the line.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Row: TypeAlias = tuple[int, str, str, str, str]  # offset, line, module pin, pro
 
 _TABLE: Final = "NVIDIA/jetson-gpio lib/python/Jetson/GPIO/gpio_pin_data.py"
 
-# Offsets and names: the table of Jetson.GPIO. A line in `PAA`, `PBB` or `PCC` belongs to the always-on chip. The old
-# tegra-gpio driver names no lines.
+# Offsets and names are from the table of Jetson.GPIO. Lines in `PAA`, `PBB` and `PCC` belong to the always-on chip. The
+# old tegra-gpio driver has no line names.
 _NANO: Final[Mapping[int, Row]] = {
     7: (216, "", "GPIO9", "AUD_MCLK", ""),
     11: (50, "", "UART1_RTS", "UART2_RTS", ""),
@@ -133,12 +133,12 @@ def _pins(
         names = [str(place), f"BCM{BCM[place]}", module]
         names += [processor] if processor not in modules else []
         names += [line] if line else []
-        found = [notes.get(place, ""), f"PWM {device} channel {channel}" if pwm else ""]
+        pin_notes = [notes.get(place, ""), f"PWM {device} channel {channel}" if pwm else ""]
         return BoardPin(
             tuple(names),
             Line(f"{chip}-aon" if line.startswith(_ALWAYS_ON) else chip, offset),
             PwmChannel(device, int(channel)) if pwm else None,
-            ", ".join(note for note in found if note),
+            ", ".join(note for note in pin_notes if note),
         )
 
     return header(pin)

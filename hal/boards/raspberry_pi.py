@@ -10,8 +10,8 @@ from hal.boards.header import BCM, header
 from hal.ports.digital import Line
 from hal.ports.pwm import PwmChannel
 
-# Names that the documentation and the kernel's device trees use beside GPIOn, by line. PWM0 and the like are left out:
-# two pins carry the same channel.
+# Other names than GPIOn in the documentation and the kernel's device trees, by line. PWM0 and similar names are
+# omitted, because two pins carry the same channel.
 _NAMES: Final[Mapping[int, tuple[str, ...]]] = {
     0: ("ID_SD", "ID_SDA"),
     1: ("ID_SC", "ID_SCL"),
@@ -80,8 +80,8 @@ def _pins(chip: str, pwm_chip: str, channels: Mapping[int, int]) -> tuple[BoardP
     return header(lambda place: _line(chip, BCM[place], pwm_chip, channels, (str(place),)))
 
 
-# Labels of the chips: MODULE_NAME in drivers/pinctrl/bcm/pinctrl-bcm2835.c and drivers/pinctrl/pinctrl-rp1.c. Device
-# names of the PWM chips: pwm@7e20c000 and rp1_pwm0 (pwm@98000) through the `ranges` of the device trees named below.
+# Labels of the chips are from MODULE_NAME in drivers/pinctrl/bcm/pinctrl-bcm2835.c and drivers/pinctrl/pinctrl-rp1.c,
+# device names of the PWM chips from pwm@7e20c000 and rp1_pwm0 (pwm@98000) with the `ranges` of the device trees below.
 _BCM2837: Final = ("pinctrl-bcm2835", "3f20c000.pwm", _BCM_PWM)
 _BCM2711: Final = ("pinctrl-bcm2711", "fe20c000.pwm", _BCM_PWM)
 _RP1: Final = ("pinctrl-rp1", "1f00098000.pwm", _RP1_PWM)

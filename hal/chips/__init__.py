@@ -1,1 +1,1 @@
-"""Chips as their data sheets describe them: registers, conversions and procedures over a port. No resources."""
+"""Chip drivers that follow the data sheets: registers, conversions and procedures on a port, without resources."""

@@ -1,11 +1,11 @@
-"""Which well-known chips live at which I2C addresses, by their data sheets. Pure."""
+"""I2C addresses of common chips, from their data sheets. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-# Those with a driver here first; the others are named so that an error can say what else it may be.
+# Chips with a driver come first; errors list the others as possible alternatives.
 CHIPS: Final[tuple[tuple[str, Iterable[int]], ...]] = (
     ("TMP102", range(0x48, 0x4C)),
     ("LM75", range(0x48, 0x50)),
@@ -46,11 +46,11 @@ CHIPS: Final[tuple[tuple[str, Iterable[int]], ...]] = (
 
 
 def chips_at(address: int) -> tuple[str, ...]:
-    """The chips that may be at `address`, those with a driver here first."""
+    """Return the chips that may be at `address`, those with a driver first."""
     return tuple(chip for chip, addresses in CHIPS if address in addresses)
 
 
 def others_at(address: int, chip: str) -> str:
-    """Words about what else than `chip` may be at `address`: `; 0x48 may also be LM75 or PCF8591`, or nothing."""
+    """Return a hint about other chips than `chip` at `address`: `; 0x48 may also be LM75 or PCF8591`; "" if none."""
     others = [name for name in chips_at(address) if name != chip]
     return f"; 0x{address:02x} may also be {' or '.join(others[:6])}" if others else ""

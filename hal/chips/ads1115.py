@@ -20,24 +20,25 @@ CHANNELS: Final = 4
 CONVERSION: Final = 0x00  # SBAS444D, table 6
 CONFIG: Final = 0x01
 
-START: Final = 0x8000  # OS: written starts a conversion, read says that none is under way; table 8
+START: Final = 0x8000  # OS: writing 1 starts a conversion, reading 1 means that none is in progress; table 8
 SINGLE_SHOT: Final = 0x0100
 NO_COMPARATOR: Final = 0x0003
 
-# Bits 14 to 12, table 8: which inputs are measured. A number alone is against ground.
+# Bits 14 to 12, table 8: the inputs to measure. A single number is measured against ground.
 INPUTS: Final = {"0-1": 0, "0-3": 1, "1-3": 2, "2-3": 3, "0": 4, "1": 5, "2": 6, "3": 7}
 
-# Volts at full scale and bits 11 to 9, table 8 and table 3. No input may be above the supply whatever is chosen.
+# Volts at full scale and bits 11 to 9, table 8 and table 3. With any setting, inputs must not exceed the supply
+# voltage.
 GAINS: Final = {6.144: 0, 4.096: 1, 2.048: 2, 1.024: 3, 0.512: 4, 0.256: 5}
 
 TOLERANCE: Final = 1.1  # the data rate may be 10 % low (section 7.5, "data rate variation")
 WAKE: Final = 50e-6  # s from power-down to the start of a conversion (section 9.4.2.1: 25 to 30 µs)
-LOOKS: Final = 8  # how often to look whether a conversion has ended before it counts as hung
+MAX_POLLS: Final = 8  # reads of the status until an unfinished conversion counts as hung
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One chip: bits of a conversion, left-justified in 16, and samples per second with bits 7 to 5."""
+    """A chip: bits of a conversion, left-justified in 16, and bits 7 to 5 for each rate in samples per second."""
 
     title: str
     bits: int
@@ -51,53 +52,55 @@ MODELS: Final = {
 
 
 def count_of(raw: int, bits: int) -> int:
-    """A conversion register as a signed count of a chip with `bits` bits."""
+    """Return the signed count in the conversion register of a chip with `bits` bits."""
     count = raw >> (16 - bits)
     return count - (1 << bits) if count >> (bits - 1) else count
 
 
 def step(full_scale: float, bits: int) -> float:
-    """Volts of one count: SBAS444D, table 3; SBAS473E, table 3."""
+    """Return the volts of one count: SBAS444D, table 3; SBAS473E, table 3."""
     return full_scale / (1 << (bits - 1))
 
 
 def volts(count: int, full_scale: float, bits: int) -> float:
-    """Volts of a signed count."""
+    """Convert a signed count to volts."""
     return count * step(full_scale, bits)
 
 
 def config_word(inputs: str, full_scale: float, rate: int, model: Model) -> int:
-    """The configuration that starts one conversion. ValueError names the values that would be right."""
+    """Return the configuration that starts one conversion. ValueError for values that the chip does not support."""
     if inputs not in INPUTS:
-        raise ValueError(f"inputs {inputs!r} are none of {', '.join(INPUTS)}")
+        raise ValueError(f"inputs {inputs!r} are not valid: expected one of {', '.join(INPUTS)}")
     if full_scale not in GAINS:
-        raise ValueError(f"a full scale of {full_scale:g} V is none of {', '.join(f'{v:g}' for v in GAINS)}")
+        volts = ", ".join(f"{gain:g}" for gain in GAINS)
+        raise ValueError(f"a full scale of {full_scale:g} V is not valid: expected one of {volts}")
     if rate not in model.rates:
-        raise ValueError(f"{rate} samples/s are none of {', '.join(map(str, model.rates))} that the {model.title} has")
+        rates = ", ".join(map(str, model.rates))
+        raise ValueError(f"{rate} samples/s is not a rate of the {model.title}: expected one of {rates}")
     return START | INPUTS[inputs] << 12 | GAINS[full_scale] << 9 | SINGLE_SHOT | model.rates[rate] << 5 | NO_COMPARATOR
 
 
 async def power_down(registers: Registers) -> None:
-    """End continuous conversions that another program may have begun; without this they would hide ours."""
+    """Stop continuous conversions that another program may have started; they would interfere with single ones."""
     await registers.write_int(CONFIG, SINGLE_SHOT | NO_COMPARATOR, 2)
 
 
 async def read_channel(registers: Registers, inputs: int | str, full_scale: float, rate: int, model: Model) -> int:
-    """One conversion of a channel (0 to 3, against ground) or a pair ("0-1"): a signed count.
+    """Measure a channel (0 to 3, against ground) or a pair ("0-1") once; return a signed count.
 
-    Nothing is kept between calls, so a chip that was without power needs nothing; but two calls must not overlap, hold
-    a lock, and the chip must be in power-down, as after power-up and `power_down`. Takes one conversion time, 1/rate.
-    ValueError for what the chip does not have; HalError of the bus, and (bus) if what answers is no such chip,
-    (timeout) if it never finishes.
+    The chip keeps no settings between calls, so it works again after a loss of power. Calls must not overlap: hold a
+    lock. The chip must be in power-down mode, as after power-up and `power_down`. Takes one conversion time, 1/rate.
+    Raises ValueError for values that the chip does not support; HalError for errors of the bus, with Fault.BUS if
+    another chip answers and Fault.TIMEOUT if the conversion does not finish.
     """
     word = config_word(str(inputs), full_scale, rate, model)
     await registers.write_int(CONFIG, word, 2)
     await trio.sleep(WAKE + TOLERANCE / rate)
-    for _ in range(LOOKS):
+    for _ in range(MAX_POLLS):
         reads = await registers.read_int(CONFIG, 2)
         if (reads ^ word) & ~START & 0xFFFF:
             raise HalError(
-                f"{registers} is no {model.title}, or was without power: its configuration reads 0x{reads:04x} "
+                f"{registers} is not an {model.title}, or lost power: its configuration reads 0x{reads:04x} "
                 f"after 0x{word:04x} was written",
                 Fault.BUS,
                 remedy="check wiring and power, and that this chip is at the address",
@@ -108,7 +111,7 @@ async def read_channel(registers: Registers, inputs: int | str, full_scale: floa
 
 
 class Ads1115(Chip):
-    """The converter as a chip that is known at its start; it has no identity register."""
+    """An ADS1115 or ADS1015 with fixed range and rate. It has no identity register."""
 
     def __init__(self, registers: Registers, model: Model, full_scale: float, rate: int) -> None:
         super().__init__(registers)
@@ -118,20 +121,20 @@ class Ads1115(Chip):
         self.rate = rate
 
     async def identify(self) -> None:
-        """Neither all zeros nor all ones; whether it converts is for `configure` to find out."""
+        """Check that the configuration is neither all zeros nor all ones; `configure` checks that it converts."""
         value = await self.registers.read_int(CONFIG, 2)
         if value in (0x0000, 0xFFFF):
-            raise self.stranger(f"its configuration reads 0x{value:04x}")
+            raise self.wrong_chip(f"its configuration reads 0x{value:04x}")
 
     async def configure(self) -> None:
-        """Power-down, whatever another program left, then one conversion to see that it works."""
+        """Stop conversions of other programs, then make one conversion to check that the chip works."""
         await power_down(self.registers)
         await self.read_channel(0)
 
     async def read_channel(self, inputs: int | str) -> int:
-        """A signed count, as `read_channel` says."""
+        """See the function `read_channel`."""
         return await read_channel(self.registers, inputs, self.full_scale, self.rate, self.model)
 
     async def volts(self, inputs: int | str) -> float:
-        """Volts of a channel or pair."""
+        """Measure a channel or pair in volts."""
         return volts(await self.read_channel(inputs), self.full_scale, self.model.bits)

@@ -1,4 +1,4 @@
-"""AT24C01 to AT24C512 and the EEPROMs of other makers that answer alike, on I2C.
+"""I2C EEPROMs AT24C01 to AT24C512 and compatible ones of other manufacturers.
 
 Sizes, pages and addressing: Microchip (Atmel) AT24C01C/02C (doc 8700), AT24C04C/08C (8787), AT24C16C (8719),
 AT24C32D (8866), AT24C64D (8865), AT24C128C/256C (8734 and 8568), AT24C512C (8720).
@@ -17,15 +17,15 @@ from hal.errors import Fault, HalError
 from hal.registers import Registers
 
 WRITE_CYCLE: Final = 0.005  # s, t_WR, "AC Characteristics"
-PATIENCE: Final = 5  # write cycles until a chip that does not acknowledge counts as gone; some older ones take two
-LOOK: Final = 0.0005  # s between looks at whether it acknowledges again ("Acknowledge polling")
-CHUNK: Final = 64  # bytes read in one transaction, so that others have their turn on the bus
-BLANK: Final = 0xFF  # what a new chip holds
+PATIENCE: Final = 5  # write cycles until a chip that does not acknowledge counts as gone; some older ones need two
+POLL_INTERVAL: Final = 0.0005  # s between attempts to address the chip while it writes ("Acknowledge polling")
+CHUNK: Final = 64  # bytes read in one transaction, so that other users of the bus need not wait long
+BLANK: Final = 0xFF  # the content of a new chip
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One size: bytes, bytes of a page, and bytes of a word address."""
+    """A size of the chip: its bytes, the bytes of a page, and the bytes of a word address."""
 
     title: str
     size: int
@@ -34,7 +34,7 @@ class Model:
 
     @property
     def addresses(self) -> int:
-        """How many addresses of the bus it takes: word address bits that do not fit are in the device address."""
+        """The number of bus addresses it uses: the upper bits of a word address may be part of the device address."""
         return max(1, self.size >> (8 * self.word_bytes))
 
 
@@ -53,13 +53,13 @@ MODELS: Final = {
 
 
 def word_address(offset: int, model: Model) -> tuple[int, bytes]:
-    """What `offset` adds to the device's address, and the bytes of the word address."""
+    """Return the number to add to the device address for `offset`, and the bytes of the word address."""
     within = 1 << (8 * model.word_bytes)
     return offset // within, (offset % within).to_bytes(model.word_bytes, "big")
 
 
 def pieces(offset: int, count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Cut a range at multiples of `size`: (offset, count) of each piece, none of which crosses a page."""
+    """Split a range at multiples of `size` into (offset, count), so that no piece crosses a page boundary."""
     while count > 0:
         length = min(count, size - offset % size)
         yield offset, length
@@ -67,7 +67,7 @@ def pieces(offset: int, count: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 class At24(Chip):
-    """Bytes that stay without power. It has no identity; that its addresses answer is all there is to see."""
+    """An EEPROM. It has no identity register, so `identify` can only check that it answers."""
 
     def __init__(self, registers: Registers, model: Model) -> None:
         super().__init__(registers)
@@ -75,23 +75,24 @@ class At24(Chip):
         self.title = model.title
 
     async def identify(self) -> None:
-        """The last byte can be read."""
+        """Check that the last byte can be read."""
         await self.read(self.model.size - 1, 1)
 
     async def read(self, offset: int, count: int) -> bytes:
-        """`count` bytes from `offset` on; ValueError beyond the chip."""
+        """Read `count` bytes from `offset`; ValueError if the range is outside the chip."""
         self._check(offset, count)
-        found = b""
+        data = b""
         for start, length in pieces(offset, count, CHUNK):
             block, word = word_address(start, self.model)
-            found += (await self.registers.bus.transaction(self.registers.address + block, word, length))[0]
-        return found
+            data += (await self.registers.bus.transaction(self.registers.address + block, word, length))[0]
+        return data
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Write `data` from `offset` on, page by page, and read it back.
+        """Write `data` at `offset`, page by page, and verify it.
 
-        Cancelled or failed in between, whole pages have been written or not. ValueError beyond the chip; HalError
-        (timeout) if a page takes too long, (permission) if the chip has not taken it: it is write-protected.
+        If it is cancelled or fails, each page was written completely or not at all. Raises ValueError if the range is
+        outside the chip; HalError with Fault.TIMEOUT if a page takes too long, with Fault.PERMISSION if the data was
+        not stored because the chip is write-protected.
         """
         self._check(offset, len(data))
         for start, length in pieces(offset, len(data), self.model.page):
@@ -99,22 +100,22 @@ class At24(Chip):
             block, word = word_address(start, self.model)
             address = self.registers.address + block
             await self.registers.bus.transaction(address, word + page)
-            await self._written(address, word)
+            await self._wait_written(address, word)
             if await self.read(start, length) != page:
                 raise HalError(
-                    f"{self} has not taken {length} bytes at {start}",
+                    f"{self} has not stored {length} bytes at {start}",
                     Fault.PERMISSION,
-                    remedy="connect its pin WP to ground; check that the size is right",
+                    remedy="connect its pin WP to ground, and check the configured size",
                 )
 
-    async def _written(self, address: int, word: bytes) -> None:
-        """Wait until it acknowledges again; a word address alone writes nothing.
+    async def _wait_written(self, address: int, word: bytes) -> None:
+        """Wait until the chip acknowledges again; sending only a word address writes nothing.
 
-        It is given up by a look that began too late, not by one that took too long: this computer may be busy.
+        The time limit is checked before each attempt, so that a slow attempt on a busy computer still counts.
         """
         deadline = trio.current_time() + WRITE_CYCLE * PATIENCE
         while True:
-            await trio.sleep(LOOK)
+            await trio.sleep(POLL_INTERVAL)
             late = trio.current_time() >= deadline
             try:
                 await self.registers.bus.transaction(address, word)

@@ -28,20 +28,20 @@ TRIMMING_H: Final = 0xE1
 
 BME280_ID: Final = 0x60  # section 5.4.1
 BMP280_IDS: Final = (0x58, 0x56, 0x57)  # DS001, section 4.3.1; 0x56 and 0x57 are samples
-STRANGERS: Final = {0x55: "a BMP180", 0x61: "a BME680 or BME688", 0x50: "a BMP388", 0x60: "a BME280"}
+OTHER_CHIPS: Final = {0x55: "a BMP180", 0x61: "a BME680 or BME688", 0x50: "a BMP388", 0x60: "a BME280"}
 
 COPYING: Final = 0x01  # status im_update: trimming values are being copied
 MEASURING: Final = 0x08
 FORCED: Final = 0b01  # mode: one measurement, then sleep (section 3.3.3)
 START_UP: Final = 0.002  # s, table 1
-NOT_MEASURED: Final = (0x80000, 0xFFFFF)  # section 5.4.7: value of what was skipped; and the idle bus
+NOT_MEASURED: Final = (0x80000, 0xFFFFF)  # section 5.4.7: value of a skipped measurement; value of an idle bus
 OVERSAMPLING: Final = {1: 1, 2: 2, 4: 3, 8: 4, 16: 5}  # section 5.4.3
-LOOKS: Final = 8  # how often to look at the status before the chip counts as hung
+MAX_POLLS: Final = 8  # reads of the status until the chip counts as hung
 
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """One measurement: degrees Celsius, pascal, and percent of relative humidity where the chip measures it."""
+    """A measurement: degrees Celsius, pascal, and percent of relative humidity if the chip measures it."""
 
     temperature: float
     pressure: float
@@ -49,13 +49,13 @@ class Weather:
 
 
 def measuring_time(oversampling: int, *, humid: bool) -> float:
-    """The longest measurement in seconds, all quantities oversampled alike; section 9.1."""
+    """Return the maximum duration of a measurement in seconds, all quantities oversampled equally; section 9.1."""
     milliseconds = 1.25 + 2.3 * oversampling + (2.3 * oversampling + 0.575)
     return (milliseconds + (2.3 * oversampling + 0.575 if humid else 0.0)) / 1000
 
 
 class Bme280(Chip):
-    """Each measurement is started anew with all settings, so a chip that was without power measures as before."""
+    """A BME280 or BMP280. Each measurement writes all settings, so the chip works again after a loss of power."""
 
     title = "BME280 or BMP280"
 
@@ -66,21 +66,21 @@ class Bme280(Chip):
         self._trimming: Trimming | None = None
 
     async def identify(self) -> None:
-        """The chip's identity, and with it whether it measures humidity."""
+        """Check the chip id, which also shows whether the chip measures humidity."""
         chip_id = await self.registers.read_int(CHIP_ID)
         if chip_id != BME280_ID and chip_id not in BMP280_IDS:
-            raise self.stranger(f"its identity reads 0x{chip_id:02x}", STRANGERS.get(chip_id, ""))
+            raise self.wrong_chip(f"its identity reads 0x{chip_id:02x}", OTHER_CHIPS.get(chip_id, ""))
         self.humid = chip_id == BME280_ID
         self.title = "BME280" if self.humid else "BMP280"
 
     async def configure(self) -> None:
-        """Read the trimming values of this very chip, once they are there."""
-        for _ in range(LOOKS):
+        """Read the trimming values of the chip as soon as they are available."""
+        for _ in range(MAX_POLLS):
             if not await self.registers.read_int(STATUS) & COPYING:
                 break
             await trio.sleep(START_UP)
         else:
-            raise HalError(f"{self} does not come out of its reset", Fault.TIMEOUT)
+            raise HalError(f"{self} does not finish its reset", Fault.TIMEOUT)
         humid = b""
         if self.humid:
             humid = await self.registers.read(TRIMMING_H1, 1) + await self.registers.read(TRIMMING_H, 7)
@@ -90,7 +90,7 @@ class Bme280(Chip):
         self._trimming = trimming
 
     async def measure(self) -> Weather:
-        """Measure now. HalError (timeout) if it does not finish, (bus) if it says that it has not measured."""
+        """Measure once. HalError with Fault.TIMEOUT if it does not finish, with Fault.BUS if there is no result."""
         if self._trimming is None:
             raise RuntimeError("configure the chip first")
         bits = OVERSAMPLING[self.oversampling]
@@ -99,7 +99,7 @@ class Bme280(Chip):
         await self.registers.write_int(CONFIG, 0)  # no filter
         await self.registers.write_int(CTRL_MEAS, bits << 5 | bits << 2 | FORCED)
         await trio.sleep(measuring_time(self.oversampling, humid=self.humid))
-        for _ in range(LOOKS):
+        for _ in range(MAX_POLLS):
             if not await self.registers.read_int(STATUS) & MEASURING:
                 break
         else:

@@ -1,4 +1,4 @@
-"""How a BME280 or BMP280 turns what it measures into weather, by the trimming values burnt into each chip. Pure.
+"""Compensation formulas of BME280 and BMP280, with the trimming values stored in each chip. Pure.
 
 Bosch BST-BME280-DS002 revision 1.6: values in section 4.2.2 (table 16), formulas in section 8.1 (double precision).
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trimming:
-    """The values T1 to T3, P1 to P9 and, of a BME280, H1 to H6."""
+    """The trimming values T1 to T3, P1 to P9 and, for a BME280, H1 to H6."""
 
     t1: int
     t2: int
@@ -34,7 +34,7 @@ class Trimming:
 
     @classmethod
     def parse(cls, low: bytes, humid: bytes = b"") -> Trimming:
-        """Of the 24 bytes from 0x88 on; `humid` is the byte at 0xA1 and the 7 from 0xE1 on, or nothing."""
+        """Decode the 24 bytes from 0x88; `humid` is the byte at 0xA1 followed by the 7 bytes from 0xE1, or empty."""
         values: tuple[int, ...] = struct.unpack("<HhhH8h", low)
         if humid:
             h1, h2, h3, e4, e5, e6, h6 = struct.unpack("<BhBbBbb", humid)
@@ -43,7 +43,7 @@ class Trimming:
 
 
 def temperature(raw: int, trim: Trimming) -> tuple[float, float]:
-    """Degrees Celsius, and the fine temperature that the other formulas need."""
+    """Return degrees Celsius, and the fine temperature for the other formulas."""
     first = (raw / 16384 - trim.t1 / 1024) * trim.t2
     second = (raw / 131072 - trim.t1 / 8192) ** 2 * trim.t3
     fine = first + second
@@ -51,7 +51,7 @@ def temperature(raw: int, trim: Trimming) -> tuple[float, float]:
 
 
 def pressure(raw: int, fine: float, trim: Trimming) -> float:
-    """Pascal; 0 where the trimming values make no sense."""
+    """Return the pressure in pascal; 0 if the trimming values are invalid."""
     first = fine / 2 - 64000
     second = first * first * trim.p6 / 32768 + first * trim.p5 * 2
     second = second / 4 + trim.p4 * 65536
@@ -59,14 +59,14 @@ def pressure(raw: int, fine: float, trim: Trimming) -> float:
     first = (1 + first / 32768) * trim.p1
     if first == 0:
         return 0.0
-    found = (1048576 - raw - second / 4096) * 6250 / first
-    return found + (trim.p9 * found * found / 2147483648 + found * trim.p8 / 32768 + trim.p7) / 16
+    pascal = (1048576 - raw - second / 4096) * 6250 / first
+    return pascal + (trim.p9 * pascal * pascal / 2147483648 + pascal * trim.p8 / 32768 + trim.p7) / 16
 
 
 def humidity(raw: int, fine: float, trim: Trimming) -> float:
-    """Percent of relative humidity, 0 to 100."""
+    """Return the relative humidity in percent, 0 to 100."""
     distance = fine - 76800
-    found = (raw - (trim.h4 * 64 + trim.h5 / 16384 * distance)) * (
+    percent = (raw - (trim.h4 * 64 + trim.h5 / 16384 * distance)) * (
         trim.h2 / 65536 * (1 + trim.h6 / 67108864 * distance * (1 + trim.h3 / 67108864 * distance))
     )
-    return max(0.0, min(100.0, found * (1 - trim.h1 * found / 524288)))
+    return max(0.0, min(100.0, percent * (1 - trim.h1 * percent / 524288)))

@@ -1,4 +1,4 @@
-"""What every chip on an I2C bus can be asked at its start and between readings."""
+"""The common interface of drivers for chips on an I2C bus."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from schema.errors import ErrorKind, MachineError
 
 
 class Chip:
-    """A chip behind its registers. Errors are HalError, those of the bus included.
+    """A chip with registers. Errors are HalError, including those of the bus.
 
-    Its owner calls `identify`, then `configure`, then whatever the chip is for; and, where `configured` says False,
-    `configure` again. One call at a time.
+    Call `identify`, then `configure`, then the methods of the chip; call `configure` again whenever `configured`
+    returns False. Make only one call at a time.
     """
 
-    title = ""  # what people call it: "TMP102"
+    title = ""  # common name of the chip, such as "TMP102"
 
     def __init__(self, registers: Registers) -> None:
         self.registers = registers
@@ -24,26 +24,26 @@ class Chip:
         return f"{self.title} at {self.registers}"
 
     async def identify(self) -> None:
-        """Make sure that this chip answers, as far as it can be told; MachineError (precondition) otherwise."""
+        """Check, as far as possible, that this type of chip answers; MachineError (precondition) otherwise."""
 
     async def configure(self) -> None:
-        """Bring its settings about and return when values are valid; HalError (bus) if it does not keep them."""
+        """Write the settings and return when values are valid; HalError (bus) if the chip does not store them."""
 
     async def configured(self) -> bool:
-        """Whether it still has its settings: False after it was without power. True where nothing tells."""
+        """Return whether the chip still has its settings: False after a loss of power, True if unknown."""
         return True
 
-    def stranger(self, what: str, meaning: str = "") -> MachineError:
-        """The error of `identify`: `what` answered, which may be `meaning`."""
+    def wrong_chip(self, evidence: str, meaning: str = "") -> MachineError:
+        """Return the error of `identify`: `evidence` is what was read, `meaning` the chip that it indicates."""
         others = others_at(self.registers.address, self.title)
         return MachineError(
-            f"no {self.title} at {self.registers}: {what}" + (f", which is {meaning}" if meaning else ""),
+            f"no {self.title} at {self.registers}: {evidence}" + (f", which is {meaning}" if meaning else ""),
             kind=ErrorKind.PRECONDITION,
             remedy="choose that chip's model" if meaning else "check the address" + others,
         )
 
-    def forgetful(self, register: str, wrote: int, reads: int, size: int = 2) -> HalError:
-        """The error of `configure`: a register does not keep what was written."""
+    def not_stored(self, register: str, wrote: int, reads: int, size: int = 2) -> HalError:
+        """Return the error of `configure` for a register that does not store the written value."""
         digits = 2 * size
         return HalError(
             f"{self}: {register} reads 0x{reads:0{digits}x} after 0x{wrote:0{digits}x} was written",

@@ -1,4 +1,4 @@
-"""INA219 and INA226: voltage, current by a shunt, and power, on I2C.
+"""INA219 and INA226 on I2C: voltage, current through a shunt, and power.
 
 Texas Instruments SBOS448G (INA219, December 2015) and SBOS547A (INA226, August 2015).
 """
@@ -29,14 +29,14 @@ INA226_MANUFACTURER: Final = 0x5449  # "TI"; SBOS547A, table 16
 INA226_DIE: Final = 0x2260  # the last four bits are the revision; table 17
 
 SAMPLES: Final = {1: 0b011, 2: 0b1001, 4: 0b1010, 8: 0b1011, 16: 0b1100, 32: 0b1101, 64: 0b1110, 128: 0b1111}
-"""INA219: samples averaged and the bits for it, SBOS448G, table 5."""
+"""INA219: number of averaged samples and the bits for it, SBOS448G, table 5."""
 AVERAGES: Final = {1: 0, 4: 1, 16: 2, 64: 3, 128: 4, 256: 5, 512: 6, 1024: 7}
-"""INA226: the same, SBOS547A, table 6."""
+"""INA226: number of averaged samples and the bits for it, SBOS547A, table 6."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One chip: scale of its registers, and how it is calibrated."""
+    """A chip: the scale of its registers and the constants of its calibration."""
 
     title: str
     reset: int  # power-on value of the configuration
@@ -44,9 +44,9 @@ class Model:
     shunt_step: float  # volts of one count
     bus_step: float  # volts of one count
     bus_shift: int  # bits below the bus voltage in its register
-    power_factor: int  # watts of one count of power = this * amperes of one count
+    power_factor: int  # watts of one count of power / amperes of one count of current
     shunt_full_scale: float  # volts
-    calibration_bits: int  # those of the calibration register that can be set
+    calibration_bits: int  # writable bits of the calibration register
 
 
 INA219: Final = Model("INA219", 0x399F, 0.04096, 10e-6, 4e-3, 3, 20, 0.32, 0xFFFE)  # SBOS448G, sections 7.5, 8.5.1, 8.6
@@ -60,7 +60,7 @@ GAINS: Final = ((0.04, 0), (0.08, 1), (0.16, 2), (0.32, 3))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What the calibration register holds, and amperes and watts of one count that follow from it."""
+    """The value of the calibration register, and the resulting amperes and watts of one count."""
 
     register: int
     current_step: float
@@ -68,39 +68,42 @@ class Calibration:
 
 
 def calibrate(model: Model, shunt_ohms: float, max_current: float) -> Calibration:
-    """For a shunt and the largest current expected: SBOS448G, equations 1 to 3; SBOS547A, equations 1 to 3.
+    """Calibrate for a shunt and the largest expected current: SBOS448G, equations 1 to 3; SBOS547A, equations 1 to 3.
 
-    ValueError if the shunt's voltage would be beyond the chip's full scale, or the value beyond the register.
+    ValueError if the shunt voltage would exceed the chip's full scale, or the value the register.
     """
     if max_current * shunt_ohms > model.shunt_full_scale * (1 + 1e-9):
         raise ValueError(
-            f"{max_current:g} A through {shunt_ohms:g} ohms are {max_current * shunt_ohms:g} V and the {model.title} "
-            f"measures {model.shunt_full_scale:g} V at most: up to {model.shunt_full_scale / shunt_ohms:g} A"
+            f"{max_current:g} A through {shunt_ohms:g} ohms are {max_current * shunt_ohms:g} V, but the {model.title} "
+            f"measures at most {model.shunt_full_scale:g} V, that is {model.shunt_full_scale / shunt_ohms:g} A"
         )
-    wanted = model.scale / (max_current / 32768 * shunt_ohms)
-    register = int(wanted) & model.calibration_bits if wanted < model.calibration_bits + 1 else 0
+    ideal = model.scale / (max_current / 32768 * shunt_ohms)
+    register = int(ideal) & model.calibration_bits if ideal < model.calibration_bits + 1 else 0
     if register == 0:
         raise ValueError(
-            f"{max_current:g} A through {shunt_ohms:g} ohms cannot be calibrated: {wanted:g} does not fit into the "
-            f"register; expect {model.scale * 32768 / model.calibration_bits / shunt_ohms:g} A or more"
+            f"{max_current:g} A through {shunt_ohms:g} ohms cannot be calibrated: {ideal:g} does not fit into the "
+            f"register; use {model.scale * 32768 / model.calibration_bits / shunt_ohms:g} A or more"
         )
     current_step = model.scale / (register * shunt_ohms)
     return Calibration(register, current_step, current_step * model.power_factor)
 
 
 def ina219_configuration(full_scale: float, samples: int) -> int:
-    """32 V range, the finest gain that holds `full_scale` volts at the shunt, all the time; SBOS448G, section 8.6.2."""
+    """Return the configuration for continuous measurement with 32 V range and the finest gain for `full_scale` volts.
+
+    See SBOS448G, section 8.6.2.
+    """
     gain = next(bits for volts, bits in GAINS if full_scale <= volts * (1 + 1e-9))
     return 1 << 13 | gain << 11 | SAMPLES[samples] << 7 | SAMPLES[samples] << 3 | 0b111
 
 
 def ina226_configuration(samples: int) -> int:
-    """1.1 ms for each sample of each quantity, all the time; bit 14 reads 1; SBOS547A, section 7.6.1."""
+    """Return the configuration for continuous measurement, 1.1 ms per sample; bit 14 reads 1. SBOS547A, 7.6.1."""
     return 1 << 14 | AVERAGES[samples] << 9 | 0b100 << 6 | 0b100 << 3 | 0b111
 
 
 class Ina2xx(Chip):
-    """What both have in common. The calibration register is 0 after power-up, which tells that power was lost."""
+    """The common part of both chips. The calibration register is 0 after power-up, which shows a loss of power."""
 
     def __init__(self, registers: Registers, model: Model, shunt_ohms: float, max_current: float, samples: int) -> None:
         super().__init__(registers)
@@ -117,15 +120,15 @@ class Ina2xx(Chip):
 
     @property
     def conversion(self) -> float:
-        """Seconds until shunt and bus have been measured with these settings."""
+        """Seconds until shunt and bus are measured with these settings."""
         raise NotImplementedError
 
     async def overflow(self) -> bool:
-        """Whether current or power was too large to be calculated."""
+        """Return whether the chip could not calculate current or power because they were too large."""
         raise NotImplementedError
 
     async def configure(self) -> None:
-        """Measure all the time; returns when the first values are there."""
+        """Start continuous measurement and return when the first values are available."""
         for register, name, value in (
             (CONFIGURATION, "the configuration", self.settings),
             (CALIBRATION, "the calibration", self.calibration.register),
@@ -133,28 +136,28 @@ class Ina2xx(Chip):
             await self.registers.write_int(register, value, 2)
             reads = await self.registers.read_int(register, 2)
             if reads != value:
-                raise self.forgetful(name, value, reads)
+                raise self.not_stored(name, value, reads)
         await trio.sleep(self.conversion)
 
     async def configured(self) -> bool:
-        """The calibration is still there."""
+        """Return whether the chip still has its calibration."""
         return await self.registers.read_int(CALIBRATION, 2) == self.calibration.register
 
     async def bus_voltage(self) -> float:
-        """Volts between IN- (or VBUS) and ground."""
+        """Return the volts between IN- (or VBUS) and ground."""
         return (await self.registers.read_int(BUS, 2) >> self.model.bus_shift) * self.model.bus_step
 
     async def shunt_voltage(self) -> float:
-        """Volts across the shunt; negative if the current flows backwards."""
+        """Return the volts across the shunt; negative for reverse current."""
         return await self.registers.read_int(SHUNT, 2, signed=True) * self.model.shunt_step
 
     async def current(self) -> float:
-        """Amperes. MachineError (precondition) if it is more than the settings allow."""
+        """Return the current in amperes. MachineError (precondition) if it exceeds the configured range."""
         await self._within_range()
         return await self.registers.read_int(CURRENT, 2, signed=True) * self.calibration.current_step
 
     async def power(self) -> float:
-        """Watts, never negative. MachineError (precondition) if the current is more than the settings allow."""
+        """Return the power in watts, never negative. MachineError (precondition) if the current exceeds the range."""
         await self._within_range()
         return await self.registers.read_int(POWER, 2) * self.calibration.power_step
 
@@ -164,27 +167,27 @@ class Ina2xx(Chip):
             raise MachineError(
                 f"{self}: the current is more than {self.calibration.current_step * 32768:.3g} A",
                 kind=ErrorKind.PRECONDITION,
-                remedy="raise max_current_a, or use a smaller shunt",
+                remedy="increase max_current_a, or use a smaller shunt",
             )
 
     def shunt_limit(self) -> float:
-        """Volts across the shunt from which on the chip cuts off."""
+        """Return the volts across the shunt at which the chip saturates."""
         return 32767 * self.model.shunt_step
 
 
 class Ina219(Ina2xx):
-    """SBOS448G."""
+    """An INA219 (SBOS448G)."""
 
     def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
         super().__init__(registers, INA219, shunt_ohms, max_current, samples)
 
     async def identify(self) -> None:
-        """It has no identity, but a reset leaves a value of its own in the configuration."""
+        """Check the configuration after a reset: the chip has no identity register, but a distinctive reset value."""
         await self.registers.write_int(CONFIGURATION, RESET, 2)
         value = await self.registers.read_int(CONFIGURATION, 2)
         if value != INA219.reset:
             meaning = "an INA226 or INA230" if value == INA226.reset else ""
-            raise self.stranger(f"after a reset its configuration reads 0x{value:04x}", meaning)
+            raise self.wrong_chip(f"after a reset its configuration reads 0x{value:04x}", meaning)
 
     @property
     def settings(self) -> int:
@@ -193,30 +196,30 @@ class Ina219(Ina2xx):
 
     @property
     def conversion(self) -> float:
-        """532 µs for each sample (586 at most), shunt and bus one after the other: section 7.5, table 5."""
+        """Seconds for shunt and bus one after the other: 532 µs per sample, at most 586 µs; section 7.5, table 5."""
         return 2 * 586e-6 * self.samples
 
     async def overflow(self) -> bool:
-        """OVF of the bus voltage register, section 8.6.3.2."""
+        """Return OVF of the bus voltage register, section 8.6.3.2."""
         return bool(await self.registers.read_int(BUS, 2) & 1)
 
     def shunt_limit(self) -> float:
-        """Full scale of the chosen gain."""
+        """Return the full scale of the selected gain."""
         return next(volts for volts, _ in GAINS if self.full_scale <= volts * (1 + 1e-9))
 
 
 class Ina226(Ina2xx):
-    """SBOS547A."""
+    """An INA226 (SBOS547A)."""
 
     def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
         super().__init__(registers, INA226, shunt_ohms, max_current, samples)
 
     async def identify(self) -> None:
-        """Manufacturer and die."""
+        """Check the manufacturer and die registers."""
         manufacturer = await self.registers.read_int(MANUFACTURER, 2)
         die = await self.registers.read_int(DIE, 2)
         if manufacturer != INA226_MANUFACTURER or die & 0xFFF0 != INA226_DIE:
-            raise self.stranger(f"its identity reads 0x{manufacturer:04x} 0x{die:04x}")
+            raise self.wrong_chip(f"its identity reads 0x{manufacturer:04x} 0x{die:04x}")
 
     @property
     def settings(self) -> int:
@@ -225,9 +228,9 @@ class Ina226(Ina2xx):
 
     @property
     def conversion(self) -> float:
-        """1.1 ms for each sample (1.21 at most), shunt and bus one after the other: section 6.5."""
+        """Seconds for shunt and bus one after the other: 1.1 ms per sample, at most 1.21 ms; section 6.5."""
         return 2 * 1.21e-3 * self.samples
 
     async def overflow(self) -> bool:
-        """OVF of the mask/enable register, section 7.6.7."""
+        """Return OVF of the mask/enable register, section 7.6.7."""
         return bool(await self.registers.read_int(MASK, 2) & 4)

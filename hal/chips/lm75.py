@@ -1,7 +1,7 @@
-"""LM75 and the temperature sensors that kept its registers.
+"""LM75 and temperature sensors with compatible registers.
 
-LM75: Texas Instruments (National) SNOS808P, "LM75B, LM75C Digital Temperature Sensor". The others differ in the bits of
-a conversion and how long it takes: VARIANTS. The temperature is always left-justified in 16 bits.
+LM75: Texas Instruments (National) SNOS808P, "LM75B, LM75C Digital Temperature Sensor". The other chips differ in the
+bits and duration of a conversion, see VARIANTS. The temperature is always left-justified in 16 bits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ TEMPERATURE: Final = 0x00  # SNOS808P, table "Pointer Register"
 CONFIGURATION: Final = 0x01
 
 TWELVE_BITS: Final = 0x60  # R1 R0 of the configuration; 0 in an LM75, where these bits are reserved
-COMMAND: Final = 0x80  # one-shot of the variants: not a setting
+COMMAND: Final = 0x80  # one-shot bit of the variants: a command, not a setting
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Bits of a conversion, the configuration that gives them, and the longest conversion in seconds."""
+    """A chip: the bits of a conversion, the configuration for it, and the maximum duration in seconds."""
 
     title: str
     bits: int
@@ -44,15 +44,15 @@ VARIANTS: Final = {
 
 
 def celsius(raw: int, bits: int) -> float:
-    """Degrees Celsius of a temperature register of which the upper `bits` count; the last of 9 is half a degree."""
+    """Convert a temperature register, whose upper `bits` are used, to degrees Celsius; the last bit of 9 is 0.5 °C."""
     count = raw >> (16 - bits)
     return (count - (1 << bits) if count >> (bits - 1) else count) / (1 << (bits - 8))
 
 
 class Lm75(Chip):
-    """None of them has an identity register, and a plain LM75 does not show that it was without power.
+    """An LM75 or a variant. It has no identity register, and a plain LM75 does not show a loss of power.
 
-    What it shows until its first conversion ends, 0.3 s at most, is 0 °C.
+    It reads 0 °C until its first conversion ends, after at most 0.3 s.
     """
 
     def __init__(self, registers: Registers, variant: Variant) -> None:
@@ -61,24 +61,24 @@ class Lm75(Chip):
         self.title = variant.title
 
     async def identify(self) -> None:
-        """Bits that an LM75 has at 0; nothing for its variants, whose bits may all be used."""
+        """Check the bits that are always 0 in an LM75; variants may use all bits, so nothing is checked for them."""
         value = await self.registers.read_int(CONFIGURATION)
         if value & ~0x7F and self.variant.settings == 0:
-            raise self.stranger(f"its configuration reads 0x{value:02x}")
+            raise self.wrong_chip(f"its configuration reads 0x{value:02x}")
 
     async def configure(self) -> None:
-        """Convert all the time, as finely as it can; returns after the first conversion with these settings."""
+        """Start continuous conversion with the best resolution; return after the first conversion."""
         await self.registers.write_int(CONFIGURATION, self.variant.settings)
         value = await self.registers.read_int(CONFIGURATION)
         if (value ^ self.variant.settings) & ~COMMAND & 0xFF:
-            raise self.forgetful("the configuration", self.variant.settings, value, 1)
+            raise self.not_stored("the configuration", self.variant.settings, value, 1)
         await trio.sleep(self.variant.conversion)
 
     async def configured(self) -> bool:
-        """Power-up leaves 9 bits, which the variants with 12 show."""
+        """Return whether the resolution is still set; after power-up, variants with 12 bits have 9."""
         value = await self.registers.read_int(CONFIGURATION)
         return (value ^ self.variant.settings) & ~COMMAND & 0xFF == 0
 
     async def temperature(self) -> float:
-        """Degrees Celsius, -55 to 125, in steps of 0.5 (9 bits) to 0.0625 (12 bits)."""
+        """Return degrees Celsius, -55 to 125, in steps of 0.5 (9 bits) to 0.0625 (12 bits)."""
         return celsius(await self.registers.read_int(TEMPERATURE, 2), self.variant.bits)

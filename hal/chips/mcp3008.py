@@ -12,13 +12,13 @@ from hal.errors import Fault, HalError
 from hal.ports.spi import SpiDevice, SpiSettings
 
 SETTINGS: Final = SpiSettings(max_hz=1_000_000, mode=0)
-"""Mode 0 or 3 (section 6.1). 1 MHz is within what either takes at 2.7 V: 1.35 MHz (DS21295D, section 1.0) and 1 MHz
-(DS21298E, section 1.0)."""
+"""Mode 0 or 3 (section 6.1). At 2.7 V the limits are 1.35 MHz (DS21295D, section 1.0) and 1 MHz (DS21298E, section
+1.0)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Channels and bits of one chip."""
+    """A chip: its channels and bits."""
 
     title: str
     channels: int
@@ -26,11 +26,11 @@ class Model:
 
     @property
     def counts(self) -> int:
-        """How many values there are; the last one is one step below the reference."""
+        """The number of different values; the largest one is one step below the reference."""
         return 1 << self.bits
 
     def volts(self, count: int, reference: float) -> float:
-        """Volts of `count` (DS21295D, equation 4-2; DS21298E, equation 4-2): count * reference / counts."""
+        """Convert `count` to volts: count * reference / counts (DS21295D, equation 4-2; DS21298E, equation 4-2)."""
         return count * reference / self.counts
 
 
@@ -43,24 +43,24 @@ MODELS: Final = {
 
 
 def request(channel: int, bits: int, *, differential: bool = False) -> bytes:
-    """Three bytes that ask for `channel`, placed so that the last bit of the answer is the last bit of the transfer.
+    """Return the 3-byte request for `channel`, aligned so that the answer ends with the last bit of the transfer.
 
-    Start bit, single-ended (1) or differential (0), three bits of channel: DS21295D, figure 6-1, and DS21298E,
-    figure 6-1. Differential channels are pairs: 0 is CH0 minus CH1, 1 is CH1 minus CH0 (table 5-2).
+    It consists of a start bit, single-ended (1) or differential (0), and three bits of channel: DS21295D, figure 6-1,
+    and DS21298E, figure 6-1. Differential channels are pairs: 0 is CH0 minus CH1, 1 is CH1 minus CH0 (table 5-2).
     """
     command = 0b10000 | (0 if differential else 0b1000) | channel
-    # After the command come a sample bit, a null bit and the value.
+    # A sample bit, a null bit and the value follow the command.
     return (command << (bits + 2)).to_bytes(3, "big")
 
 
 def count_of(answer: bytes, bits: int) -> int | None:
-    """The value of an answer to `request`; None if the null bit before it is not 0: nobody drives the line."""
+    """Return the value in an answer to `request`; None if its null bit is not 0, because no chip drives the line."""
     value = int.from_bytes(answer, "big")
     return None if value >> bits & 1 else value & ((1 << bits) - 1)
 
 
 async def read_channel(device: SpiDevice, channel: int, model: Model, *, differential: bool = False) -> int:
-    """One conversion of `channel`, in counts from 0. HalError of the bus; no acknowledge if no chip drives the line.
+    """Measure `channel` once and return the count. HalError for errors of the bus, and if no chip drives the line.
 
     ValueError if the chip has no such channel.
     """

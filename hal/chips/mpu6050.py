@@ -1,4 +1,4 @@
-"""MPU-6050 and, in the same registers, MPU-6500 and MPU-9250: gyroscope and accelerometer on I2C.
+"""MPU-6050 and the register-compatible MPU-6500 and MPU-9250: gyroscope and accelerometer on I2C.
 
 InvenSense RM-MPU-6000A-00 revision 4.2 (register map), PS-MPU-6000A-00 revision 3.4 (specification); RM-MPU-6500A-00
 revision 2.1; RM-MPU-9250A-00 revision 1.6. The magnetometer of an MPU-9250 is not used.
@@ -24,11 +24,11 @@ POWER: Final = 0x6B
 WHO_AM_I: Final = 0x75
 
 DEVICE_RESET: Final = 0x80  # section 4.28
-CLOCK_GYRO_X: Final = 0x01  # awake, clock from the gyroscope, which the register map recommends
+CLOCK_GYRO_X: Final = 0x01  # not sleeping, clock from the gyroscope as the register map recommends
 FILTER: Final = 3  # DLPF_CFG: 44 Hz of the accelerometer, 42 Hz of the gyroscope; section 4.3
 DIVIDER: Final = 4  # 1 kHz / (1 + 4) = 200 measurements a second; section 4.2
 
-RESET_TIME: Final = 0.1  # s, section 4.28 and application notes on the reset of all three
+RESET_TIME: Final = 0.1  # s, section 4.28 and application notes on the reset of all three chips
 START_TIME: Final = 0.035 + 3 * 0.0048  # s, gyroscope start-up (PS section 6.1: 30 ms; 35 ms MPU-6500), filter delay
 
 GRAVITY: Final = 9.80665  # m/s² of 1 g, standard gravity (ISO 80000-3)
@@ -43,7 +43,7 @@ ACCEL_SCALE: Final = {2: 16384.0, 4: 8192.0, 8: 4096.0, 16: 2048.0}
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One chip by its WHO_AM_I: counts for a degree Celsius, and degrees at count 0."""
+    """A chip, identified by WHO_AM_I: counts per degree Celsius, and the temperature at count 0."""
 
     title: str
     per_degree: float
@@ -56,7 +56,7 @@ VARIANTS: Final = {
     0x71: Variant("MPU9250", 333.87, 21.0),  # PS-MPU-9250A, section 3.4.2
     0x73: Variant("MPU9255", 333.87, 21.0),  # PS-MPU-9255, as MPU-9250
 }
-STRANGERS: Final = {
+OTHER_CHIPS: Final = {
     0x12: "an ICM-20602",
     0x19: "an MPU-6886",
     0x98: "an ICM-20689",
@@ -67,7 +67,7 @@ STRANGERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """One measurement: m/s², degrees Celsius of the chip, degrees/s, along and about x, y and z."""
+    """A measurement: m/s² along x, y and z, degrees Celsius of the chip, and degrees/s about x, y and z."""
 
     acceleration: Axes
     temperature: float
@@ -75,7 +75,7 @@ class Motion:
 
 
 def motion_of(data: bytes, gyro_range: int, accel_range: int, variant: Variant) -> Motion:
-    """The 14 bytes from DATA on."""
+    """Decode the 14 bytes from DATA."""
     ax, ay, az, t, gx, gy, gz = struct.unpack(">7h", data)
     per_g, per_dps = ACCEL_SCALE[accel_range] / GRAVITY, GYRO_SCALE[gyro_range]
     return Motion(
@@ -86,7 +86,7 @@ def motion_of(data: bytes, gyro_range: int, accel_range: int, variant: Variant) 
 
 
 class Mpu6050(Chip):
-    """Sleeps after power-up with other settings, which tells that power was lost."""
+    """An MPU-6050 or a variant. It sleeps with other settings after power-up, which shows a loss of power."""
 
     title = "MPU6050"
 
@@ -98,19 +98,19 @@ class Mpu6050(Chip):
 
     @property
     def settings(self) -> bytes:
-        """Divider, filter and both ranges, as they stand in four registers."""
+        """The values of the four registers for divider, filter and both ranges."""
         return bytes([DIVIDER, FILTER, GYRO_RANGES[self.gyro_range] << 3, ACCEL_RANGES[self.accel_range] << 3])
 
     async def identify(self) -> None:
-        """WHO_AM_I, which also tells the variant."""
+        """Check WHO_AM_I, which also identifies the variant."""
         identity = await self.registers.read_int(WHO_AM_I)
         if identity not in VARIANTS:
-            raise self.stranger(f"WHO_AM_I reads 0x{identity:02x}", STRANGERS.get(identity, ""))
+            raise self.wrong_chip(f"WHO_AM_I reads 0x{identity:02x}", OTHER_CHIPS.get(identity, ""))
         self.variant = VARIANTS[identity]
         self.title = self.variant.title
 
     async def configure(self) -> None:
-        """Reset it, wake it up and let it measure 200 times a second."""
+        """Reset the chip, wake it up and start 200 measurements per second."""
         await self.registers.write_int(POWER, DEVICE_RESET)
         await trio.sleep(RESET_TIME)
         await self.registers.write_int(POWER, CLOCK_GYRO_X)
@@ -118,16 +118,16 @@ class Mpu6050(Chip):
         reads = await self.registers.read(RATE_DIVIDER, 4)
         if reads != self.settings:
             wrote = int.from_bytes(self.settings, "big")
-            raise self.forgetful("the registers from 0x19 on", wrote, int.from_bytes(reads, "big"), 4)
+            raise self.not_stored("the registers from 0x19 on", wrote, int.from_bytes(reads, "big"), 4)
         await trio.sleep(START_TIME)
 
     async def configured(self) -> bool:
-        """All four registers are 0 after power-up."""
+        """Return whether the settings are unchanged; all four registers are 0 after power-up."""
         return await self.registers.read(RATE_DIVIDER, 4) == self.settings
 
     async def measure(self) -> Motion:
-        """The newest measurement, all of one moment. HalError (bus) for all ones, which nobody drives."""
+        """Return the newest measurement, all values from one moment. HalError (bus) if no chip drives the bus."""
         data = await self.registers.read(DATA, 14)
         if data == b"\xff" * 14:
-            raise HalError(f"{self} answers with ones only", Fault.BUS, remedy="check wiring and power")
+            raise HalError(f"{self} returns only ones", Fault.BUS, remedy="check wiring and power")
         return motion_of(data, self.gyro_range, self.accel_range, self.variant)

@@ -1,4 +1,4 @@
-"""PCA9685: 16 outputs with pulse-width modulation of 12 bits, on I2C (NXP PCA9685 revision 4, 16 April 2015)."""
+"""PCA9685: 16 outputs with 12-bit pulse-width modulation, on I2C (NXP PCA9685 revision 4, 16 April 2015)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLEEP: Final = 0x10
 RESTART: Final = 0x80
 PUSH_PULL: Final = 0x04  # MODE2 OUTDRV, table 6
 INVERT: Final = 0x10
-FULL: Final = 0x1000  # bit 12 of ON: always on; of OFF: always off, which wins (section 7.3.3)
+FULL: Final = 0x1000  # bit 12 of ON: always on; of OFF: always off, which takes precedence (section 7.3.3)
 
 OSCILLATOR: Final = 25e6  # Hz, section 7.3.5
 FIRST_PRE_SCALE: Final = 3  # "the hardware forces a minimum value", section 7.3.5
@@ -32,7 +32,7 @@ WAKE_TIME: Final = 500e-6  # s until the oscillator runs, section 7.3.1.1
 
 
 def frequency_of(pre_scale: int) -> float:
-    """Hz of all outputs; section 7.3.5, equation 1."""
+    """Return the frequency of all outputs in Hz; section 7.3.5, equation 1."""
     return OSCILLATOR / (COUNTS * (pre_scale + 1))
 
 
@@ -41,15 +41,15 @@ HIGHEST: Final = frequency_of(FIRST_PRE_SCALE)  # 1526 Hz
 
 
 def pre_scale_of(frequency: float) -> int:
-    """The register that comes nearest to a frequency in Hz; ValueError beyond what the chip can."""
+    """Return the register value nearest to a frequency in Hz; ValueError outside the range of the chip."""
     pre_scale = round(OSCILLATOR / (COUNTS * frequency)) - 1 if frequency > 0 else 0
     if not FIRST_PRE_SCALE <= pre_scale <= LAST_PRE_SCALE:
-        raise ValueError(f"a PCA9685 makes {LOWEST:.0f} to {HIGHEST:.0f} Hz, not {frequency:g} Hz")
+        raise ValueError(f"a PCA9685 supports {LOWEST:.0f} to {HIGHEST:.0f} Hz, not {frequency:g} Hz")
     return pre_scale
 
 
 def words_of(duty: float) -> tuple[int, int]:
-    """ON and OFF of an output that is on for `duty` (0 to 1) of each period, rounded to 1/4096; figures 7 and 8."""
+    """Return ON and OFF of an output with the given `duty` (0 to 1), rounded to 1/4096; figures 7 and 8."""
     off = round(duty * COUNTS)
     if off <= 0:
         return 0, FULL
@@ -57,7 +57,7 @@ def words_of(duty: float) -> tuple[int, int]:
 
 
 def duty_of(on: int, off: int) -> float:
-    """The duty that ON and OFF stand for."""
+    """Return the duty (0 to 1) for ON and OFF."""
     if off & FULL:
         return 0.0
     if on & FULL:
@@ -66,7 +66,7 @@ def duty_of(on: int, off: int) -> float:
 
 
 class Pca9685(Chip):
-    """All outputs off after `configure`. A chip that was without power sleeps, and its outputs are off too."""
+    """A PCA9685. Its outputs are off after `configure`, and also after a loss of power, when it sleeps."""
 
     title = "PCA9685"
 
@@ -79,55 +79,56 @@ class Pca9685(Chip):
 
     @property
     def frequency(self) -> float:
-        """Hz of all outputs, as the chip makes them: its oscillator is exact to a few percent."""
+        """The nominal frequency of all outputs in Hz; the oscillator is accurate to a few percent."""
         return frequency_of(self.pre_scale)
 
     async def identify(self) -> None:
-        """It has no identity: the three bits of MODE2 that read 0 tell as much as there is (table 6)."""
+        """Check the three bits of MODE2 that always read 0 (table 6): the chip has no identity register."""
         value = await self.registers.read_int(MODE2)
         if value & 0xE0:
-            raise self.stranger(f"MODE2 reads 0x{value:02x}")
+            raise self.wrong_chip(f"MODE2 reads 0x{value:02x}")
 
     async def configure(self) -> None:
-        """Outputs off, then the frequency, then awake."""
+        """Switch the outputs off, set the frequency and wake the chip."""
         await self.all_off()
         await self.registers.write_int(MODE2, self._mode2)
         await self._wake()
         mode1, mode2 = await self.registers.read_int(MODE1), await self.registers.read_int(MODE2)
         if mode1 & ~RESTART != AUTO_INCREMENT:
-            raise self.forgetful("MODE1", AUTO_INCREMENT, mode1, 1)
+            raise self.not_stored("MODE1", AUTO_INCREMENT, mode1, 1)
         if mode2 != self._mode2:
-            raise self.forgetful("MODE2", self._mode2, mode2, 1)
+            raise self.not_stored("MODE2", self._mode2, mode2, 1)
 
     async def configured(self) -> bool:
-        """Power-up leaves it asleep, without auto-increment (MODE1 0x11)."""
+        """Return whether the mode is still set; after power-up the chip sleeps without auto-increment (MODE1 0x11)."""
         return await self.registers.read_int(MODE1) & ~RESTART == AUTO_INCREMENT
 
     async def all_off(self) -> None:
-        """All outputs off at once, asleep or awake."""
-        for offset, value in enumerate((0x00, 0x00, 0x00, FULL >> 8)):  # without auto-increment: one by one
+        """Switch all outputs off at once; works also while the chip sleeps."""
+        for offset, value in enumerate((0x00, 0x00, 0x00, FULL >> 8)):  # byte by byte: auto-increment may be off
             await self.registers.write_int(ALL_LED + offset, value)
 
     async def set_duty(self, channel: int, duty: float) -> None:
-        """Let an output be on for `duty` (0 to 1) of each period; 0 and 1 are constant levels."""
+        """Set the duty of an output (0 to 1); 0 and 1 are constant levels."""
         on, off = words_of(duty)
         data = on.to_bytes(2, "little") + off.to_bytes(2, "little")
         await self.registers.write(LED0 + 4 * channel, data)
 
     async def duty(self, channel: int) -> float:
-        """The duty of an output, as the chip has it."""
+        """Read the duty of an output from the chip."""
         data = await self.registers.read(LED0 + 4 * channel, 4)
         return duty_of(int.from_bytes(data[:2], "little"), int.from_bytes(data[2:], "little"))
 
     async def set_frequency(self, frequency: float) -> None:
-        """Change the frequency of all outputs (Hz), which pause for half a millisecond. ValueError beyond the chip."""
+        """Change the frequency of all outputs (Hz), which pause for 0.5 ms. ValueError outside the range."""
         pre_scale = pre_scale_of(frequency)
         if pre_scale != self.pre_scale:
             self.pre_scale = pre_scale
             await self._wake()
 
     async def _wake(self) -> None:
-        # The frequency can be written only while it sleeps (section 7.3.5); RESTART lets waves go on (7.3.1.1).
+        # The frequency can be written only while the chip sleeps (section 7.3.5); RESTART resumes the outputs
+        # (7.3.1.1).
         await self.registers.write_int(MODE1, AUTO_INCREMENT | SLEEP)
         await self.registers.write_int(PRE_SCALE, self.pre_scale)
         await self.registers.write_int(MODE1, AUTO_INCREMENT)

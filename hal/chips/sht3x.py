@@ -11,14 +11,14 @@ from hal.errors import Fault, HalError
 
 MEASURE: Final = b"\x24\x00"  # table 9: one measurement, high repeatability, no clock stretching
 STATUS: Final = b"\xf3\x2d"  # table 17
-BREAK: Final = b"\x30\x93"  # table 13: end periodic measurements that somebody else began
+BREAK: Final = b"\x30\x93"  # table 13: stop periodic measurements of another program
 
-MEASURING_TIME: Final = 0.0155  # s, table 4: the longest at high repeatability and the lowest supply
+MEASURING_TIME: Final = 0.0155  # s, table 4: maximum at high repeatability and lowest supply voltage
 BREAK_TIME: Final = 0.001  # s, section 4.8
 
 
 def crc8(data: bytes) -> int:
-    """Check sum of two bytes; table 20: polynomial 0x31, initial value 0xFF. That of 0xBEEF is 0x92."""
+    """Return the checksum of two bytes; table 20: polynomial 0x31, initial value 0xFF; that of 0xBEEF is 0x92."""
     crc = 0xFF
     for byte in data:
         crc ^= byte
@@ -28,40 +28,40 @@ def crc8(data: bytes) -> int:
 
 
 def celsius(raw: int) -> float:
-    """Degrees Celsius; section 4.13."""
+    """Convert to degrees Celsius; section 4.13."""
     return -45 + 175 * raw / 65535
 
 
 def percent(raw: int) -> float:
-    """Relative humidity in percent; section 4.13."""
+    """Convert to relative humidity in percent; section 4.13."""
     return 100 * raw / 65535
 
 
 class Sht3x(Chip):
-    """It has commands instead of registers, and no settings that could be lost."""
+    """An SHT3x. It has commands instead of registers, and no settings that could be lost."""
 
     title = "SHT3x"
 
     async def identify(self) -> None:
-        """A status whose check sum is right."""
+        """Check that the chip returns a status with a valid checksum."""
         reply = await self._answer(STATUS, 3)
         if crc8(reply[:2]) != reply[2]:
-            raise self.stranger(f"it answers a request for its status with {reply.hex(' ')}")
+            raise self.wrong_chip(f"its answer to a status request is {reply.hex(' ')}")
 
     async def configure(self) -> None:
-        """End what another program may have begun, so that it listens to commands."""
+        """Stop measurements of another program, so that the chip accepts commands."""
         await self._command(BREAK)
         await trio.sleep(BREAK_TIME)
 
     async def measure(self) -> tuple[float, float]:
-        """Degrees Celsius and percent of relative humidity. HalError (bus) for a wrong check sum."""
+        """Measure degrees Celsius and percent of relative humidity. HalError (bus) for an invalid checksum."""
         await self._command(MEASURE)
         await trio.sleep(MEASURING_TIME)
         reply = (await self.registers.bus.transaction(self.registers.address, 6))[0]
         for word, crc in ((reply[0:2], reply[2]), (reply[3:5], reply[5])):
             if crc8(word) != crc:
                 raise HalError(
-                    f"{self}: {word.hex()} came with the check sum 0x{crc:02x} instead of 0x{crc8(word):02x}",
+                    f"{self}: {word.hex()} has the checksum 0x{crc:02x} instead of 0x{crc8(word):02x}",
                     Fault.BUS,
                     remedy="shorten the wires, or check the pull-up resistors",
                 )

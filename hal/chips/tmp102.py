@@ -21,9 +21,9 @@ FIRST_VALUE: Final = 0.125 + 0.035  # s: the period at 8 Hz and the longest conv
 
 
 def celsius(raw: int) -> float:
-    """Degrees Celsius of a temperature register; bit 0 says whether it has 13 bits (extended mode) or 12.
+    """Convert a temperature register to degrees Celsius; bit 0 says whether it has 13 bits (extended mode) or 12.
 
-    Tables "12-Bit Temperature Data Format" and "13-Bit Temperature Data Format".
+    See the tables "12-Bit Temperature Data Format" and "13-Bit Temperature Data Format".
     """
     bits = 13 if raw & 1 else 12
     count = raw >> (16 - bits)
@@ -31,29 +31,29 @@ def celsius(raw: int) -> float:
 
 
 class Tmp102(Chip):
-    """It has no identity register; the bits that always read the same tell as much as there is."""
+    """A TMP102. It has no identity register; `identify` checks the constant bits of the configuration."""
 
     title = "TMP102"
 
     async def identify(self) -> None:
-        """The fixed bits of the configuration."""
+        """Check the constant bits of the configuration."""
         value = await self.registers.read_int(CONFIGURATION, 2)
         if value & FIXED != FIXED_VALUE:
-            raise self.stranger(f"its configuration reads 0x{value:04x}")
+            raise self.wrong_chip(f"its configuration reads 0x{value:04x}")
 
     async def configure(self) -> None:
-        """Convert all the time; returns after the first conversion with these settings."""
+        """Start continuous conversion; return after the first conversion with these settings."""
         await self.registers.write_int(CONFIGURATION, SETTINGS, 2)
         value = await self.registers.read_int(CONFIGURATION, 2)
         if (value ^ SETTINGS) & ~READ_ONLY & 0xFFFF:
-            raise self.forgetful("the configuration", SETTINGS, value)
+            raise self.not_stored("the configuration", SETTINGS, value)
         await trio.sleep(FIRST_VALUE)
 
     async def configured(self) -> bool:
-        """Power-up leaves another rate and normal mode."""
+        """Return whether the settings are unchanged; after power-up the rate is another, and the mode is normal."""
         value = await self.registers.read_int(CONFIGURATION, 2)
         return (value ^ SETTINGS) & ~READ_ONLY & 0xFFFF == 0
 
     async def temperature(self) -> float:
-        """Degrees Celsius, -55 to 150, in steps of 0.0625."""
+        """Return degrees Celsius, -55 to 150, in steps of 0.0625."""
         return celsius(await self.registers.read_int(TEMPERATURE, 2))

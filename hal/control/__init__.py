@@ -1,1 +1,1 @@
-"""Control of things that move: how fast now, how much power, how far have we come. Pure."""
+"""Motion control: trajectories, PID, encoders, drive geometry and odometry. Pure."""

@@ -1,4 +1,4 @@
-"""Two rows of wheels: from the motion of the vehicle to that of the wheels, and back.
+"""Differential drive: convert the motion of the vehicle to that of its wheels, and back.
 
 Lengths in mm, angles in degrees, positive to the left; wheels in revolutions.
 """
@@ -19,9 +19,9 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chassis:
-    """`width` between the middles of left and right wheels, `circumference` of a wheel (mm).
+    """A chassis: `width` between the centres of left and right wheels and `circumference` of a wheel (mm).
 
-    `slip`: how much more the wheels turn than geometry says when the vehicle turns, because they scrub; 1 or more.
+    `slip` is the factor, 1 or more, by which the wheels turn more than by geometry when the vehicle turns.
     """
 
     width: float
@@ -29,28 +29,28 @@ class Chassis:
     slip: float = 1.0
 
     def straight(self, distance: float) -> Sides:
-        """Revolutions of the wheels for a way forward."""
+        """Return the revolutions of the wheels for a distance straight ahead."""
         return Sides(distance / self.circumference, distance / self.circumference)
 
     def turn(self, angle: float) -> Sides:
-        """Revolutions of the wheels for a turn on the spot."""
-        way = math.radians(angle) * self.width / 2 * self.slip / self.circumference
-        return Sides(-way, way)
+        """Return the revolutions of the wheels for a turn on the spot."""
+        revolutions = math.radians(angle) * self.width / 2 * self.slip / self.circumference
+        return Sides(-revolutions, revolutions)
 
     def arc(self, forward: float, angle: float) -> Sides:
-        """Revolutions of the wheels for going `forward` along an arc while turning by `angle`; the same for speeds."""
+        """Return the revolutions for an arc of length `forward` that turns by `angle`; also usable for speeds."""
         straight, turn = self.straight(forward), self.turn(angle)
         return Sides(straight.left + turn.left, straight.right + turn.right)
 
     def motion(self, wheels: Sides) -> tuple[float, float]:
-        """The inverse of `arc`: way forward and angle, or their speeds."""
+        """Return the forward distance and the angle for wheel revolutions, or their speeds; the inverse of `arc`."""
         forward = (wheels.left + wheels.right) / 2 * self.circumference
         angle = math.degrees((wheels.right - wheels.left) * self.circumference / self.width / self.slip)
         return forward, angle
 
 
 def mix(forward: float, left_turn: float) -> Sides:
-    """Power of the wheels for power forward and turning, scaled down together where one would be above 1."""
+    """Mix forward power and turning power into power for each side; both are scaled down if one would exceed 1."""
     left, right = forward - left_turn, forward + left_turn
     most = max(1.0, abs(left), abs(right))
     return Sides(left / most, right / most)

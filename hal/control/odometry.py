@@ -1,4 +1,4 @@
-"""Dead reckoning: where a vehicle is after driving an arc, and where that is on the globe."""
+"""Dead reckoning: the position of a vehicle after driving an arc, also as latitude and longitude."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from schema.geometry import GeoPoint
 
 EARTH_RADIUS: Final = 6_371_008.8  # metres: mean radius R1 of WGS 84 (IUGG)
-STRAIGHT: Final = 1e-6  # radians: for a smaller angle the chord's first-order form is exact to double precision
+STRAIGHT: Final = 1e-6  # radians; for smaller angles the arc length equals the chord within double precision
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a vehicle stands: x to the right and y ahead of where it began (mm), heading to the left (degrees)."""
+    """The position of a vehicle relative to its start: x to the right, y ahead (mm), heading to the left (degrees)."""
 
     x: float = 0.0
     y: float = 0.0
@@ -22,7 +22,7 @@ class Place:
 
 
 def driven(place: Place, forward: float, angle: float) -> Place:
-    """The place after an arc of length `forward` (mm) that turns by `angle` (degrees, left), exactly."""
+    """Return the exact position after an arc of length `forward` (mm) that turns by `angle` (degrees to the left)."""
     begin, turn = math.radians(place.heading), math.radians(angle)
     half = turn / 2
     chord = forward * (math.sin(half) / half if abs(half) > STRAIGHT else 1.0)
@@ -31,9 +31,9 @@ def driven(place: Place, forward: float, angle: float) -> Place:
 
 
 def on_globe(origin: GeoPoint, north_heading: float, place: Place) -> GeoPoint:
-    """`place` as latitude and longitude, if it began at `origin` facing `north_heading` (degrees, clockwise).
+    """Convert `place` to latitude and longitude, for a start at `origin` facing `north_heading` (degrees, clockwise).
 
-    For ways that are small against the Earth: the error grows with their square, about 1 mm at 100 m.
+    For short distances: the error grows with the square of the distance and is about 1 mm at 100 m.
     """
     north = math.radians(north_heading)
     east_mm = place.x * math.cos(north) + place.y * math.sin(north)

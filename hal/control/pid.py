@@ -1,4 +1,4 @@
-"""The PID law."""
+"""A PID controller without state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Output per error, per error times second, and per error by second."""
+    """Output per unit of error, of its integral (error times seconds) and of its derivative (error per second)."""
 
     p: float
     i: float
@@ -23,6 +23,6 @@ def pid(
     feed_forward: float = 0.0,
     limit: float = 1.0,
 ) -> float:
-    """The output, from -limit to limit. Whoever keeps the integral bounds it, so that nothing winds up."""
+    """Return the output, from -limit to limit. The caller must bound the integral to prevent windup."""
     output = feed_forward + gains.p * error + gains.i * integral + gains.d * derivative
     return min(max(output, -limit), limit)

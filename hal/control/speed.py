@@ -1,8 +1,8 @@
-"""Control of a motor's speed and position by its encoder: a trajectory is followed by feed-forward and PID.
+"""Control of a motor's speed and position by its encoder: it follows a trajectory with feed-forward and PID.
 
-Positions are revolutions, speeds revolutions per second, power is -1 to 1. The error of the PID is the speed error as a
-share of the top speed. Its integral is not summed up but measured: it is how far the shaft is behind the trajectory, so
-that a speed is kept on average to the tick, and a place is reached within a tick.
+Positions are in revolutions, speeds in revolutions per second, power is -1 to 1. The error of the PID is the speed
+error relative to the top speed. Its integral is not summed up but measured, as the distance of the shaft to the
+trajectory. So the average speed is exact to a tick, and a target position is reached within a tick.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Final
 from hal.control.pid import Gains, pid
 from hal.control.trajectory import Motion, at_speed, to_place
 
-# For a first-order motor with a time constant of 0.02 to 0.3 s these give damping between 0.6 and 2.
+# For a first-order motor with a time constant of 0.02 to 0.3 s the damping is between 0.6 and 2.
 DEFAULT_GAINS: Final = Gains(p=0.5, i=5.0)
 SMOOTHING: Final = 0.04  # seconds: time constant of the measured speed
-NEAR: Final = 1 / 720  # revolutions: half a degree, or half a tick where ticks are coarser, is there
-REST_TIME: Final = 0.2  # seconds without a tick at the place: then it has come to rest
-STUCK_TIME: Final = 0.1  # seconds without a tick short of the place: then friction holds it
-NUDGE: Final = 0.5  # power per second that is added while friction holds the shaft short of its place
-EASE: Final = 0.9  # of that power is left after each beat in which the shaft moved
-FREE_LAG: Final = 1.0  # seconds at top speed that the trajectory may be ahead if no integral gain says it
+NEAR: Final = 1 / 720  # revolutions: tolerance of the target position, half a degree, or half a tick if that is more
+REST_TIME: Final = 0.2  # seconds without a tick at the target until the shaft counts as resting
+STUCK_TIME: Final = 0.1  # seconds without a tick off the target until the shaft counts as held by friction
+NUDGE: Final = 0.5  # power per second that is added while friction holds the shaft off the target
+EASE: Final = 0.9  # the factor by which that power decreases in each control period in which the shaft moves
+FREE_LAG: Final = 1.0  # seconds at top speed by which the trajectory may be ahead if there is no integral gain
 
 
 class SpeedControl:
-    """One motor. `step` once a beat, with the encoder's position.
+    """The controller of one motor. Call `to_speed` or `to_place` in each control period with the encoder's position.
 
-    `starved` is for how many seconds full power has brought not one tick, `runaway` for how many the shaft has turned
-    against full power, `hunting` for how many it has been about to rest at its place.
+    `starved` is the time in seconds for which full power has caused no tick, `runaway` for which the shaft has turned
+    against full power, `hunting` for which the trajectory has ended but the shaft does not rest at the target.
     """
 
     def __init__(
@@ -43,51 +43,51 @@ class SpeedControl:
         self.begin(0.0)
 
     def begin(self, position: float) -> None:
-        """Start from here, at rest."""
+        """Start at `position`, at rest."""
         self.starved = self.runaway = self.hunting = 0.0
         self._reference = Motion(position)
         self._last = position
         self._speed = self._error = self._nudge = 0.0
         self._still = 0.0  # seconds without a tick
-        self._side = 0.0  # on which the place lay when it was nudged last
-        self._gentle = 1.0  # share of the nudge that is left after it went too far
+        self._side = 0.0  # the direction of the target at the last nudge: 1 or -1
+        self._gentle = 1.0  # factor of the nudge, reduced after it went too far
 
     def nearest(self, place: float) -> float:
-        """The tick next to `place`: where the shaft can be seen to be."""
+        """Return the position of the tick nearest to `place`, since other positions cannot be measured."""
         return round(place * self._ticks) / self._ticks
 
     def to_speed(self, position: float, speed: float, dt: float) -> float:
-        """Power for the next beat of `dt` seconds on the way to `speed`."""
+        """Return the power for the next control period of `dt` seconds, to reach `speed`."""
         self._nudge = self.hunting = 0.0
-        self._reference = at_speed(self._held(position), speed, self._acceleration, dt)
+        self._reference = at_speed(self._limited(position), speed, self._acceleration, dt)
         return self._power(position, dt)
 
     def to_place(self, position: float, place: float, speed: float, dt: float) -> float | None:
-        """Power for the next beat on the way to rest at `place`; None when it rests there."""
-        self._reference = to_place(self._held(position), place, speed, self._acceleration, dt)
+        """Return the power for the next control period, to come to rest at `place`; None when it rests there."""
+        self._reference = to_place(self._limited(position), place, speed, self._acceleration, dt)
         moved = position != self._last
         landing = self._reference == Motion(place)
-        there = landing and abs(place - position) <= self._near
+        in_place = landing and abs(place - position) <= self._near
         self._still = 0.0 if moved else self._still + dt
-        if there and self._still > REST_TIME:
+        if in_place and self._still > REST_TIME:
             return None
         self.hunting = self.hunting + dt if landing else 0.0
         if not landing:
             self._nudge, self._side, self._gentle = 0.0, 0.0, 1.0
-        elif there:
+        elif in_place:
             self._nudge = 0.0
         elif moved:
             self._nudge *= EASE
         elif self._still > STUCK_TIME:
             side = math.copysign(1.0, place - position)
-            if side * self._side < 0:  # the last ones were too strong
+            if side * self._side < 0:  # the nudge has moved the shaft across the target
                 self._gentle /= 2
             self._side = side
             self._nudge += side * NUDGE * self._gentle * dt
         return self._power(position, dt)
 
-    def _held(self, position: float) -> Motion:
-        """The trajectory, not farther ahead of the shaft than full power is worth: it waits for a motor that lags."""
+    def _limited(self, position: float) -> Motion:
+        """Return the trajectory, limited to a lead that saturates the power, so that it waits for a slow motor."""
         reference = self._reference
         ahead = reference.position - position
         if abs(ahead) <= self._lag:

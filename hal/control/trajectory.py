@@ -1,8 +1,8 @@
-"""Trapezoidal trajectories, a beat at a time: where something should be and how fast, within speed and acceleration.
+"""Trapezoidal trajectories, one control period at a time, within limits of speed and acceleration.
 
-The velocity is constant during a beat and changes by no more than `acceleration * dt` between two. A trajectory may be
-given another speed or another goal at any beat; it never has to begin anew. Units are the caller's (revolutions, steps)
-and seconds. An infinite acceleration is allowed.
+The velocity is constant during a period and changes by at most `acceleration * dt` between two. The target speed or
+position may change at any time. Units are seconds and those of the caller (revolutions, steps). An infinite
+acceleration is allowed.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-NOTHING: Final = 1e-9  # share of a beat's way at full speed below which a rest of the way is rounding
+NOTHING: Final = 1e-9  # a smaller fraction of the distance of a period at full speed counts as a rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Where something is and how fast it goes there (per second)."""
+    """A position and a velocity (per second)."""
 
     position: float
     velocity: float = 0.0
 
 
 def approach(value: float, target: float, most: float) -> float:
-    """`value` moved towards `target` by no more than `most`."""
+    """Return `value` moved towards `target` by at most `most`."""
     return min(max(target, value - most), value + most)
 
 
 def braking_speed(way: float, acceleration: float, dt: float) -> float:
-    """The greatest speed during the next beat from which one still comes to rest within `way`, both 0 or more.
+    """Return the maximum speed in the next period that still allows coming to rest within `way`; both 0 or more.
 
-    At v, v - a*dt, v - 2*a*dt ... the way is dt * (v*(n+1) - a*dt*n*(n+1)/2) with n beats of braking; solved for v.
+    With the speeds v, v - a*dt, v - 2*a*dt ... and n periods of braking, the distance is
+    dt * (v*(n+1) - a*dt*n*(n+1)/2), which is solved for v.
     """
     step = acceleration * dt
     n = math.floor((math.sqrt(1 + 8 * way / (step * dt)) - 1) / 2)
@@ -38,19 +39,19 @@ def braking_speed(way: float, acceleration: float, dt: float) -> float:
 
 
 def at_speed(motion: Motion, velocity: float, acceleration: float, dt: float) -> Motion:
-    """One beat later on the way to a velocity."""
+    """Return the motion after one period on the way to a velocity."""
     new = approach(motion.velocity, velocity, acceleration * dt)
     return Motion(motion.position + new * dt, new)
 
 
 def to_place(motion: Motion, place: float, speed: float, acceleration: float, dt: float) -> Motion:
-    """One beat later on the way to rest exactly at `place`, no faster than `speed` (above 0).
+    """Return the motion after one period on the way to rest exactly at `place`, at most at `speed` (above 0).
 
-    It has arrived when position is `place` and velocity 0. From a speed too high to stop in time it goes too far by as
-    little as the acceleration allows and comes back.
+    It has arrived when the position is `place` and the velocity 0. If the speed is too high to stop in time, it
+    overshoots as little as the acceleration allows and comes back.
     """
     way = place - motion.position
-    wanted = math.copysign(min(speed, braking_speed(abs(way), acceleration, dt)), way) if way else 0.0
-    new = approach(motion.velocity, wanted, acceleration * dt)
-    ahead = way - new * dt
-    return Motion(place if abs(ahead) <= NOTHING * speed * dt else place - ahead, new)
+    target = math.copysign(min(speed, braking_speed(abs(way), acceleration, dt)), way) if way else 0.0
+    new = approach(motion.velocity, target, acceleration * dt)
+    remaining = way - new * dt
+    return Motion(place if abs(remaining) <= NOTHING * speed * dt else place - remaining, new)

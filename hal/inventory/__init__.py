@@ -1,1 +1,1 @@
-"""Inventory: what is connected to this computer, what it probably is, and what stands in the way of using it."""
+"""Inventory: the hardware that is connected to this computer, and the problems that prevent its use."""

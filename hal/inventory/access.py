@@ -1,4 +1,4 @@
-"""Who may use a device's node: the mode of the node against the groups of the user."""
+"""Access to device nodes: compare owner, group and mode of a node with a user and its groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hal.inventory.sysfs import ROOT
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user as the kernel sees this process; `member_of` are the groups that /etc/group would give a new one."""
+    """The user and groups of this process; `member_of` are the groups that a new session would get from /etc/group."""
 
     name: str
     uid: int
@@ -26,7 +26,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A device's node: path, owner, group (empty if it has no name) and permissions."""
+    """A device node: path, owner, group (empty if it has no name) and permissions."""
 
     path: str
     uid: int
@@ -36,7 +36,7 @@ class Node:
 
 
 def current_user() -> User:
-    """The one this process runs as."""
+    """Return the user of this process."""
     uid = os.geteuid()
     try:
         name = pwd.getpwuid(uid).pw_name
@@ -47,19 +47,19 @@ def current_user() -> User:
 
 
 def nodes(paths: Iterable[str], root: Path = ROOT) -> tuple[Node, ...]:
-    """Those of `paths` that exist."""
-    found = []
+    """Return the nodes of `paths` that exist."""
+    existing = []
     for path in paths:
         try:
             status = (root / path.lstrip("/")).stat()
         except OSError:
             continue
-        found.append(Node(path, status.st_uid, status.st_gid, _group(status.st_gid), stat.S_IMODE(status.st_mode)))
-    return tuple(found)
+        existing.append(Node(path, status.st_uid, status.st_gid, _group(status.st_gid), stat.S_IMODE(status.st_mode)))
+    return tuple(existing)
 
 
 def usable(node: Node, user: User) -> bool:
-    """Whether `user` may read and write, by the one class that the kernel looks at: owner, else group, else others."""
+    """Return whether `user` has read and write access, by the class that applies: owner, else group, else others."""
     if user.uid == 0:
         return True
     if user.uid == node.uid:
@@ -69,25 +69,25 @@ def usable(node: Node, user: User) -> bool:
     return node.mode & 0o006 == 0o006
 
 
-def refused(found: Iterable[Node], user: User, groups: Mapping[str, str]) -> tuple[Problem, ...]:
-    """What `user` may not use, one problem for each reason. `groups`: by path, the group that should have a node."""
+def refused(candidates: Iterable[Node], user: User, groups: Mapping[str, str]) -> tuple[Problem, ...]:
+    """Return the nodes that `user` may not use, one problem for each reason; `groups` are the right groups by path."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for node in found:
+    for node in candidates:
         if not usable(node, user):
             reasons.setdefault(_why(node, user, groups[node.path]), []).append(node.path)
     return tuple(Problem(", ".join(paths), reason, remedy) for (reason, remedy), paths in reasons.items())
 
 
 def _why(node: Node, user: User, group: str) -> tuple[str, str]:
-    has = f"it belongs to {_owner(node)} with mode {node.mode:04o}"
+    ownership = f"it belongs to {_owner(node)} with mode {node.mode:04o}"
     if node.group != group or node.mode & 0o060 != 0o060:
         return (
-            f"user {user.name} may not use it: {has}, and should belong to group {group} with mode 0660",
+            f"user {user.name} may not use it: {ownership}, but should belong to group {group} with mode 0660",
             "install the rules: sudo machine hal install-rules",
         )
     if group in user.member_of:
         return (
-            f"user {user.name} is in group {group} only since this session began",
+            f"user {user.name} was added to group {group} after this session began",
             "log out and in again, or restart the service",
         )
     return (

@@ -1,4 +1,4 @@
-"""I2C adapters, SPI chip selects, PWM chips and 1-wire devices, from sysfs. Nothing here puts a bit on a wire."""
+"""I2C adapters, SPI chip selects, PWM chips and 1-wire devices, from sysfs. Sends nothing on the buses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hal.inventory.findings import I2cAdapter, I2cDevice, OneWireFinding, PwmFinding, SpiPlace
-from hal.inventory.sysfs import MACHINE, ROOT, above, driver, entries, links, number, real, text
+from hal.inventory.sysfs import MACHINE, ROOT, driver, entries, links, number, real, text
 
 # Family codes of 1-wire devices: Maxim application note 155, table 1.
 _FAMILIES: Final = {
@@ -25,16 +25,17 @@ _SPI: Final = re.compile(r"spi(\d+)\.(\d+)")
 
 
 def i2c_adapters(root: Path = ROOT) -> tuple[I2cAdapter, ...]:
-    """Every adapter, with the devices that drivers of the kernel have; the addresses were not asked."""
+    """Return all adapters with the devices of kernel drivers; addresses are not probed."""
     stable = links(root, [f"{MACHINE}/i2c"])
-    found = []
+    adapters = []
     for adapter in entries(root / "sys/bus/i2c/devices", "i2c-*"):
         index = adapter.name.removeprefix("i2c-")
         if index.isdigit():
             path = f"/dev/{adapter.name}"
-            own = tuple(_bound(adapter))
-            found.append(I2cAdapter(int(index), path, stable.get(adapter.name, ()), text(adapter / "name"), False, own))
-    return tuple(found)
+            bound = tuple(_bound(adapter))
+            links_to_it = stable.get(adapter.name, ())
+            adapters.append(I2cAdapter(int(index), path, links_to_it, text(adapter / "name"), False, bound))
+    return tuple(adapters)
 
 
 def _bound(adapter: Path) -> list[I2cDevice]:
@@ -47,22 +48,22 @@ def _bound(adapter: Path) -> list[I2cDevice]:
 
 
 def spi_places(root: Path = ROOT) -> tuple[SpiPlace, ...]:
-    """Every chip select that has a device node, and those that a driver of the kernel has."""
+    """Return all chip selects that have a device node or a kernel driver."""
     stable = links(root, [f"{MACHINE}/spi"])
-    found = {}
+    places = {}
     for device in entries(root / "sys/bus/spi/devices", "spi*.*"):
         if place := _SPI.fullmatch(device.name):
             bus, select = int(place[1]), int(place[2])
-            found[bus, select] = SpiPlace(bus, select, "", driver(device))
+            places[bus, select] = SpiPlace(bus, select, "", driver(device))
     for node in entries(root / "sys/class/spidev", "spidev*"):
         if place := _SPIDEV.fullmatch(node.name):
             bus, select = int(place[1]), int(place[2])
-            found[bus, select] = SpiPlace(bus, select, f"/dev/{node.name}", "", stable.get(node.name, ()))
-    return tuple(found[key] for key in sorted(found))
+            places[bus, select] = SpiPlace(bus, select, f"/dev/{node.name}", "", stable.get(node.name, ()))
+    return tuple(places[key] for key in sorted(places))
 
 
 def pwm_chips(root: Path = ROOT) -> tuple[PwmFinding, ...]:
-    """Every PWM chip, with the name of its device, which survives another order of probing."""
+    """Return all PWM chips with the names of their devices, which do not depend on the probing order."""
     return tuple(
         PwmFinding(
             chip.name, real(chip / "device").name if (chip / "device").exists() else "", number(chip / "npwm") or 0
@@ -72,15 +73,10 @@ def pwm_chips(root: Path = ROOT) -> tuple[PwmFinding, ...]:
 
 
 def one_wire(root: Path = ROOT) -> tuple[OneWireFinding, ...]:
-    """Every device on 1-wire buses, masters left out."""
+    """Return all devices on 1-wire buses, except the masters."""
     return tuple(
         OneWireFinding(
             device.name, f"/sys/bus/w1/devices/{device.name}", _FAMILIES.get(device.name.partition("-")[0], "")
         )
         for device in entries(root / "sys/bus/w1/devices", "*-*")
     )
-
-
-def usb_serial(device: Path) -> str:
-    """The serial number of the USB device to which a device belongs; empty if it belongs to none."""
-    return next((text(place / "serial") for place in above(device) if (place / "idVendor").exists()), "")

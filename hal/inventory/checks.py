@@ -1,4 +1,4 @@
-"""What stands in the way of using the hardware of this computer, and what to do about it."""
+"""Checks for problems that prevent the use of this computer's hardware, with remedies."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from hal.inventory.sysfs import ROOT, entries, text
 _LIBRARIES: Final = {"gpiod": "GPIO", "smbus2": "I2C", "serial": "serial ports", "usb": "USB devices"}
 _CONFIG: Final = ("boot/firmware/config.txt", "boot/config.txt")  # since Raspberry Pi OS 12, and before
 _GRABBERS: Final = {
-    "brltty": "it takes serial adapters (CH340, CP210x, FTDI) for Braille displays",
-    "ModemManager": "it talks to a new serial port for some seconds, to see whether it is a modem",
+    "brltty": "it claims serial adapters (CH340, CP210x, FTDI) as Braille displays",
+    "ModemManager": "it probes each new serial port for some seconds, to detect modems",
 }
 _BRAILLE: Final = {("1a86", "7523"), ("10c4", "ea60"), ("0403", "6001")}
-"""USB devices that brltty's rules claim although most of them are plain adapters (brltty's udev rules)."""
+"""USB devices that the udev rules of brltty claim, although most of them are plain adapters."""
 
 
 def problems(
-    found: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
+    inventory: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong; `hint` is set where it is only worth knowing."""
-    claimed, who, wanted = _claims(found, root, user or current_user())
-    denied = {node.path for node in claimed if not usable(node, who)}
+    """Return all problems; `hint` is set for those that are only informational."""
+    claimed, user, expected_groups = _claims(inventory, root, user or current_user())
+    denied = {node.path for node in claimed if not usable(node, user)}
     return (
-        *(problem for problem in found.problems if problem.subject.partition(" ")[0] not in denied),
-        *_libraries(found),
+        *(problem for problem in inventory.problems if problem.subject.partition(" ")[0] not in denied),
+        *_libraries(inventory),
         *_rules(root),
-        *refused(claimed, who, wanted),
-        *_modules(found, root),
+        *refused(claimed, user, expected_groups),
+        *_modules(inventory, root),
         *_switched_off(board, root),
-        *_grabbers(found, root),
+        *_grabbers(inventory, root),
         *_console(board, root),
     )
 
 
-def _claims(found: Inventory, root: Path, user: User) -> tuple[tuple[Node, ...], User, dict[str, str]]:
-    wanted = {
-        **{chip.path: "gpio" for chip in found.gpio},
-        **{adapter.path: "i2c" for adapter in found.i2c},
-        **{place.path: "spi" for place in found.spi if place.path},
-        **{port.path: "dialout" for port in found.serial},
-        **{camera.path: "video" for camera in found.cameras},
-        **{device.path: "input" for device in found.inputs if device.kind == "gamepad"},
-        **{device.path: "plugdev" for device in found.usb if device.path and not device.drivers},
-        **{f"/sys/class/pwm/{chip.name}/export": "gpio" for chip in found.pwm},
+def _claims(inventory: Inventory, root: Path, user: User) -> tuple[tuple[Node, ...], User, dict[str, str]]:
+    expected_groups = {
+        **{chip.path: "gpio" for chip in inventory.gpio},
+        **{adapter.path: "i2c" for adapter in inventory.i2c},
+        **{place.path: "spi" for place in inventory.spi if place.path},
+        **{port.path: "dialout" for port in inventory.serial},
+        **{camera.path: "video" for camera in inventory.cameras},
+        **{device.path: "input" for device in inventory.inputs if device.kind == "gamepad"},
+        **{device.path: "plugdev" for device in inventory.usb if device.path and not device.drivers},
+        **{f"/sys/class/pwm/{chip.name}/export": "gpio" for chip in inventory.pwm},
     }
-    return nodes(wanted, root), user, wanted
+    return nodes(expected_groups, root), user, expected_groups
 
 
-def _libraries(found: Inventory) -> Iterator[Problem]:
+def _libraries(inventory: Inventory) -> Iterator[Problem]:
     for module, use in _LIBRARIES.items():
         if importlib.util.find_spec(module) is None:
             yield Problem(
-                f"Python module {module}", f"it is not installed, and {use} need it", "reinstall machine-runtime"
+                f"Python module {module}", f"it is not installed, but needed for {use}", "reinstall machine-runtime"
             )
     if importlib.util.find_spec("usb") is not None and not _libusb():
         yield Problem(
             "libusb-1.0",
-            "it is not installed, so that USB devices without a driver of the kernel cannot be used",
+            "it is not installed, but needed for USB devices without a kernel driver",
             "sudo apt install libusb-1.0-0",
-            hint=not any(not device.drivers for device in found.usb),
+            hint=not any(not device.drivers for device in inventory.usb),
         )
 
 
@@ -85,7 +85,7 @@ def _rules(root: Path) -> Iterator[Problem]:
         return
     match state(root):
         case State.ABSENT:
-            reason = "they are not installed: devices have no stable names, and some belong to root alone"
+            reason = "they are not installed: devices have no stable names, and only root can use some of them"
             yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
         case State.OLD:
             reason = "another version is installed"
@@ -93,7 +93,7 @@ def _rules(root: Path) -> Iterator[Problem]:
         case State.CURRENT:
             missing = [group for group in groups() if not _exists(group, root)]
             if missing:
-                reason = "they do not exist, so that udev ignores the rules that name them"
+                reason = "they do not exist, so udev ignores the rules that use them"
                 yield Problem(f"groups {', '.join(missing)}", reason, "sudo machine hal install-rules")
 
 
@@ -103,8 +103,8 @@ def _exists(group: str, root: Path) -> bool:
     return any(line.startswith(f"{group}:") for line in text(root / "etc/group").splitlines())
 
 
-def _modules(found: Inventory, root: Path) -> Iterator[Problem]:
-    without = [adapter for adapter in found.i2c if not (root / adapter.path.lstrip("/")).exists()]
+def _modules(inventory: Inventory, root: Path) -> Iterator[Problem]:
+    without = [adapter for adapter in inventory.i2c if not (root / adapter.path.lstrip("/")).exists()]
     if without:
         names = ", ".join(f"i2c-{adapter.number}" for adapter in without)
         yield Problem(
@@ -113,17 +113,17 @@ def _modules(found: Inventory, root: Path) -> Iterator[Problem]:
             "sudo modprobe i2c-dev, and echo i2c-dev | sudo tee /etc/modules-load.d/i2c-dev.conf to keep it",
         )
     controllers = [controller.name for controller in entries(root / "sys/class/spi_master", "spi*")]
-    if controllers and not found.spi:
+    if controllers and not inventory.spi:
         yield Problem(
             f"SPI controllers {', '.join(controllers)}",
-            "nothing is said to be behind them, so that programs cannot use them",
-            "load spidev, or name a spidev device in the device tree",
+            "no devices are configured for them, so programs cannot use them",
+            "load spidev, or add a spidev device to the device tree",
             hint=True,
         )
 
 
 def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
-    """Buses of a Raspberry Pi's header that are there for the asking."""
+    """Return the buses of a Raspberry Pi's header that can be switched on."""
     if not board.name.startswith("raspberry-pi") or not (root / "proc/device-tree").exists():
         return
     config = next((path for path in _CONFIG if (root / path).exists()), _CONFIG[0])
@@ -135,8 +135,8 @@ def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
         (f"{uart[0]} (pins 8 and 10)", uart[1], "dtparam=uart0=on" if uart[0] == "UART0" else "enable_uart=1"),
     )
     for title, path, line in offers:
-        known = (root / "sys/bus/i2c/devices" / Path(path).name).exists()  # then only its node is missing
-        if not path or known or (root / path.lstrip("/")).exists():
+        bus_exists = (root / "sys/bus/i2c/devices" / Path(path).name).exists()  # then only its node is missing
+        if not path or bus_exists or (root / path.lstrip("/")).exists():
             continue
         if line in settings:
             reason, remedy = f"it was switched on in /{config} after the last start", "reboot"
@@ -146,29 +146,29 @@ def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
 
 
 def config_settings(config: str) -> frozenset[str]:
-    """What a Raspberry Pi's config.txt says, comments left out: `dtparam=spi=on`, one for each parameter of a line."""
-    found: set[str] = set()
+    """Return the settings in a Raspberry Pi's config.txt, with one entry per parameter, such as `dtparam=spi=on`."""
+    settings: set[str] = set()
     for line in config.splitlines():
         key, _, value = line.partition("#")[0].strip().partition("=")
         if key in ("dtparam", "dtoverlay"):
-            found.update(f"{key}={one.strip()}".replace("=i2c=", "=i2c_arm=") for one in value.split(","))
+            settings.update(f"{key}={setting.strip()}".replace("=i2c=", "=i2c_arm=") for setting in value.split(","))
         elif key:
-            found.add(f"{key}={value}")
-    return frozenset(found)
+            settings.add(f"{key}={value}")
+    return frozenset(settings)
 
 
-def _grabbers(found: Inventory, root: Path) -> Iterator[Problem]:
+def _grabbers(inventory: Inventory, root: Path) -> Iterator[Problem]:
     running = {text(process / "comm") for process in entries(root / "proc", "[0-9]*")}
     for program, reason in _GRABBERS.items():
         if program not in running:
             continue
-        taken = [f"{usb.vendor}:{usb.product}" for usb in found.usb if (usb.vendor, usb.product) in _BRAILLE]
+        taken = [f"{usb.vendor}:{usb.product}" for usb in inventory.usb if (usb.vendor, usb.product) in _BRAILLE]
         wrong = program == "brltty" and bool(taken)
         example = f"; {', '.join(taken)} is such a device" if wrong else ""
         yield Problem(
             program,
             f"{reason}{example}",
-            f"sudo apt remove {program.lower()}, if you do not need it",
+            f"sudo apt remove {program.lower()}, unless you need it",
             hint=not wrong,
         )
 
@@ -182,7 +182,7 @@ def _console(board: BoardDefinition, root: Path) -> Iterator[Problem]:
         if taken := sorted(names & consoles):
             yield Problem(
                 f"{title} ({path})",
-                "the kernel's console is on it, and a login may be",
-                f"take console={taken[0]} out of cmdline.txt (or use raspi-config), and reboot",
+                "it is used by the kernel's console, and possibly by a login",
+                f"remove console={taken[0]} from cmdline.txt (or use raspi-config), and reboot",
                 hint=True,
             )

@@ -1,4 +1,4 @@
-"""What an inventory consists of. Pure; `msgspec.to_builtins` makes JSON of it."""
+"""The records of an inventory. Pure; `msgspec.to_builtins` converts them for JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GpioLine:
-    """One line: the kernel's name for it and who uses it, both empty if nobody said."""
+    """A GPIO line: the kernel's name for it and its user, both empty if unknown."""
 
     offset: int
     name: str = ""
@@ -17,7 +17,7 @@ class GpioLine:
 
 @dataclass(frozen=True, slots=True)
 class GpioChip:
-    """One chip: `gpiochip0`, its label, and its lines, none of them if this user may not open it."""
+    """A GPIO chip: its name such as `gpiochip0`, label and lines; without lines if this user may not open it."""
 
     name: str
     path: str
@@ -28,7 +28,7 @@ class GpioChip:
 
 @dataclass(frozen=True, slots=True)
 class I2cDevice:
-    """Something at an address: `driver` if the kernel has it, otherwise chips that are known to live there."""
+    """A device at an address: the kernel `driver` that uses it, or else the chips that commonly have this address."""
 
     address: int
     driver: str = ""
@@ -37,35 +37,35 @@ class I2cDevice:
 
 @dataclass(frozen=True, slots=True)
 class I2cAdapter:
-    """One bus: its number, the adapter's name and what is there. `scanned` is False if nobody was asked."""
+    """An I2C bus: its number, the adapter's name and its devices. `scanned` is False if addresses were not probed."""
 
     number: int
     path: str
-    stable: tuple[str, ...]  # names that survive another order of probing, the best first
+    stable: tuple[str, ...]  # names that do not depend on the probing order, the best first
     name: str
     scanned: bool = False
     devices: tuple[I2cDevice, ...] = ()
 
     @property
     def best(self) -> str:
-        """The path to write into a configuration."""
+        """The path to use in a configuration."""
         return self.stable[0] if self.stable else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class SpiPlace:
-    """One chip select that programs may use, or that a driver of the kernel has."""
+    """A chip select that programs may use, or that a kernel driver uses."""
 
     bus: int
     select: int
-    path: str  # empty if a driver has it
+    path: str  # empty if a kernel driver uses it
     driver: str = ""
     stable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SerialFinding:
-    """One serial port and, of a USB device, which one it is (hexadecimal, as lsusb prints it)."""
+    """A serial port and, if it is a USB device, its ids (hexadecimal, as lsusb prints them)."""
 
     path: str
     stable: tuple[str, ...] = ()
@@ -77,13 +77,13 @@ class SerialFinding:
 
     @property
     def best(self) -> str:
-        """The path to write into a configuration."""
+        """The path to use in a configuration."""
         return self.stable[0] if self.stable else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class UsbFinding:
-    """One USB device, hubs left out. `port` is the kernel's name of the socket, `drivers` those of the interfaces."""
+    """A USB device that is not a hub. `port` is the kernel's name of the socket, `drivers` those of the interfaces."""
 
     vendor: str
     product: str
@@ -97,7 +97,7 @@ class UsbFinding:
 
 @dataclass(frozen=True, slots=True)
 class CameraFinding:
-    """One device that gives pictures."""
+    """A camera or another source of images."""
 
     path: str
     name: str
@@ -105,13 +105,13 @@ class CameraFinding:
 
     @property
     def best(self) -> str:
-        """The path to write into a configuration."""
+        """The path to use in a configuration."""
         return self.stable[0] if self.stable else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class InputFinding:
-    """One input device; `kind` is gamepad, keyboard, mouse or other."""
+    """An input device; `kind` is gamepad, keyboard, mouse or other."""
 
     path: str
     name: str
@@ -120,13 +120,13 @@ class InputFinding:
 
     @property
     def best(self) -> str:
-        """The path to write into a configuration."""
+        """The path to use in a configuration."""
         return self.stable[0] if self.stable else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class PwmFinding:
-    """One PWM chip: `pwmchip0`, the name of its device, and how many channels."""
+    """A PWM chip: its name such as `pwmchip0`, the name of its device, and the number of channels."""
 
     name: str
     device: str
@@ -135,7 +135,7 @@ class PwmFinding:
 
 @dataclass(frozen=True, slots=True)
 class OneWireFinding:
-    """One device on a 1-wire bus: `28-0316a2797bff`, and what its family code says it is."""
+    """A device on a 1-wire bus: its id such as `28-0316a2797bff`, and its type by the family code."""
 
     id: str
     path: str
@@ -144,26 +144,26 @@ class OneWireFinding:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that stands in the way: of what, why, and what a person can do."""
+    """A problem with the use of a device: the subject, the reason and the remedy."""
 
     subject: str
     reason: str
     remedy: str
-    hint: bool = False  # worth knowing, but nothing is wrong
+    hint: bool = False  # informational only
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Which board this is."""
+    """The board of this computer."""
 
     name: str
     title: str
-    model: str = ""  # as the firmware says
+    model: str = ""  # from the firmware
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Everything that was found."""
+    """All hardware of a computer that was found, and problems with it."""
 
     board: Board
     gpio: tuple[GpioChip, ...] = ()

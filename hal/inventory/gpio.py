@@ -1,4 +1,4 @@
-"""GPIO chips and their lines, as the kernel's character devices describe them."""
+"""GPIO chips and their lines, from the kernel's character devices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hal.inventory.sysfs import ROOT, entries, number, text
 
 
 def gpio_chips(root: Path = ROOT) -> tuple[GpioChip, ...]:
-    """Every chip, in the order of their numbers. Lines are told only by a chip that this user may open."""
+    """Return all chips in the order of their numbers; lines only for chips that this user may open."""
     return tuple(_chip(root, entry.name) for entry in entries(root / "sys/bus/gpio/devices", "gpiochip*"))
 
 
 def _chip(root: Path, name: str) -> GpioChip:
     node = root / "dev" / name
-    return _open(node, name) or _closed(root, name)
+    return _open(node, name) or _from_sysfs(root, name)
 
 
 def _open(node: Path, name: str) -> GpioChip | None:
@@ -39,8 +39,8 @@ def _open(node: Path, name: str) -> GpioChip | None:
     )
 
 
-def _closed(root: Path, name: str) -> GpioChip:
-    """What sysfs says, which is the label and the number of lines where the kernel still has its old interface."""
+def _from_sysfs(root: Path, name: str) -> GpioChip:
+    """Describe a chip that cannot be opened; label and line count are known only with the kernel's old interface."""
     for chip in entries(root / "sys/bus/gpio/devices" / name / "gpio", "gpiochip*"):
         return GpioChip(name, f"/dev/{name}", text(chip / "label"), number(chip / "ngpio") or 0)
     device = root / "sys/bus/gpio/devices" / name

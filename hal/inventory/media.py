@@ -22,7 +22,7 @@ _WORD: Final = struct.calcsize("P") * 8  # bits in each word of a bitmap in sysf
 
 
 def cameras(root: Path = ROOT) -> tuple[CameraFinding, ...]:
-    """Devices that give pictures: of several nodes of one device, the first, which is the one with the picture."""
+    """Return all cameras; of several nodes of a device only the first, which is the one with the images."""
     stable = links(root, ["dev/v4l/by-id", "dev/v4l/by-path", f"{MACHINE}/video"])
     return tuple(
         CameraFinding(f"/dev/{node.name}", text(node / "name"), stable.get(node.name, ()))
@@ -32,7 +32,7 @@ def cameras(root: Path = ROOT) -> tuple[CameraFinding, ...]:
 
 
 def input_devices(root: Path = ROOT) -> tuple[InputFinding, ...]:
-    """Every input device with events."""
+    """Return all input devices that report events."""
     stable = links(root, ["dev/input/by-id", "dev/input/by-path", f"{MACHINE}/input"])
     return tuple(
         InputFinding(
@@ -43,7 +43,7 @@ def input_devices(root: Path = ROOT) -> tuple[InputFinding, ...]:
 
 
 def kind(device: Path) -> str:
-    """gamepad, mouse, keyboard or other, by what the device can send."""
+    """Return gamepad, mouse, keyboard or other, by the events that the device can send."""
     events, keys = bits(text(device / "capabilities/ev")), bits(text(device / "capabilities/key"))
     if events >> _EV_ABS & 1 and (keys >> _BTN_GAMEPAD & 1 or keys >> _BTN_JOYSTICK & 1):
         return "gamepad"
@@ -53,7 +53,7 @@ def kind(device: Path) -> str:
 
 
 def bits(words: str) -> int:
-    """A bitmap as sysfs prints it: hexadecimal words, the most significant first."""
+    """Parse a bitmap in the format of sysfs: hexadecimal words, the most significant first."""
     value = 0
     for word in words.split():
         value = value << _WORD | int(word, 16)

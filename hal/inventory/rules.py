@@ -1,4 +1,4 @@
-"""The udev rules that ship with this project: where they are, which groups they need, whether they are in force."""
+"""The udev rules of this project: their files, the groups that they need, and whether they are installed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hal.inventory.sysfs import ROOT
 
 INSTALLED: Final = "etc/udev/rules.d"
 _PACKAGED: Final = ("usr/lib/udev/rules.d", "lib/udev/rules.d", "run/udev/rules.d")
-_USER_SCHEME: Final = sysconfig.get_preferred_scheme("user")  # of pip install --user; beside is that of --target
+_USER_SCHEME: Final = sysconfig.get_preferred_scheme("user")  # used by pip install --user
 _GROUP: Final = re.compile(r'(?:GROUP=|GROUP:=)"([^"$]+)"|chgrp ([a-z]+) ')
 
 
 class State(Enum):
-    """Whether the rules of this computer are ours."""
+    """Whether the installed rules are those of this version."""
 
     CURRENT = "current"
     OLD = "another version"
@@ -25,19 +25,19 @@ class State(Enum):
 
 
 def shipped() -> tuple[Path, ...]:
-    """The files: beside the packages in a checkout, below share/machine-runtime in an installed wheel."""
-    beside = Path(__file__).resolve().parents[2]
-    installed = [beside, Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME))]
-    places = [beside / "udev", *(place / "share/machine-runtime/udev" for place in installed)]
-    return next((files for place in places if (files := tuple(sorted(place.glob("*.rules"))))), ())
+    """Return the rules files: in the source tree, or below share/machine-runtime of an installed wheel."""
+    base = Path(__file__).resolve().parents[2]
+    installed = [base, Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME))]
+    folders = [base / "udev", *(place / "share/machine-runtime/udev" for place in installed)]
+    return next((files for folder in folders if (files := tuple(sorted(folder.glob("*.rules"))))), ())
 
 
 def state(root: Path = ROOT) -> State:
-    """Compare what is installed with what ships; the folder of the administrator goes before those of packages."""
-    found = [_state(rules, root) for rules in shipped()]
-    if not found or State.ABSENT in found:
+    """Compare the installed rules with those of this version; rules in /etc override those of packages."""
+    states = [_state(rules, root) for rules in shipped()]
+    if not states or State.ABSENT in states:
         return State.ABSENT
-    return State.OLD if State.OLD in found else State.CURRENT
+    return State.OLD if State.OLD in states else State.CURRENT
 
 
 def _state(rules: Path, root: Path) -> State:
@@ -51,6 +51,6 @@ def _state(rules: Path, root: Path) -> State:
 
 
 def groups() -> tuple[str, ...]:
-    """The groups that the rules name, in their order."""
+    """Return the groups in the rules, in their order."""
     text = "".join(rules.read_text() for rules in shipped())
     return tuple(dict.fromkeys(first or second for first, second in _GROUP.findall(text)))

@@ -1,4 +1,4 @@
-"""USB devices and serial ports, from sysfs: libusb is not needed to look."""
+"""USB devices and serial ports, from sysfs without libusb."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HUB: Final = "09"  # bDeviceClass (usb.org, Defined Class Codes)
 
 
 def usb_devices(root: Path = ROOT) -> tuple[UsbFinding, ...]:
-    """Every device that is no hub, by socket."""
+    """Return all devices except hubs, in the order of their sockets."""
     return tuple(
         _device(device)
         for device in entries(root / "sys/bus/usb/devices")
@@ -36,14 +36,14 @@ def _device(device: Path) -> UsbFinding:
 
 
 def serial_findings(root: Path = ROOT) -> tuple[SerialFinding, ...]:
-    """Every port with hardware behind it; this project's own links after those that every system has."""
-    from hal.linux.serial_ports import serial_ports
+    """Return all ports that belong to hardware; stable names are the system's links, then those of our udev rules."""
+    from hal.inventory.serial_ports import serial_ports
 
     own = links(root, [f"{MACHINE}/serial"])
-    found = []
+    findings = []
     for port in serial_ports(root):
         identity = port.identity
-        found.append(
+        findings.append(
             SerialFinding(
                 port.path,
                 (*port.stable, *own.get(Path(port.path).name, ())),
@@ -54,4 +54,4 @@ def serial_findings(root: Path = ROOT) -> tuple[SerialFinding, ...]:
                 port.title,
             )
         )
-    return tuple(found)
+    return tuple(findings)

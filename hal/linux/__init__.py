@@ -1,1 +1,1 @@
-"""The family behind the ports that Linux provides."""
+"""The implementation of the ports for Linux."""

@@ -1,4 +1,4 @@
-"""A byte stream over a terminal's descriptor: waits in Trio, needs no thread."""
+"""A Trio byte stream on the descriptor of a terminal, without a thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import trio
 
 from hal.errors import Fault, HalError
 
-CHUNK: Final = 65536  # bytes taken in one read
+CHUNK: Final = 65536  # maximum bytes of one read
 
 
 class DescriptorStream(trio.abc.Stream):
-    """Owns a non-blocking descriptor. One reader and one writer at a time.
+    """A stream that owns a non-blocking descriptor. One reader and one writer at a time.
 
     Raises HalError (gone) when the device vanishes and `trio.ClosedResourceError` after `aclose`.
     """
@@ -26,7 +26,7 @@ class DescriptorStream(trio.abc.Stream):
         self._sending = trio.Lock()
 
     def fileno(self) -> int:
-        """The descriptor; -1 when closed."""
+        """Return the descriptor; -1 when closed."""
         return self._fd
 
     def _open_fd(self) -> int:
@@ -38,7 +38,7 @@ class DescriptorStream(trio.abc.Stream):
         return HalError(f"{self.name}: {why}", Fault.GONE)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """What has arrived, at least a byte."""
+        """Wait for data and return at least one byte."""
         async with self._receiving:
             while True:
                 fd = self._open_fd()
@@ -54,7 +54,7 @@ class DescriptorStream(trio.abc.Stream):
                 return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Returns when the kernel has taken everything; cancelled, a part may have been sent."""
+        """Send all data; return when the kernel has accepted it. If cancelled, a part may have been sent."""
         async with self._sending:
             view = memoryview(data)
             while view:
@@ -67,22 +67,22 @@ class DescriptorStream(trio.abc.Stream):
                     raise self._gone(error.strerror or "write failed") from error
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Until the kernel takes at least a byte."""
+        """Wait until the kernel accepts at least one byte."""
         async with self._sending:
             await trio.lowlevel.wait_writable(self._open_fd())
 
     def close(self) -> None:
-        """Close at once; whoever waits gets ClosedResourceError."""
+        """Close at once; waiting tasks raise ClosedResourceError."""
         if self._fd >= 0:
             os.close(self.detach())
 
     def detach(self) -> int:
-        """Give the descriptor up without closing it; whoever waits gets ClosedResourceError."""
+        """Release the descriptor without closing it; waiting tasks raise ClosedResourceError."""
         fd, self._fd = self._open_fd(), -1
         trio.lowlevel.notify_closing(fd)
         return fd
 
     async def aclose(self) -> None:
-        """As `close`, then a checkpoint."""
+        """Close at once; see `close`."""
         self.close()
         await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Gamepads and the like by the input subsystem's event devices: a descriptor, waited for in Trio."""
+"""Gamepads and similar controls, through event devices of the Linux input subsystem."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from hal.linux import evdev_codec as codec
 from hal.ports.controls import AxisRange, ControlChange, ControlReport, Controls, ControlsIdentity
 
 ROOT: Final = Path("/")
-GROUP: Final = "input"  # whose members may read event devices
-_TEXT: Final = 256  # bytes of a name, at most
-_BATCH: Final = 64 * codec.EVENT.size  # bytes taken in one read
+GROUP: Final = "input"  # the group with access to event devices
+_TEXT: Final = 256  # maximum bytes of a name
+_BATCH: Final = 64 * codec.EVENT.size  # maximum bytes of one read
 
 
-def find_controls(wanted: ControlsIdentity, root: Path = ROOT) -> ControlsIdentity:
-    """The device that fits, the one that came first if several do; HalError (gone) that names what is there.
+def find_controls(selector: ControlsIdentity, root: Path = ROOT) -> ControlsIdentity:
+    """Return the device that matches, the oldest one if several do; HalError (gone) lists the devices if none does.
 
-    A device is found by what it says of itself only if it has buttons of a gamepad or joystick, or was asked for by
-    name: the same thing often has a keyboard and a motion sensor besides.
+    Unless it is selected by name, a device must have buttons of a gamepad or joystick, because a gamepad often has
+    additional devices such as a keyboard and a motion sensor.
     """
-    found = list(_gamepads(wanted, root))
-    for identity, is_gamepad in found:
-        if wanted.fits(identity) and (is_gamepad or wanted.name):
+    devices = list(_input_devices(root))
+    for identity, is_gamepad in devices:
+        if selector.fits(identity) and (is_gamepad or selector.name):
             return identity
-    there = ", ".join(f"{identity.path} {identity.name!r}" for identity, is_gamepad in found if is_gamepad)
+    present = ", ".join(f"{identity.path} {identity.name!r}" for identity, is_gamepad in devices if is_gamepad)
     raise HalError(
-        f"no input device is {wanted}; there are {there or 'no gamepads'}",
+        f"no input device is {selector}; there are {present or 'no gamepads'}",
         Fault.GONE,
         remedy="plug it in or switch it on, or correct name and numbers",
     )
 
 
-def _gamepads(wanted: ControlsIdentity, root: Path) -> list[tuple[ControlsIdentity, bool]]:
-    found = []
-    for place in (root / "sys/class/input").glob("event*"):
-        device = place / "device"
+def _input_devices(root: Path) -> list[tuple[ControlsIdentity, bool]]:
+    devices = []
+    for entry in (root / "sys/class/input").glob("event*"):
+        device = entry / "device"
         vendor, product = _text(device / "id/vendor"), _text(device / "id/product")
         identity = ControlsIdentity(
-            f"/dev/input/{place.name}",
+            f"/dev/input/{entry.name}",
             _text(device / "name"),
             int(vendor or "0", 16),
             int(product or "0", 16),
@@ -54,15 +54,17 @@ def _gamepads(wanted: ControlsIdentity, root: Path) -> list[tuple[ControlsIdenti
         )
         keys = codec.sysfs_codes(_text(device / "capabilities/key"))
         is_gamepad = any(key in codec.BTN_GAMEPAD or key in codec.BTN_JOYSTICK for key in keys)
-        found.append((int(place.name.removeprefix("event")), identity, is_gamepad))
-    return [(identity, is_gamepad) for _, identity, is_gamepad in sorted(found, key=lambda entry: entry[0])]
+        devices.append((int(entry.name.removeprefix("event")), identity, is_gamepad))
+    return [(identity, is_gamepad) for _, identity, is_gamepad in sorted(devices, key=lambda device: device[0])]
 
 
 @asynccontextmanager
-async def open_controls(wanted: ControlsIdentity, *, grab: bool = False, root: Path = ROOT) -> AsyncIterator[Controls]:
-    """The device at `wanted.path`, or the one that fits otherwise."""
+async def open_controls(
+    selector: ControlsIdentity, *, grab: bool = False, root: Path = ROOT
+) -> AsyncIterator[Controls]:
+    """Open the device at the path of the identity, or else the one that matches it."""
     await trio.lowlevel.checkpoint()
-    path = wanted.path or str(root / find_controls(wanted, root).path.lstrip("/"))
+    path = selector.path or str(root / find_controls(selector, root).path.lstrip("/"))
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -81,7 +83,7 @@ async def open_controls(wanted: ControlsIdentity, *, grab: bool = False, root: P
 
 
 class EventDevice:
-    """One open event device; whoever opened the descriptor closes it."""
+    """An open event device. It does not own the descriptor."""
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
@@ -90,7 +92,7 @@ class EventDevice:
         self._ready: deque[codec.Batch] = deque()
         _, vendor, product, _ = codec.ID.unpack(self._ask(codec.EVIOCGID, codec.ID.size))
         self.identity = ControlsIdentity(
-            path, self._words(codec.eviocgname(_TEXT)), vendor, product, self._words(codec.eviocguniq(_TEXT))
+            path, self._text(codec.eviocgname(_TEXT)), vendor, product, self._text(codec.eviocguniq(_TEXT))
         )
         self.keys = self._codes(codec.EV_KEY, codec.KEY_COUNT)
         self.axes: Mapping[int, AxisRange] = {
@@ -98,7 +100,7 @@ class EventDevice:
             for axis in sorted(self._codes(codec.EV_ABS, codec.ABS_COUNT))
             for info in (self._axis(axis),)
         }
-        self._known = {(change.key, change.code): change.value for change in self.state()}
+        self._reported = {(change.key, change.code): change.value for change in self.state()}
 
     def _ask(self, request: int, size: int) -> bytes:
         buffer = bytearray(size)
@@ -108,17 +110,17 @@ class EventDevice:
     def _codes(self, kind: int, count: int) -> frozenset[int]:
         return codec.codes(self._ask(codec.eviocgbit(kind, count // 8), count // 8))
 
-    def _words(self, request: int) -> str:
+    def _text(self, request: int) -> str:
         try:
             return self._ask(request, _TEXT).split(b"\0")[0].decode(errors="replace")
-        except FileNotFoundError:  # it has none
+        except FileNotFoundError:  # the device has no such text
             return ""
 
     def _axis(self, axis: int) -> codec.AbsInfo:
         return codec.AbsInfo._make(codec.ABSINFO.unpack(self._ask(codec.eviocgabs(axis), codec.ABSINFO.size)))
 
     def state(self) -> tuple[ControlChange, ...]:
-        """Every key and axis as it is now."""
+        """Return the current state of every key and axis."""
         try:
             size = codec.KEY_COUNT // 8
             pressed = codec.codes(self._ask(codec.eviocgkey(size), size))
@@ -152,13 +154,13 @@ class EventDevice:
             if event.type in (codec.EV_KEY, codec.EV_ABS)
         )
         for change in changes:
-            self._known[change.key, change.code] = min(change.value, 1) if change.key else change.value
+            self._reported[change.key, change.code] = min(change.value, 1) if change.key else change.value
         return changes
 
     def _different(self) -> tuple[ControlChange, ...]:
-        """What is not as it was reported. What happened in between is in the state and may be told a second time."""
-        changes = tuple(c for c in self.state() if self._known.get((c.key, c.code), 0) != c.value)
-        self._known.update({(change.key, change.code): change.value for change in changes})
+        """Return the state that differs from the reported one. Later events may repeat a part of it."""
+        changes = tuple(c for c in self.state() if self._reported.get((c.key, c.code), 0) != c.value)
+        self._reported.update({(change.key, change.code): change.value for change in changes})
         return changes
 
 

@@ -1,7 +1,7 @@
-"""Event devices of the Linux input subsystem as bytes: events, bit fields, requests. Pure.
+"""The binary interface of event devices of the Linux input subsystem: events, bit fields, requests. Pure.
 
-Layouts and numbers are those of linux/input.h and linux/input-event-codes.h; what events mean is in the kernel's
-Documentation/input/event-codes.rst.
+Layouts and numbers are from linux/input.h and linux/input-event-codes.h; the meaning of events is described in the
+kernel's Documentation/input/event-codes.rst.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EV_SYN: Final = 0x00
 EV_KEY: Final = 0x01
 EV_ABS: Final = 0x03
 SYN_REPORT: Final = 0  # the batch is complete
-SYN_DROPPED: Final = 3  # the kernel's buffer overflowed: everything up to the next SYN_REPORT is worthless
+SYN_DROPPED: Final = 3  # the kernel's buffer overflowed: events up to the next SYN_REPORT are invalid
 KEY_COUNT: Final = 0x300
 ABS_COUNT: Final = 0x40
 BTN_JOYSTICK: Final = range(0x120, 0x130)
@@ -29,7 +29,7 @@ _READ: Final = 2
 
 
 class Event(NamedTuple):
-    """One event of the kernel."""
+    """An event, struct input_event."""
 
     seconds: int
     microseconds: int
@@ -39,7 +39,7 @@ class Event(NamedTuple):
 
 
 class AbsInfo(NamedTuple):
-    """An absolute axis."""
+    """An absolute axis, struct input_absinfo."""
 
     value: int
     minimum: int
@@ -50,7 +50,7 @@ class AbsInfo(NamedTuple):
 
 
 def request(direction: int, number: int, size: int) -> int:
-    """An ioctl of type 'E' (asm-generic/ioctl.h)."""
+    """Return the number of an ioctl of type 'E' (asm-generic/ioctl.h)."""
     return direction << 30 | size << 16 | ord("E") << 8 | number
 
 
@@ -59,37 +59,37 @@ EVIOCGRAB: Final = request(_WRITE, 0x90, 4)
 
 
 def eviocgname(size: int) -> int:
-    """What the device calls itself."""
+    """Return the request for the name of the device."""
     return request(_READ, 0x06, size)
 
 
 def eviocguniq(size: int) -> int:
-    """What makes it unique."""
+    """Return the request for the unique id of the device."""
     return request(_READ, 0x08, size)
 
 
 def eviocgkey(size: int) -> int:
-    """Which keys are pressed, as a bit field."""
+    """Return the request for the pressed keys, as a bit field."""
     return request(_READ, 0x18, size)
 
 
 def eviocgbit(kind: int, size: int) -> int:
-    """Which codes of a type of event the device has, as a bit field."""
+    """Return the request for the supported codes of an event type, as a bit field."""
     return request(_READ, 0x20 + kind, size)
 
 
 def eviocgabs(axis: int) -> int:
-    """Value and range of an axis."""
+    """Return the request for the value and range of an axis."""
     return request(_READ, 0x40 + axis, ABSINFO.size)
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """What was read from a device; the kernel hands out whole events only."""
+    """Decode data read from a device; the kernel returns only complete events."""
     return map(Event._make, EVENT.iter_unpack(data))
 
 
 def codes(bits: bytes) -> frozenset[int]:
-    """The numbers of the bits that are set, in a bit field of native longs."""
+    """Return the numbers of the bits that are set in a bit field of native longs."""
     size = struct.calcsize("@L")
     whole = bits.ljust(-(-len(bits) // size) * size, b"\0")
     return frozenset(
@@ -101,7 +101,7 @@ def codes(bits: bytes) -> frozenset[int]:
 
 
 def sysfs_codes(text: str) -> frozenset[int]:
-    """As `codes`, of a file below `capabilities` in sysfs: hexadecimal longs, the most significant first."""
+    """Return the set bits in a file below `capabilities` in sysfs: hexadecimal longs, the most significant first."""
     width = struct.calcsize("@L") * 8
     number = 0
     for word in text.split():
@@ -110,7 +110,7 @@ def sysfs_codes(text: str) -> frozenset[int]:
 
 
 class Batch(NamedTuple):
-    """What happened at one moment. After an `overflow` the events in it are not all there were: ask for the state."""
+    """Events of one moment. With `overflow`, events were lost: query the state."""
 
     time: float  # seconds since the epoch
     events: tuple[Event, ...]
@@ -118,21 +118,21 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Puts events together to batches, across reads."""
+    """Combines events to batches, across several reads."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._overflow = False
 
     def feed(self, data: bytes) -> Iterator[Batch]:
-        """The batches that `data` completes."""
+        """Return the batches that `data` completes."""
         for event in events(data):
             if event.type != EV_SYN:
                 self._events.append(event)
             elif event.code == SYN_DROPPED:
                 self._overflow = True
             elif event.code == SYN_REPORT:
-                kept = () if self._overflow else tuple(self._events)
-                yield Batch(event.seconds + event.microseconds / 1e6, kept, self._overflow)
+                valid = () if self._overflow else tuple(self._events)
+                yield Batch(event.seconds + event.microseconds / 1e6, valid, self._overflow)
                 self._events.clear()
                 self._overflow = False

@@ -1,7 +1,7 @@
-"""Devices coming and going, as the kernel tells on a netlink socket.
+"""Hot-plug events of devices, from a netlink socket.
 
-Where udev runs, its own group is heard: its messages come after its rules, so the device's node has its final owner,
-mode and links. Elsewhere the kernel's. Only root may send to these groups; who else does is not believed.
+If udev runs, its own multicast group is used: its messages are sent after its rules, when the device node has its final
+owner, mode and links. Otherwise the group of the kernel is used. Messages that are not from root are ignored.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _KERNEL: Final = 1
 _UDEV: Final = 2
 
 _SO_RCVBUFFORCE: Final = 33  # asm-generic/socket.h
-_BUFFER: Final = 1024 * 1024  # bytes of the socket: a hub with everything on it
+_BUFFER: Final = 1024 * 1024  # bytes of the socket buffer, enough for a hub with many devices
 _LONGEST: Final = 64 * 1024  # bytes of a message: the kernel's are at most 2 KiB of properties, udev's a few KiB
 _CREDENTIALS: Final = struct.Struct("iII")  # struct ucred: process, user, group
 
 UDEV_CONTROL: Final = Path("/run/udev/control")
-"""Where it is, udev runs."""
+"""This file exists if udev runs."""
 
 
 @asynccontextmanager
 async def listen() -> AsyncIterator[HotplugEvents]:
-    """Listen until left. HalError where the system has no such socket or does not allow it."""
+    """Listen while the context is open. HalError if the system has no such socket or denies access."""
     udev = UDEV_CONTROL.exists()
     with _open(_UDEV if udev else _KERNEL) as sock:
         yield _Events(sock, udev)
@@ -48,7 +48,7 @@ def _open(group: int) -> socket.socket:
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, _NETLINK_KOBJECT_UEVENT
         )
     except OSError as error:
-        raise HalError.of(error, "events of devices") from error
+        raise HalError.of(error, "device events") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         try:
@@ -58,7 +58,7 @@ def _open(group: int) -> socket.socket:
         sock.bind((0, group))
     except OSError as error:
         sock.close()
-        raise HalError.of(error, "events of devices") from error
+        raise HalError.of(error, "device events") from error
     return sock
 
 
@@ -81,13 +81,13 @@ class _Events:
                 if error.errno == errno.ENOBUFS:
                     self._drain()
                     return LOST
-                raise HalError.of(error, "events of devices") from error
+                raise HalError.of(error, "device events") from error
             else:
                 if event is not None:
                     return event
 
     def _drain(self) -> None:
-        """Take what is left: until then the kernel drops every further event, and says so only once."""
+        """Read all pending messages: until then the kernel drops further events, and it reports that only once."""
         while True:
             try:
                 self._sock.recv(_LONGEST)
@@ -95,18 +95,18 @@ class _Events:
                 return
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
-                    raise HalError.of(error, "events of devices") from error
+                    raise HalError.of(error, "device events") from error
 
     def accepted(
         self, data: bytes, ancillary: list[tuple[int, int, bytes]], flags: int, sender: object
     ) -> HotplugEvent | None:
-        """The event of a message, if it is a whole one of somebody to be believed."""
+        """Return the event of a message; None if it is incomplete or not from a trusted sender."""
         if flags & socket.MSG_TRUNC or not self._trusted(sender, ancillary):
             return None
         return parse_udev(data) if self._udev else parse_kernel(data)
 
     def _trusted(self, sender: object, ancillary: list[tuple[int, int, bytes]]) -> bool:
-        """The kernel itself is port 0 and cannot be imitated; udev is root."""
+        """Return whether a message is from the kernel, whose port 0 cannot be forged, or from udev, which is root."""
         if not self._udev:
             return sender == (0, _KERNEL)
         return any(

@@ -1,4 +1,4 @@
-"""Device nodes: which device is behind one, and when it has vanished. Needs no udev, only the kernel's own /dev."""
+"""Identity of device nodes, and waiting for their removal. Uses only the kernel's /dev, not udev."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from hal.errors import HalError
 from support.inotify import DELETE, ITSELF, MOVED_FROM, Inotify
 
 Identity: TypeAlias = "tuple[int, int, int]"
-"""File system, inode and device number: a node that was removed and made again has another inode."""
+"""File system, inode and device number: a node that was removed and created again has another inode."""
 
-_REMOVAL: Final = DELETE | MOVED_FROM | ITSELF  # not what writers to /dev/null and to terminals cause all the time
+_REMOVAL: Final = DELETE | MOVED_FROM | ITSELF  # without the events that writing to /dev/null and terminals causes
 
 
 def identify(node: Path) -> Identity | None:
-    """What is behind `node` now; None if there is no such node."""
+    """Return the current identity of `node`; None if there is no such node."""
     try:
         return identity(os.stat(node))
     except OSError:
         return None
 
 
-def identity(found: os.stat_result) -> Identity:
-    """Of what was asked by descriptor."""
-    return found.st_dev, found.st_ino, found.st_rdev
+def identity(status: os.stat_result) -> Identity:
+    """Return the identity for the status of an open descriptor."""
+    return status.st_dev, status.st_ino, status.st_rdev
 
 
-async def vanished(node: Path, known: Identity) -> None:
-    """Return when `node` is no longer what it was; at once if it is not. HalError if the kernel refuses to watch."""
-    notices = Inotify(_REMOVAL)
+async def vanished(node: Path, expected: Identity) -> None:
+    """Wait until `node` no longer has the identity `expected`. HalError if the kernel cannot watch it."""
+    inotify = Inotify(_REMOVAL)
     try:
-        for path, error in notices.watch({node.parent}):
+        for path, error in inotify.watch({node.parent}):
             raise HalError.of(error, str(path)) from error
-        while identify(node) == known:
-            await notices.wait({node})
+        while identify(node) == expected:
+            await inotify.wait({node})
     finally:
-        notices.close()
+        inotify.close()

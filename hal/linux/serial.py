@@ -1,4 +1,4 @@
-"""Serial ports of Linux: pyserial opens and configures, then the descriptor is read without it."""
+"""Serial ports of Linux: pyserial opens and configures a port, then the descriptor is used directly."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typing import Final
 import trio
 
 from hal.errors import Fault, HalError
+from hal.inventory.serial_ports import ROOT, find_serial_port, identity_of, listed, serial_ports
 from hal.linux.descriptor import DescriptorStream
-from hal.linux.serial_ports import ROOT, find_serial_port, identity_of, listed, serial_ports
 from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.worker import BusWorker
 
-GROUP: Final = "dialout"  # whose members may use serial ports on Debian and its descendants
-USED: Final = "end the program, or remove the other resource of this machine, that uses it"
-LONGEST_DRAIN: Final = 1.0  # seconds that closing waits for the wire to take what was sent
-_SERIAL_STRUCT: Final = 128  # bytes; more than struct serial_struct of linux/serial.h has anywhere
-_CLOSING_WAIT: Final = 40  # offset of its closing_wait, in hundredths of a second
+GROUP: Final = "dialout"  # the group with access on Debian and its derivatives
+USED: Final = "end the program that uses it, or remove the other resource of this machine that does"
+LONGEST_DRAIN: Final = 1.0  # maximum seconds to wait for unsent data when closing
+_SERIAL_STRUCT: Final = 128  # bytes; more than struct serial_struct of linux/serial.h on any architecture
+_CLOSING_WAIT: Final = 40  # offset of closing_wait, which is in hundredths of a second
 _SHORTEST_WAIT: Final = 1
 _PARITY: Final = {"none": "N", "even": "E", "odd": "O"}
-_BITS_PER_BYTE: Final = 12  # at most: start, 8 data, parity, 2 stop
+_BITS_PER_BYTE: Final = 12  # maximum: start, 8 data, parity, 2 stop
 
 
 class SerialStream(DescriptorStream):
-    """An open port. Closing it gives the wire the time it needs for what was sent, then drops what is still there.
+    """An open port. Closing it waits as long as sending the buffered data should take, then drops the rest.
 
-    Without that the kernel itself would wait, for up to 30 s and with the whole program, where flow control or a device
-    that does not listen holds the line (closing_wait in setserial(8)).
+    Otherwise, if flow control or a stuck device holds the line, the kernel would block the whole program for up to 30 s
+    (closing_wait in setserial(8)).
     """
 
     def __init__(self, fd: int, name: str, baud: int) -> None:
@@ -41,16 +41,16 @@ class SerialStream(DescriptorStream):
         self._baud = baud
 
     async def aclose(self) -> None:
-        """Close after at most some seconds; what still holds the line then is left to a thread of its own."""
+        """Close within some seconds; if the kernel still blocks, a separate thread finishes closing."""
         with trio.CancelScope(shield=True):
             if unsent := self._unsent():
                 await trio.sleep(min(LONGEST_DRAIN, unsent * _BITS_PER_BYTE / self._baud))
             if self._would_wait():
-                await self._close_apart()
+                await self._close_in_thread()
         await super().aclose()
 
     def close(self) -> None:
-        """Close at once, dropping what the wire has not taken."""
+        """Close at once, dropping unsent data."""
         self._would_wait()
         super().close()
 
@@ -64,14 +64,14 @@ class SerialStream(DescriptorStream):
         return int(count)
 
     def _would_wait(self) -> bool:
-        """Drop what was not sent; whether the kernel insists on waiting for it nevertheless."""
+        """Drop unsent data; return whether closing would still block."""
         if not self._unsent():
             return False
         with suppress(termios.error):  # gone meanwhile
             termios.tcflush(self.fileno(), termios.TCOFLUSH)
         if not self._unsent():
             return False
-        # Some drivers (cdc_acm) cannot drop anything. Then the wait itself is shortened, if we may.
+        # Some drivers (cdc_acm) cannot drop data. Then shorten the waiting time, if permitted.
         try:
             settings = bytearray(fcntl.ioctl(self.fileno(), termios.TIOCGSERIAL, bytes(_SERIAL_STRUCT)))
             struct.pack_into("@H", settings, _CLOSING_WAIT, _SHORTEST_WAIT)
@@ -80,22 +80,22 @@ class SerialStream(DescriptorStream):
             return True
         return False
 
-    async def _close_apart(self) -> None:
+    async def _close_in_thread(self) -> None:
         worker = BusWorker(f"closing {self.name}")
-        with suppress(HalError):  # it takes longer; the kernel ends it after its own 30 s
+        with suppress(HalError):  # it takes longer; the kernel gives up after 30 s
             async with worker.opened():
                 await worker.run(partial(os.close, self.detach()))
 
 
 def open_serial(port: str | SerialIdentity, settings: SerialSettings, root: Path = ROOT) -> trio.abc.Stream:
-    """Open the port with that path or identity, exclusively. `root` is where /sys and /dev are looked at."""
+    """Open the port with that path or identity for exclusive use. `root` contains /sys and /dev."""
     if isinstance(port, str):
         return _open(port, settings, root)
     path = str(root / find_serial_port(port, root).path.lstrip("/"))
     stream = _open(path, settings, root)
-    # Between finding and opening, another device may have got the number.
-    found = identity_of(os.fstat(stream.fileno()).st_rdev, root)
-    if found is None or not port.fits(found):
+    # Another device may have got the number between the look-up and opening.
+    identity = identity_of(os.fstat(stream.fileno()).st_rdev, root)
+    if identity is None or not port.fits(identity):
         stream.close()
         raise HalError(f"{path} is no longer the port of {port}", Fault.GONE)
     return stream
@@ -117,38 +117,38 @@ def _open(path: str, settings: SerialSettings, root: Path) -> SerialStream:
             timeout=0,
         )
     except (serial.SerialException, OSError, termios.error) as error:
-        raise _refused(path, error, root) from error
-    except ValueError as error:  # a baud rate that this port cannot have
+        raise _open_error(path, error, root) from error
+    except ValueError as error:  # a baud rate that this port does not support
         raise HalError(f"{path}: {error}", Fault.UNSUPPORTED, remedy="choose another baud rate") from error
     # The duplicate keeps the configuration and the lock: they belong to the open file, not to the descriptor.
     fd = os.dup(port.fileno())
     try:
         port.close()
-        # pyserial asks the terminal to return nothing at once when nothing is there; a vanished device reads just so.
+        # pyserial configures reads without data to return nothing at once, as for a vanished device. Change that.
         attributes = termios.tcgetattr(fd)
         attributes[6][termios.VMIN] = 1
         termios.tcsetattr(fd, termios.TCSANOW, attributes)
     except (OSError, termios.error) as error:
         os.close(fd)
-        raise _refused(path, error, root) from error
+        raise _open_error(path, error, root) from error
     return SerialStream(fd, path, settings.baud)
 
 
-def _refused(path: str, error: Exception, root: Path) -> HalError:
-    """What the system said, whichever way pyserial wrapped it, and which ports there are if this one is not."""
+def _open_error(path: str, error: Exception, root: Path) -> HalError:
+    """Return the system's error that pyserial has wrapped; with a list of ports if this one does not exist."""
     for candidate in (error, error.__context__):
         number = candidate.args[0] if candidate is not None and candidate.args else None
         if isinstance(number, int) and number:
             cause = OSError(number, os.strerror(number))
-            refused = HalError.of(cause, path, group=GROUP)
-            if refused.fault is Fault.BUSY:
+            failure = HalError.of(cause, path, group=GROUP)
+            if failure.fault is Fault.BUSY:
                 return HalError(f"{path} is already open", Fault.BUSY, remedy=USED)
-            if refused.fault is Fault.GONE:
+            if failure.fault is Fault.GONE:
                 return HalError(f"{path}: {cause.strerror}; {listed(serial_ports(root))}", Fault.GONE)
-            return refused
+            return failure
     return HalError(f"{path}: {error}", Fault.UNSUPPORTED, remedy="choose a serial port")
 
 
 def ports(root: Path = ROOT) -> list[str]:
-    """Paths of the USB serial ports, stable ones where there are any."""
+    """Return the paths of the USB serial ports, stable ones if available."""
     return sorted(port.best for port in serial_ports(root) if port.identity is not None)

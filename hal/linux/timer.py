@@ -1,6 +1,6 @@
-"""Timers of the kernel: deadlines to the nanosecond, on a descriptor.
+"""Kernel timers with a resolution of nanoseconds, on a descriptor.
 
-Trio sleeps in epoll, which counts whole milliseconds (epoll_wait(2)); a timerfd (timerfd_create(2)) wakes it in time.
+Trio sleeps in epoll with a resolution of milliseconds (epoll_wait(2)); a timerfd (timerfd_create(2)) is more precise.
 """
 
 from __future__ import annotations
@@ -42,37 +42,37 @@ def _checked(result: int) -> int:
 
 
 class Timer:
-    """One timer of the monotonic clock. One task waits at a time. `close` releases the descriptor."""
+    """A timer of the monotonic clock, for one waiting task at a time. `close` releases the descriptor."""
 
     def __init__(self) -> None:
         self._fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
         self._offset = trio_offset()
 
     def arm(self, deadline: float, interval: float = 0.0) -> None:
-        """Expire at `deadline`, of Trio's clock in seconds, at once if it has passed; then every `interval` seconds.
+        """Expire at `deadline` (seconds of Trio's clock), or at once if it has passed; then every `interval` seconds.
 
-        What was armed before is forgotten. May be called while another task waits.
+        Replaces an earlier deadline. May be called while another task waits.
         """
         self._set(_Setting(_timespec(interval) if interval else _Timespec(), _timespec(deadline - self._offset)))
 
     def disarm(self) -> None:
-        """Do not expire."""
+        """Cancel the deadline."""
         self._set(_Setting())
 
     def _set(self, setting: _Setting) -> None:
         _checked(_libc.timerfd_settime(self._fd, _ABSOLUTE, ctypes.byref(setting), None))
 
     async def expired(self) -> int:
-        """Wait until it expires, or has expired since the last time; how often it has."""
+        """Wait until the timer has expired since the last call; return how often it has."""
         while True:
             await trio.lowlevel.wait_readable(self._fd)
             try:
                 return int.from_bytes(os.read(self._fd, 8), sys.byteorder)
-            except BlockingIOError:  # armed anew meanwhile
+            except BlockingIOError:  # armed again in the meantime
                 continue
 
     def close(self) -> None:
-        """Release the descriptor; a waiting task gets trio.ClosedResourceError. May be called again."""
+        """Release the descriptor; a waiting task raises trio.ClosedResourceError. May be called more than once."""
         if self._fd >= 0:
             trio.lowlevel.notify_closing(self._fd)
             os.close(self._fd)
@@ -92,9 +92,9 @@ class _Ticks:
 
 @asynccontextmanager
 async def ticks(period: float) -> AsyncIterator[Ticks]:
-    """A beat of `period` seconds, the first one period after entering. ValueError if it is not above 0."""
+    """Yield ticks every `period` seconds, the first one period after entering. ValueError if it is not above 0."""
     if not period > 0:
-        raise ValueError(f"a period of {period:g} s is impossible: use more than 0")
+        raise ValueError(f"a period of {period:g} s is not valid: use more than 0")
     timer = Timer()
     try:
         timer.arm(trio.current_time() + period, period)

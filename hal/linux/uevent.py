@@ -1,4 +1,4 @@
-"""What the kernel and udev say about devices, as bytes. Pure."""
+"""Decoder for device events of the kernel and of udev. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from hal.ports.hotplug import HotplugEvent
 
 LOST: Final = HotplugEvent("lost", "", "")
-"""Events were lost: look at everything again."""
+"""Stands for lost events: all devices must be checked again."""
 
 _UDEV: Final = b"libudev\0"
 _MAGIC: Final = b"\xfe\xed\xca\xfe"  # systemd, src/libsystemd/sd-device/device-monitor.c, monitor_netlink_header
-# Prefix, magic, size of the header, where the properties begin, how long they are; hashes follow, by which the kernel
-# can filter for a receiver.
+# Prefix, magic, size of the header, offset and length of the properties; the following hashes are for filters in the
+# kernel.
 _HEADER: Final = struct.Struct("=8s4sIII")
 
 
 def parse_kernel(data: bytes) -> HotplugEvent | None:
-    """A message of the kernel's group: `action@path`, then properties. None if it is not one."""
+    """Decode a message of the kernel's group: `action@path`, then properties. None if it is invalid."""
     summary, _, properties = data.partition(b"\0")
     if data.startswith(_UDEV) or b"@" not in summary:
         return None
@@ -26,7 +26,7 @@ def parse_kernel(data: bytes) -> HotplugEvent | None:
 
 
 def parse_udev(data: bytes) -> HotplugEvent | None:
-    """A message of udev's group: a header, then properties. None if it is not one."""
+    """Decode a message of udev's group: a header, then properties. None if it is invalid."""
     if len(data) < _HEADER.size:
         return None
     prefix, magic, _, start, length = _HEADER.unpack_from(data)

@@ -1,1 +1,1 @@
-"""Ports: what the rest of the machine may ask of hardware, one contract in a file."""
+"""Ports: the interfaces through which the rest of the machine uses hardware, one contract per file."""

@@ -1,4 +1,4 @@
-"""Analog channels: a voltage as a converter sees it."""
+"""Analog channels: voltages of converters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a converter spans: volts at count 0, volts at the last count, and volts of one count."""
+    """The range of a converter: volts at count 0, volts at the last count, and volts of one count."""
 
     low: float
     high: float
@@ -20,14 +20,7 @@ class AnalogInput(Protocol):
 
     @property
     def range(self) -> Range:
-        """What the counts mean."""
+        """The range of voltages, to convert counts."""
 
     def read(self) -> int:
-        """The voltage now, in counts from 0; clipped to the range."""
-
-
-class AnalogOutput(Protocol):
-    """A channel of a digital-to-analog converter."""
-
-    def write(self, value: int) -> None:
-        """Hold a voltage, in counts from 0; ValueError beyond the range."""
+        """Return the current voltage in counts from 0, clipped to the range."""

@@ -1,8 +1,8 @@
-"""Controls: a gamepad, a joystick, a panel of buttons; what a person operates.
+"""Controls that a person operates: gamepads, joysticks, panels of buttons.
 
-Codes are those of the Linux input subsystem (linux/input-event-codes.h), whatever the family: 0x130 is the south
-button, absolute axis 0 is the left stick's x. Reports come in batches, one for each moment; a batch says only what
-changed. A device that vanishes raises HalError (gone) from the iteration.
+Codes are those of the Linux input subsystem (linux/input-event-codes.h) in all families: 0x130 is the south button,
+absolute axis 0 is the left stick's x. A report contains all changes of one moment, and only the changes. If the device
+vanishes, the iteration raises HalError (gone).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ControlsIdentity:
-    """Which device is meant: by path, or by what it says of itself; all empty for the first gamepad.
+    """Selects a device by path, or by its properties; the first gamepad if all fields are empty.
 
-    `name` is what the device calls itself, `serial` what makes it unique (a Bluetooth address, mostly).
+    `name` is the device's own name, `serial` its unique id (usually a Bluetooth address).
     """
 
     path: str = ""
@@ -29,24 +29,24 @@ class ControlsIdentity:
         if self.path:
             return self.path
         ids = [f"{number:04x}" if number is not None else "any" for number in (self.vendor, self.product)]
-        words = [repr(self.name)] if self.name else []
-        words += [":".join(ids)] if (self.vendor, self.product) != (None, None) else []
-        words += [f"serial {self.serial}"] if self.serial else []
-        return " ".join(words) or "any gamepad"
+        parts = [repr(self.name)] if self.name else []
+        parts += [":".join(ids)] if (self.vendor, self.product) != (None, None) else []
+        parts += [f"serial {self.serial}"] if self.serial else []
+        return " ".join(parts) or "any gamepad"
 
-    def fits(self, found: ControlsIdentity) -> bool:
-        """Whether a device that was found, with all its particulars, is meant; the path is not looked at."""
+    def fits(self, device: ControlsIdentity) -> bool:
+        """Return whether a device, given by its complete identity, matches; the path is ignored."""
         return (
-            self.name in ("", found.name)
-            and self.vendor in (None, found.vendor)
-            and self.product in (None, found.product)
-            and self.serial in ("", found.serial)
+            self.name in ("", device.name)
+            and self.vendor in (None, device.vendor)
+            and self.product in (None, device.product)
+            and self.serial in ("", device.serial)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AxisRange:
-    """What an axis reports: least and greatest value, and how far from the centre still means rest."""
+    """The values of an axis: minimum, maximum, and the distance from the centre that still counts as rest."""
 
     minimum: int
     maximum: int
@@ -55,7 +55,7 @@ class AxisRange:
 
 @dataclass(frozen=True, slots=True)
 class ControlChange:
-    """A key (0 released, 1 pressed, 2 still held) or an axis (in the numbers of its range) has another value."""
+    """A new value of a key (0 released, 1 pressed, 2 still held) or of an axis (within its range)."""
 
     key: bool
     code: int
@@ -64,32 +64,32 @@ class ControlChange:
 
 @dataclass(frozen=True, slots=True)
 class ControlReport:
-    """What changed at one moment. `time` is in seconds since the epoch."""
+    """The changes of one moment. `time` is in seconds since the epoch."""
 
     time: float
     changes: tuple[ControlChange, ...]
 
 
 class Controls(Protocol):
-    """One open device. One reader."""
+    """An open device, for one reader."""
 
     @property
     def identity(self) -> ControlsIdentity:
-        """The device that was found, complete."""
+        """The complete identity of the device."""
 
     @property
     def axes(self) -> Mapping[int, AxisRange]:
-        """Its axes by code."""
+        """The axes by code."""
 
     @property
     def keys(self) -> frozenset[int]:
-        """Codes of its keys."""
+        """The codes of the keys."""
 
     def state(self) -> tuple[ControlChange, ...]:
-        """Every key and axis as it is now."""
+        """Return the current values of all keys and axes."""
 
     def __aiter__(self) -> AsyncIterator[ControlReport]:
-        """Wait for and return the reports; ends only by cancellation or HalError.
+        """Iterate over the reports; ends only by cancellation or HalError.
 
-        After an overflow the next report says what is different from what was reported before.
+        After an overflow, the next report contains the differences to what was reported before.
         """

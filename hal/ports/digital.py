@@ -1,8 +1,8 @@
 """Digital lines: a level that is high or low.
 
-Levels are logical: True is high, after `active_low` has been taken into account. A line belongs to whoever opened it;
-opening it twice raises HalError (busy) that names its owner. Reading and writing are immediate on every back end (no
-bus transfer); a line whose device vanished raises HalError (gone).
+Levels are logical: True means high, with `active_low` applied. A line can be opened only once at a time; opening it
+again raises HalError (busy) with the name of its owner. Reading and writing are immediate in all families (without a
+bus transfer); a line whose device has vanished raises HalError (gone).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Drive = Literal["push_pull", "open_drain", "open_source"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a GPIO chip: the chip by label, name or path, and the line's offset in it, from 0.
+    """A line of a GPIO chip: the chip by label, name or path, and the line's offset in it, from 0.
 
-    A label (`pinctrl-bcm2711`) survives another order of probing; a name (`gpiochip0`) and a path may not.
+    A label (`pinctrl-bcm2711`) does not depend on the probing order; a name (`gpiochip0`) and a path may change.
     """
 
     chip: str
@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class InputSettings:
-    """How a line is read. `debounce`: seconds during which a level must be stable; 0 for none."""
+    """Settings of an input. `debounce` is the time in seconds for which a level must be stable; 0 for no debouncing."""
 
     bias: Bias = "as_is"
     active_low: bool = False
@@ -41,9 +41,9 @@ class InputSettings:
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """How a line is driven.
+    """Settings of an output.
 
-    `safe` is the logical level at opening and at closing, whatever the reason for closing.
+    `safe` is the logical level at opening and at closing, for any reason of closing.
     """
 
     safe: bool = False
@@ -53,38 +53,38 @@ class OutputSettings:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One change of level: the new level and when it happened, in seconds of the run's own clock."""
+    """A change of level: the new level, and its time in seconds of Trio's clock."""
 
     high: bool
     time: float
 
 
 class EdgeEvents(Protocol):
-    """Edges in the order in which they happened. One reader."""
+    """Edges in the order of their times, for one reader."""
 
     @property
     def dropped(self) -> int:
-        """How many of the oldest edges were dropped because the reader was slow."""
+        """The number of old edges that were dropped because the reader was too slow."""
 
     def __aiter__(self) -> AsyncIterator[Edge]:
-        """Wait for and return the edges one by one; ends only by cancellation."""
+        """Iterate over the edges; ends only by cancellation."""
 
 
 class DigitalInput(Protocol):
-    """A level that somebody else drives."""
+    """A line that is driven externally."""
 
     def read(self) -> bool:
-        """The level now."""
+        """Return the current level."""
 
     def edges(self) -> AbstractAsyncContextManager[EdgeEvents]:
-        """Listen while the context is open; no edge in it is missed, except those counted as dropped."""
+        """Listen while the context is open; all edges are delivered, except those counted as dropped."""
 
 
 class DigitalOutput(Protocol):
-    """A level that we drive. It has a safe level, reached when its owner closes it for any reason."""
+    """A line that we drive. It is set to its safe level when it is closed for any reason."""
 
     def read(self) -> bool:
-        """The level on the line, which is the written one unless the line is shorted."""
+        """Return the level on the line, which is the written one unless the line is shorted."""
 
     def write(self, high: bool) -> None:
-        """Drive the line to a level and hold it there."""
+        """Set the line to a level and hold it."""

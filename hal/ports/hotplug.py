@@ -1,4 +1,4 @@
-"""Hot-plug: what the system says when devices come and go."""
+"""Hot-plug: events of the system about added and removed devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class HotplugEvent:
-    """One event: `action` is add, remove, change, bind, unbind, move, online or offline.
+    """An event: `action` is add, remove, change, bind, unbind, move, online or offline.
 
     `device` is the kernel's path below /sys, `node` the path below /dev or empty.
     """
@@ -22,7 +22,7 @@ class HotplugEvent:
 
 
 class HotplugEvents(Protocol):
-    """Events in order. An overflow is told as one event with the action `lost`: look at everything again."""
+    """Events in order. The action `lost` stands for an overflow: all devices must be checked again."""
 
     def __aiter__(self) -> AsyncIterator[HotplugEvent]:
-        """Wait for and return the events one by one; ends only by cancellation."""
+        """Iterate over the events; ends only by cancellation."""

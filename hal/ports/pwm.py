@@ -1,4 +1,4 @@
-"""Pulse-width modulation: a square wave whose duty is the value."""
+"""Pulse-width modulation: a square wave with a variable duty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PwmOutput(Protocol):
     """
 
     def wave(self) -> tuple[float, float]:
-        """Duty from 0 to 1 and frequency in Hz, as they are now."""
+        """Return the current duty (0 to 1) and frequency in Hz."""
 
     def set_wave(self, duty: float, frequency: float) -> None:
-        """Change duty (0 to 1) and frequency (Hz, above 0) together; HalError (unsupported) beyond the hardware."""
+        """Set duty (0 to 1) and frequency (Hz, above 0) together; HalError (unsupported) outside the range."""

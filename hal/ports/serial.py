@@ -1,23 +1,21 @@
-"""Serial port: a stream of bytes and nothing else.
+"""Serial ports: plain byte streams.
 
-An open port is a `trio.abc.Stream`: `receive_some` returns what has arrived, `send_all` returns when the kernel has
-taken everything, `aclose` may be called at any time and wakes whoever waits with `trio.ClosedResourceError`. A device
-that vanishes raises HalError (gone), never an empty read: a serial line has no end.
+An open port is a `trio.abc.Stream`: `receive_some` returns the received bytes, `send_all` returns when the kernel has
+accepted all data, `aclose` may be called at any time, and waiting tasks then raise `trio.ClosedResourceError`. If the
+device vanishes, HalError (gone) is raised; a read never returns empty data, since a serial line has no end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-import trio
+from typing import Literal
 
 Parity = Literal["none", "even", "odd"]
 
 
 @dataclass(frozen=True, slots=True)
 class SerialSettings:
-    """How bits are put on the wire."""
+    """Settings of a serial line."""
 
     baud: int = 115200  # bits per second
     bits: Literal[5, 6, 7, 8] = 8
@@ -29,9 +27,9 @@ class SerialSettings:
 
 @dataclass(frozen=True, slots=True)
 class SerialIdentity:
-    """Which USB device a port must belong to; what is None or empty may be anything.
+    """Selects a port by its USB device; fields that are None or empty match any value.
 
-    `interface` tells the ports of one device apart: the number of the USB interface, from 0.
+    `interface` is the number of the USB interface, from 0, to distinguish several ports of a device.
     """
 
     vendor: int | None = None
@@ -45,21 +43,11 @@ class SerialIdentity:
         interface = f" interface {self.interface}" if self.interface is not None else ""
         return f"USB {':'.join(ids)}{serial}{interface}"
 
-    def fits(self, found: SerialIdentity) -> bool:
-        """Whether a port that was found, with all its particulars, is meant."""
+    def fits(self, port: SerialIdentity) -> bool:
+        """Return whether a port, given by its complete identity, matches."""
         return (
-            self.vendor in (None, found.vendor)
-            and self.product in (None, found.product)
-            and self.serial in ("", found.serial)
-            and self.interface in (None, found.interface)
+            self.vendor in (None, port.vendor)
+            and self.product in (None, port.product)
+            and self.serial in ("", port.serial)
+            and self.interface in (None, port.interface)
         )
-
-
-class SerialOpener(Protocol):
-    """Opens ports of one family."""
-
-    def __call__(self, port: str | SerialIdentity, settings: SerialSettings) -> trio.abc.Stream:
-        """Open and configure the port with that path or identity, exclusively; the caller closes it.
-
-        HalError if that fails. An identity must fit exactly one port; the error names the ports that are there.
-        """

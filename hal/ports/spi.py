@@ -1,7 +1,7 @@
-"""SPI: full-duplex transfers with a device behind one chip select.
+"""SPI: full-duplex transfers with a device at a chip select.
 
-A device belongs to whoever opened it. Transfers on one bus are carried out one after the other. Cancellation as for
-I2C: a transfer that has begun is finished and its result dropped. Errors are HalError.
+A device can be opened only once at a time. Transfers on a bus are executed one after the other. If a transfer is
+cancelled after it has begun, it is finished and its result dropped, as for I2C. Errors are HalError.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SpiSettings:
 
 
 class SpiDevice(Protocol):
-    """One device."""
+    """An open device."""
 
     async def transfer(self, *parts: bytes) -> list[bytes]:
-        """Send `parts` while chip select is held; returns what came back, of the same lengths."""
+        """Send `parts` while chip select is held; return the received parts, which have the same lengths."""

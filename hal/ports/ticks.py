@@ -1,4 +1,4 @@
-"""A steady beat for control loops: the kernel's timer instead of sleeps, so that lateness does not add up."""
+"""Periodic ticks for control loops, from a kernel timer, so that delays do not accumulate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Ticks(Protocol):
-    """Beats of a fixed period; iterating waits for the next one."""
+    """Ticks with a fixed period; iterating waits for the next one."""
 
     def __aiter__(self) -> AsyncIterator[int]:
-        """How many periods have passed since the last iteration: 1 when in time, more when beats were missed."""
+        """Iterate over the number of periods since the last iteration: 1, or more if ticks were missed."""

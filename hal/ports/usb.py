@@ -1,8 +1,8 @@
-"""USB devices without a kernel driver of their own: control, bulk and interrupt transfers.
+"""USB devices without a kernel driver: control, bulk and interrupt transfers.
 
-A device belongs to whoever opened it. Writes and control transfers are carried out one after the other, and beside them
-reads one after the other: a read that waits for data delays no write. Cancelled, a read loses nothing: what arrives for
-it is what the next one returns. Errors are HalError.
+A device can be opened only once at a time. Writes and control transfers are executed one after the other, and
+independently of them reads one after the other, so that a read that waits for data does not delay writes. No data is
+lost if a read is cancelled: the next one returns it. Errors are HalError.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NoReturn, Protocol
 
 @dataclass(frozen=True, slots=True)
 class UsbIdentity:
-    """Which device is meant: vendor and product, and where several are alike, the serial number or the physical port.
+    """Selects a device by vendor and product, and to distinguish several of them, by serial number or physical port.
 
-    `port` is the kernel's name of the place (`1-1.4`), which stays the same for the same socket.
+    `port` is the kernel's name of the socket (`1-1.4`), which does not change.
     """
 
     vendor: int
@@ -29,20 +29,20 @@ class UsbIdentity:
 
 
 class UsbDevice(Protocol):
-    """One open device."""
+    """An open device."""
 
     @property
     def identity(self) -> UsbIdentity:
-        """The device that was found, complete."""
+        """The complete identity of the device."""
 
     async def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-        """A control transfer from the device: at most `length` bytes."""
+        """Receive at most `length` bytes by a control transfer."""
 
     async def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes = b"") -> None:
-        """A control transfer to the device."""
+        """Send data by a control transfer."""
 
     async def read(self, endpoint: int, length: int) -> bytes:
-        """Wait for data of a bulk or interrupt endpoint (0x80 set): at most `length` bytes."""
+        """Wait for data of a bulk or interrupt endpoint (0x80 set) and return at most `length` bytes."""
 
     async def write(self, endpoint: int, data: bytes) -> None:
         """Send all of `data` to a bulk or interrupt endpoint."""

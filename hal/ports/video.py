@@ -1,4 +1,4 @@
-"""Video: a camera that delivers frames all the time, of which the newest counts."""
+"""Video: a camera that delivers frames continuously, of which the newest is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PixelFormat = Literal["mjpeg", "yuyv", "nv12", "rgb24", "bgr24", "grey"]
 
 @dataclass(frozen=True, slots=True)
 class VideoSettings:
-    """What is wanted; an empty format and zeros leave it to the device."""
+    """Requested settings; for an empty format and zeros, the device decides."""
 
     format: PixelFormat | Literal[""] = ""
     width: int = 0  # pixels
@@ -21,7 +21,7 @@ class VideoSettings:
 
 @dataclass(frozen=True, slots=True)
 class VideoMode:
-    """What a camera delivers. `rate` in frames per second, 0 if the device does not say."""
+    """The mode of a camera. `rate` is in frames per second, 0 if unknown."""
 
     format: PixelFormat
     width: int
@@ -34,32 +34,32 @@ class VideoMode:
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """One frame as a JPEG image, and when the camera took it."""
+    """A frame as a JPEG image, and when the camera captured it."""
 
     jpeg: bytes
     captured_at: datetime
 
 
 class Video(Protocol):
-    """An open camera. Frames arrive whether or not anybody asks for one."""
+    """An open camera, which delivers frames whether they are used or not."""
 
     @property
     def name(self) -> str:
-        """What the camera calls itself."""
+        """The camera's own name."""
 
     @property
     def mode(self) -> VideoMode:
-        """What was agreed on."""
+        """The current mode."""
 
     @property
     def frames(self) -> int:
-        """How many frames have arrived."""
+        """The number of frames that have arrived."""
 
     async def arrived(self) -> None:
-        """Wait for a frame that has not been waited for.
+        """Wait for a new frame.
 
-        HalError (gone) when the camera vanishes. Somebody has to wait here again and again for frames to be taken.
+        HalError (gone) if the camera vanishes. Must be called repeatedly, since frames are only received here.
         """
 
     async def still(self) -> Still:
-        """The newest frame. HalError (timeout) if none has arrived yet, (bus) if it is not a picture."""
+        """Return the newest frame. HalError: timeout if none has arrived yet, bus if it is not a valid image."""

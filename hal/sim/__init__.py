@@ -1,5 +1,5 @@
-"""The simulated family behind the ports: a world with wires."""
+"""The simulated implementation of the ports: a world of devices connected by wires."""
 
-from hal.sim.world import World as World
+from hal.sim.bench.world import World as World
 
 __all__ = ["World"]

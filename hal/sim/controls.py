@@ -1,4 +1,4 @@
-"""A simulated gamepad: keys and axes that a test, or a person, moves."""
+"""A simulated gamepad, whose keys and axes are moved by tests or a person."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HAT: Final = AxisRange(-1, 1)
 
 KEYS: Final = (0x130, 0x131, 0x133, 0x134, 0x136, 0x137, 0x13A, 0x13B, 0x13C, 0x13D, 0x13E)
 AXES: Final = {0: STICK, 1: STICK, 2: TRIGGER, 3: STICK, 4: STICK, 5: TRIGGER, 16: HAT, 17: HAT}
-"""What a usual gamepad has: Documentation/input/gamepad.rst of the kernel, with triggers as most drivers have them."""
+"""The axes of a typical gamepad: the kernel's Documentation/input/gamepad.rst, with triggers as in most drivers."""
 
 
 class SimGamepad:
-    """One gamepad, plugged in or not. What a driver opens is this object too."""
+    """A gamepad, which may be plugged in or not. It also implements the port that a driver opens."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class SimGamepad:
         self._hotplug = hotplug
         self._values: dict[tuple[bool, int], int] = {}
         self._reports: deque[ControlReport] = deque()
-        self._news = trio.Event()
+        self._event = trio.Event()
         self._rest()
 
     def _rest(self) -> None:
@@ -51,40 +51,40 @@ class SimGamepad:
         self._values = keys | {(False, axis): max(0, span.minimum) for axis, span in self.axes.items()}
 
     def plug(self) -> None:
-        """Connect it, everything at rest."""
+        """Connect the gamepad with all controls at rest."""
         if not self.plugged:
             self.plugged = True
             self._rest()
             self._reports.clear()
-            self._tell("add")
+            self._announce("add")
 
     def unplug(self) -> None:
-        """Disconnect it."""
+        """Disconnect the gamepad."""
         if self.plugged:
             self.plugged = False
-            self._news.set()
-            self._tell("remove")
+            self._event.set()
+            self._announce("remove")
 
-    def _tell(self, action: str) -> None:
+    def _announce(self, action: str) -> None:
         name = self.identity.path.rpartition("/")[2]
         (self._hotplug.added if action == "add" else self._hotplug.removed)("input", name, self.identity.path)
 
     def move(self, axis: int, value: int) -> None:
-        """Move an axis, in the numbers of its range."""
+        """Move an axis to a value of its range."""
         self.report(ControlChange(False, axis, value))
 
     def press(self, key: int, value: int = 1) -> None:
-        """Press a key (1), let it go (0), or go on holding it (2)."""
+        """Press a key (1), release it (0), or keep it pressed (2)."""
         self.report(ControlChange(True, key, value))
 
     def report(self, *changes: ControlChange) -> None:
-        """Several changes at one moment."""
+        """Report several changes at the same moment."""
         self._values.update({(change.key, change.code): change.value for change in changes})
         self._reports.append(ControlReport(datetime.now(UTC).timestamp(), changes))
-        self._news.set()
+        self._event.set()
 
     def state(self) -> tuple[ControlChange, ...]:
-        """Every key and axis as it is now."""
+        """Return the current values of all keys and axes."""
         return tuple(ControlChange(key, code, value) for (key, code), value in self._values.items())
 
     def __aiter__(self) -> AsyncIterator[ControlReport]:
@@ -97,19 +97,19 @@ class SimGamepad:
                 raise system_error(self.identity.path, Fault.GONE)
             if self._reports:
                 return self._reports.popleft()
-            self._news = trio.Event()
-            await self._news.wait()
+            self._event = trio.Event()
+            await self._event.wait()
 
 
 @asynccontextmanager
 async def open_controls(
-    gamepads: Iterable[SimGamepad], wanted: ControlsIdentity, *, grab: bool = False
+    gamepads: Iterable[SimGamepad], selector: ControlsIdentity, *, grab: bool = False
 ) -> AsyncIterator[Controls]:
-    """The one that fits, and is plugged in."""
+    """Open the connected gamepad that matches."""
     await trio.lowlevel.checkpoint()
     for gamepad in gamepads:
         path = gamepad.identity.path
-        if gamepad.plugged and (wanted.path == path if wanted.path else wanted.fits(gamepad.identity)):
+        if gamepad.plugged and (selector.path == path if selector.path else selector.fits(gamepad.identity)):
             gamepad.grabbed = grab
             gamepad._reports.clear()
             try:
@@ -117,4 +117,4 @@ async def open_controls(
             finally:
                 gamepad.grabbed = False
             return
-    raise system_error(str(wanted), Fault.GONE)
+    raise system_error(str(selector), Fault.GONE)

@@ -1,6 +1,6 @@
-"""The simulated family, assembled: the same ports over the world of one bench, and what can be done to it from outside.
+"""The simulated implementation of all ports on the world of a bench, with functions for tests to change the world.
 
-Lines, buses and selects exist as soon as they are named; a serial port or a USB device once it was plugged in.
+Lines, buses and chip selects exist when they are first used; a serial port or a USB device when it is plugged in.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from hal.ports.ticks import Ticks
 from hal.ports.usb import UsbDevice, UsbIdentity
 from hal.ports.video import Video, VideoSettings
 from hal.reservations import Reservations
+from hal.sim.bench.world import World
 from hal.sim.controls import SimGamepad, open_controls
 from hal.sim.faults import Faults
+from hal.sim.gpio.lines import Lines
+from hal.sim.gpio.wiring import Pin
 from hal.sim.hotplug import Hotplug
 from hal.sim.i2c import SimI2cBus
-from hal.sim.lines import Lines
 from hal.sim.owners import Owners
 from hal.sim.serial_port import SimSerialPort, fitting_port
 from hal.sim.spi import SimSpiBus
@@ -35,28 +37,26 @@ from hal.sim.target import UsbTarget
 from hal.sim.ticks import ticks
 from hal.sim.usb import SimUsbDevice, fitting
 from hal.sim.video import SimCamera
-from hal.sim.wiring import Pin
-from hal.sim.world import World
 
 DEFAULT_BOARD: Final = "raspberry-pi-4"
 _NUMBERED: Final = re.compile(r"(?:/dev/)?(?:i2c-|spidev)?(\d+)(?:\.\d+)?")
 
 
 class Plug(Protocol):
-    """What can be plugged in and out."""
+    """A device that can be plugged in and unplugged."""
 
     def names(self) -> tuple[str, ...]:
-        """By what it is known."""
+        """Return the names of the device."""
 
     def plug(self) -> None:
-        """Let it be there."""
+        """Connect the device."""
 
     def unplug(self) -> None:
-        """Let it be gone."""
+        """Disconnect the device."""
 
 
 class SimHardware:
-    """Everything of a simulated computer. `world` is the bench it stands on; `lines` are its GPIO and PWM."""
+    """The hardware of a simulated computer. `world` is its bench; `lines` are its GPIO lines and PWM channels."""
 
     family = "sim"
 
@@ -64,7 +64,7 @@ class SimHardware:
         self.world = world
         self.reservations = Reservations()
         self.lines = Lines(world.wiring, world.now, world.faults, Owners())
-        self._boards: dict[str, BoardDefinition] = {}  # that drivers asked for
+        self._boards: dict[str, BoardDefinition] = {}  # boards that drivers have requested
         self._events = Hotplug()
         self._owners = Owners()
         self._i2c: dict[str, SimI2cBus] = {}
@@ -76,24 +76,24 @@ class SimHardware:
 
     @property
     def faults(self) -> Faults:
-        """Those of the bench."""
+        """The faults of the bench."""
         return self.world.faults
 
-    # ---- what a bench is built of
+    # ---- for tests
 
     def pin(self, line: Line | PwmChannel) -> Pin:
-        """The pin of the world behind a line or a PWM channel: `world.wiring` drives it and wires it."""
+        """Return the pin of the world for a line or a PWM channel, to drive and connect it with `world.wiring`."""
         return self.lines.pin(line)
 
     def bus(self, name: str) -> SimI2cBus:
-        """The I2C bus that drivers open as `i2c(name)`: attach chips to it, stall it, unplug it."""
+        """Return the I2C bus that drivers open as `i2c(name)`, to attach chips, stall or unplug it."""
         number = _number(name)
         if number not in self._i2c:
             self._i2c[number] = SimI2cBus(number, self.faults, self._events)
         return self._i2c[number]
 
     def spi_bus(self, name: str) -> SimSpiBus:
-        """The SPI bus that drivers open as `spi(name, select, ...)`."""
+        """Return the SPI bus that drivers open as `spi(name, select, ...)`."""
         number = _number(name)
         if number not in self._spi:
             self._spi[number] = SimSpiBus(number, self.faults, self._events, self._owners)
@@ -102,7 +102,7 @@ class SimHardware:
     def plug_serial(
         self, path: str, by_id: str = "", *, identity: SerialIdentity | None = None, in_memory: bool = False
     ) -> SimSerialPort:
-        """Plug in a new serial port at `path`, and at /dev/serial/by-id/`by_id`; `in_memory` for the virtual clock."""
+        """Plug in a new serial port at `path` and /dev/serial/by-id/`by_id`; use `in_memory` with a virtual clock."""
         port = SimSerialPort(path, by_id, identity, in_memory=in_memory, faults=self.faults, hotplug=self._events)
         port.plug()
         self._serial.append(port)
@@ -123,29 +123,29 @@ class SimHardware:
         return gamepad
 
     def camera(self, name: str = "") -> SimCamera:
-        """The camera above the bench that drivers open as `video(name, ...)`."""
+        """Return the camera above the bench that drivers open as `video(name, ...)`."""
         if name not in self._cameras:
             self._cameras[name] = SimCamera(name, self.world, self._events)
         return self._cameras[name]
 
     def set_plugged(self, name: str, plugged: bool) -> None:
-        """Plug or unplug by name: `i2c-1`, `spidev0`, a serial port's path, a USB socket, a GPIO chip in use."""
-        things: list[Plug] = [*self._i2c.values(), *self._spi.values(), *self._serial, *self._usb]
-        for thing in things:
-            if name in thing.names():
-                thing.plug() if plugged else thing.unplug()
+        """Plug or unplug by name: `i2c-1`, `spidev0`, the path of a serial port, a USB socket, a GPIO chip in use."""
+        devices: list[Plug] = [*self._i2c.values(), *self._spi.values(), *self._serial, *self._usb]
+        for device in devices:
+            if name in device.names():
+                device.plug() if plugged else device.unplug()
                 return
         if not self.lines.has_chip(name):
-            raise ValueError(f"the bench has nothing called {name!r} to be plugged or unplugged")
+            raise ValueError(f"the bench has no device {name!r} to plug or unplug")
         self.lines.plug(name) if plugged else self.lines.unplug(name)
 
     def power_off(self) -> None:
-        """The computer has no power: its pins let go, and nothing it does reaches anybody, until `power_on`."""
+        """Switch the computer off: its pins are released, and its actions have no effect until `power_on`."""
         self._set_powered(False)
         self.lines.power_off()
 
     def power_on(self) -> None:
-        """The power is back; no pin is an output yet."""
+        """Switch the computer on; no pin is an output yet."""
         self._set_powered(True)
         self.lines.power_on()
 
@@ -155,63 +155,63 @@ class SimHardware:
         for spi in self._spi.values():
             spi.powered = powered
 
-    # ---- what drivers open
+    # ---- for drivers
 
     def board(self, name: str = "") -> BoardDefinition:
-        """The board called `name`; a Raspberry Pi 4 without a name."""
-        from hal.boards.detect import find_board
+        """Return the board `name`, by default a Raspberry Pi 4."""
+        from hal.inventory.board import find_board
 
         board = find_board(name or DEFAULT_BOARD)
         self._boards[board.name] = board
         return board
 
     def digital_input(self, line: Line, settings: InputSettings) -> AbstractAsyncContextManager[DigitalInput]:
-        """A pin of the world."""
+        """Open a pin of the world."""
         return self.lines.digital_input(line, settings)
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
-        """A pin of the world."""
+        """Open a pin of the world."""
         return self.lines.digital_output(line, settings)
 
     def pwm(self, target: PwmChannel | Line) -> AbstractAsyncContextManager[PwmOutput]:
-        """A pin of the world; a channel comes out on the lines that the boards in use have for it."""
+        """Open a pin of the world; a channel is connected to the lines for it on the boards in use."""
         pins = [pin for board in self._boards.values() for pin in board.pins]
         return self.lines.pwm(target, tuple(pin.line for pin in pins if pin.pwm == target and pin.line is not None))
 
     def i2c(self, bus: str) -> AbstractAsyncContextManager[I2cBus]:
-        """A bus of the world."""
+        """Open a bus of the world."""
         return self.bus(bus).opened()
 
     def spi(self, bus: str, select: int, settings: SpiSettings) -> AbstractAsyncContextManager[SpiDevice]:
-        """A device of the world."""
+        """Open a device of the world."""
         return self.spi_bus(bus).opened(select, settings)
 
     def serial(self, port: str | SerialIdentity, settings: SerialSettings) -> trio.abc.Stream:
-        """A port of the world."""
+        """Open a port of the world."""
         return fitting_port(self._serial, port).open(str(port), settings)
 
     def usb(self, identity: UsbIdentity) -> AbstractAsyncContextManager[UsbDevice]:
-        """A device of the world."""
+        """Open a device of the world."""
         return fitting(self._usb, identity).opened()
 
     def video(self, camera: str, settings: VideoSettings) -> AbstractAsyncContextManager[Video]:
-        """A camera above the bench."""
+        """Open a camera above the bench."""
         return self.camera(camera).opened(settings)
 
     def controls(self, identity: ControlsIdentity, *, grab: bool = False) -> AbstractAsyncContextManager[Controls]:
-        """A gamepad of the world."""
+        """Open a gamepad of the world."""
         return open_controls(self._gamepads, identity, grab=grab)
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
-        """What is plugged and unplugged in the world."""
+        """Listen to devices that are plugged in and unplugged in the world."""
         return self._events.listening()
 
     def ticks(self, period: float) -> AbstractAsyncContextManager[Ticks]:
-        """A beat of Trio's clock, virtual or real."""
+        """Yield periodic ticks of Trio's clock, virtual or real."""
         return ticks(period)
 
 
 def _number(name: str) -> str:
-    """A bus by what all its names have in common; a name without a number is itself."""
+    """Return the number in a bus name; a name without a number is returned unchanged."""
     match = _NUMBERED.fullmatch(name)
     return match[1] if match else name

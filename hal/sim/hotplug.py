@@ -1,4 +1,4 @@
-"""What is plugged in and out of the simulated computer, told to whoever listens."""
+"""Hot-plug events of the simulated computer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 
 from hal.ports.hotplug import HotplugEvent, HotplugEvents
 
-BUFFER: Final = 256  # events kept for a slow listener; then it hears that some were lost
+BUFFER: Final = 256  # maximum events queued for a slow listener; after that it receives LOST
 LOST: Final = HotplugEvent("lost", "", "")
 
 
@@ -21,7 +21,7 @@ class _Listener:
         self._send, self._receive = trio.open_memory_channel[HotplugEvent](BUFFER)
         self._overflowed = False
 
-    def tell(self, event: HotplugEvent) -> None:
+    def put(self, event: HotplugEvent) -> None:
         try:
             self._send.send_nowait(event)
         except trio.WouldBlock:
@@ -48,27 +48,27 @@ class _Listener:
 
 
 class Hotplug:
-    """The system's announcements."""
+    """Distributes events to the listeners."""
 
     def __init__(self) -> None:
         self._listeners: list[_Listener] = []
 
     def added(self, subsystem: str, name: str, node: str = "", **properties: str) -> None:
-        """Something has come."""
-        self._tell("add", subsystem, name, node, properties)
+        """Report that a device was added."""
+        self._send("add", subsystem, name, node, properties)
 
     def removed(self, subsystem: str, name: str, node: str = "", **properties: str) -> None:
-        """Something has gone."""
-        self._tell("remove", subsystem, name, node, properties)
+        """Report that a device was removed."""
+        self._send("remove", subsystem, name, node, properties)
 
-    def _tell(self, action: str, subsystem: str, name: str, node: str, properties: dict[str, str]) -> None:
+    def _send(self, action: str, subsystem: str, name: str, node: str, properties: dict[str, str]) -> None:
         event = HotplugEvent(action, subsystem, f"/devices/sim/{name}", node, properties)
         for listener in self._listeners:
-            listener.tell(event)
+            listener.put(event)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[HotplugEvents]:
-        """Events from now on."""
+        """Listen to events while the context is open."""
         await trio.lowlevel.checkpoint()
         listener = _Listener()
         self._listeners.append(listener)

@@ -1,4 +1,4 @@
-"""Simulated I2C: chips at addresses, a bus that can hang and an adapter that can be unplugged."""
+"""Simulated I2C: a bus with chips, which can hang, and an adapter, which can be unplugged."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hal.sim.faults import Faults, system_error
 from hal.sim.hotplug import Hotplug
 from hal.sim.target import I2cTarget, Nak
 
-STALL_TIME: Final = 1.0  # seconds until an adapter gives up a hung transfer: the kernel's default, HZ (i2c-core-base.c)
+STALL_TIME: Final = 1.0  # seconds until an adapter aborts a hanging transfer: the default HZ of i2c-core-base.c
 
-# The words of the Linux family (hal/linux/i2c.py); other faults have the kernel's.
-_WORDS: Final = {
+# The messages of the Linux family for these faults; other faults have the kernel's messages.
+_MESSAGES: Final = {
     Fault.NO_ACKNOWLEDGE: "nobody answers",
-    Fault.TIMEOUT: "no end within the time limit: the clock or data line is held low",
-    Fault.UNSUPPORTED: "the adapter cannot do that",
+    Fault.TIMEOUT: "not finished within the time limit: the clock or data line is held low",
+    Fault.UNSUPPORTED: "the adapter does not support this transfer",
 }
 
 
 class SimI2cBus:
-    """One bus: `attach` chips, and let it misbehave. What a driver opens is this bus too (the port I2cBus)."""
+    """A bus to which chips are attached and that can be stalled or unplugged. It also implements the port I2cBus."""
 
     def __init__(self, number: str, faults: Faults, hotplug: Hotplug) -> None:
         self.name = f"i2c-{number}" if number.isdigit() else number
@@ -34,62 +34,62 @@ class SimI2cBus:
         self._faults = faults
         self._hotplug = hotplug
         self._targets: dict[int, I2cTarget] = {}
-        self.powered = True  # the computer, hence the controller
+        self.powered = True  # whether the computer has power
         self._order = trio.Lock()
-        self._free_at = -math.inf  # of Trio's clock: when the last transaction, perhaps of a caller who left, is over
+        self._free_at = -math.inf  # when the last transaction ends, in Trio's time; its caller may have been cancelled
         self._stalled = False
         self._gone: trio.Event = trio.Event()
 
     def attach(self, address: int, target: I2cTarget) -> None:
-        """Solder a chip to the bus; ValueError if another one has the address."""
+        """Connect a chip to the bus; ValueError if the address is already used."""
         if address in self._targets:
-            raise ValueError(f"{self.place(address)} has a chip already: {self._targets[address]!r}")
+            raise ValueError(f"{self.place(address)} is already used by a chip: {self._targets[address]!r}")
         self._targets[address] = target
 
     def detach(self, address: int) -> None:
-        """Take the chip off: nobody acknowledges there any more."""
+        """Disconnect the chip, so that the address is no longer acknowledged."""
         del self._targets[address]
 
     def targets(self) -> dict[int, I2cTarget]:
-        """The chips by address."""
+        """Return the chips by address."""
         return dict(self._targets)
 
     def place(self, address: int) -> str:
-        """What an address on this bus is called in errors, reservations and faults."""
+        """Return the name of an address on this bus in errors, reservations and faults."""
         return f"{self.name} address 0x{address:02x}"
 
     def names(self) -> tuple[str, ...]:
-        """By what it is known."""
+        """Return the names of the bus."""
         return self.name, self.path
 
     @property
     def plugged(self) -> bool:
-        """Whether the adapter is there."""
+        """Whether the adapter is connected."""
         return not self._gone.is_set()
 
     def unplug(self) -> None:
-        """Take the adapter away, from under whoever uses it."""
+        """Disconnect the adapter, even while it is in use."""
         if self.plugged:
             self._gone.set()
             self._hotplug.removed("i2c-dev", self.name, self.path)
 
     def plug(self) -> None:
-        """Bring the adapter back."""
+        """Connect the adapter again."""
         if not self.plugged:
             self._gone = trio.Event()
             self._hotplug.added("i2c-dev", self.name, self.path)
 
     def stall(self) -> None:
-        """Hold the clock low: every transfer hangs until the adapter gives up."""
+        """Hold the clock low: each transfer hangs until the adapter aborts it."""
         self._stalled = True
 
     def release(self) -> None:
-        """Let the clock go."""
+        """Release the clock."""
         self._stalled = False
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[I2cBus]:
-        """The bus as its users share it; HalError (gone) without an adapter."""
+        """Open the bus, which its users share; HalError (gone) if the adapter is unplugged."""
         await trio.lowlevel.checkpoint()
         self._check()
         yield self
@@ -104,13 +104,13 @@ class SimI2cBus:
     def _error(self, address: int, fault: Fault) -> HalError:
         if fault is Fault.GONE:
             return self._gone_error()
-        if fault in _WORDS:
+        if fault in _MESSAGES:
             remedy = STUCK if fault is Fault.TIMEOUT else ""
-            return HalError(f"{self.place(address)}: {_WORDS[fault]}", fault, remedy=remedy)
+            return HalError(f"{self.place(address)}: {_MESSAGES[fault]}", fault, remedy=remedy)
         return system_error(self.place(address), fault, group="i2c")
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
-        """As the port says."""
+        """See I2cBus.transaction."""
         check_transaction(self.name, address, steps)
         async with self._order:
             await trio.sleep_until(self._free_at)
@@ -126,18 +126,18 @@ class SimI2cBus:
                 with trio.move_on_after(delay):
                     await gone.wait()
             except trio.Cancelled:
-                # Begun is begun: the chip sees all of it, only the result is dropped.
+                # A transaction that has begun is executed completely; only the result is dropped.
                 if fault is None and not gone.is_set():
-                    self._carry_out(address, steps, strict=False)
+                    self._execute(address, steps, strict=False)
                 raise
             if gone.is_set():
                 self._free_at = -math.inf
                 raise self._gone_error()
             if fault is not None:
                 raise self._error(address, fault)
-            return self._carry_out(address, steps)
+            return self._execute(address, steps)
 
-    def _carry_out(self, address: int, steps: tuple[bytes | int, ...], *, strict: bool = True) -> list[bytes]:
+    def _execute(self, address: int, steps: tuple[bytes | int, ...], *, strict: bool = True) -> list[bytes]:
         read: list[bytes] = []
         try:
             target = self._targets.get(address)
@@ -147,7 +147,7 @@ class SimI2cBus:
                 if isinstance(step, int):
                     data = target.read(step)
                     if len(data) != step:
-                        raise AssertionError(f"{target!r} gave {len(data)} bytes where {step} were read")
+                        raise AssertionError(f"{target!r} returned {len(data)} bytes instead of {step}")
                     read.append(self._faults.garble(self.place(address), data))
                 else:
                     target.write(bytes(step))
@@ -157,6 +157,6 @@ class SimI2cBus:
         return read
 
     async def lost(self) -> NoReturn:
-        """As the port says."""
+        """See I2cBus.lost."""
         await self._gone.wait()
         raise self._gone_error()

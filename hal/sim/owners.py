@@ -1,4 +1,4 @@
-"""Who has what open: the simulated kernel's table, beside the reservations that drivers make themselves."""
+"""The simulated kernel's table of open devices, in addition to the reservations by drivers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hal.errors import Fault, HalError
 
 
 class Owners:
-    """Things by name, and the task that opened each."""
+    """The tasks that have opened devices, by the name of the device."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
 
     def owner(self, thing: str) -> str | None:
-        """Who has it open."""
+        """Return the owner of `thing`; None if it is not open."""
         return self._owners.get(thing)
 
     @contextmanager
     def hold(self, thing: str, owner: str = "") -> Iterator[None]:
-        """Have `thing` alone; HalError (busy) names who has it. The owner is the running task unless it is named."""
+        """Own `thing` while the context is open, by default as the current task; HalError (busy) names its owner."""
         if (other := self._owners.get(thing)) is not None:
             raise HalError(f"{thing} is used by {other}", Fault.BUSY)
         self._owners[thing] = owner or trio.lowlevel.current_task().name

@@ -1,4 +1,4 @@
-"""A simulated serial port: a pty, whose path any program can open."""
+"""A simulated serial port: a pty that any program can open by its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hal.linux.descriptor import DescriptorStream
 
 @dataclass(frozen=True, slots=True)
 class SimSerial:
-    """Both ends: `path` is what a driver opens; `far` is what the simulated device reads and writes."""
+    """Both ends of a line: a driver opens `path`; the simulated device reads and writes `far`."""
 
     path: str
     far: DescriptorStream
@@ -21,7 +21,7 @@ class SimSerial:
 
 @contextmanager
 def serial_line() -> Iterator[SimSerial]:
-    """A serial line while the context is open; leaving it unplugs the device."""
+    """Create a serial line while the context is open; leaving it unplugs the device."""
     master, slave = os.openpty()
     try:
         tty.setraw(slave)

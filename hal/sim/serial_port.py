@@ -1,7 +1,7 @@
-"""Simulated serial ports with names: plugged in, unplugged, and back again.
+"""Simulated serial ports with names, which can be plugged in and unplugged.
 
-A port is a pty, which any program can open and which needs the real clock; or a pair of streams in memory, which works
-in virtual time. Drivers see no difference.
+A port is a pty, which any program can open and which needs the real clock, or a pair of streams in memory, which works
+with a virtual clock. For drivers there is no difference.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ GROUP = "dialout"
 
 
 class SimSerialPort:
-    """One port: at `path` now, and called `name`, where it was first, as long as it exists.
+    """A port at the current `path`; its constant `name` is its first path.
 
-    With a stable name it is also found under `/dev/serial/by-id`. `far` is the device's end of the line.
-    `settings` are those it was opened with last.
+    With a stable name, it is also found below `/dev/serial/by-id`. `far` is the device's end of the line. `settings`
+    are those of the last opening.
     """
 
     def __init__(
@@ -51,31 +51,31 @@ class SimSerialPort:
         self._line: _Pty | _Memory | None = None
 
     def names(self) -> tuple[str, ...]:
-        """By what it is known: the path it was plugged in under first, and its stable name."""
+        """Return its first path and its stable name."""
         return self.name, self.by_id
 
     @property
     def plugged(self) -> bool:
-        """Whether it is there."""
+        """Whether the device is plugged in."""
         return self._line is not None
 
     @property
     def terminal(self) -> str:
-        """The pty's own path, for programs that are not drivers here; HalError (gone) if there is none."""
+        """The path of the pty, for other programs; HalError (gone) if it is unplugged, unsupported if in memory."""
         line = self.line()
         if not isinstance(line, _Pty):
             raise system_error(self.path, Fault.UNSUPPORTED)
         return line.terminal
 
     def plug(self, path: str = "") -> None:
-        """Plug it in, under another path if one is given; its stable name is always the same."""
+        """Plug it in, optionally at another path; its stable name does not change."""
         if self._line is None:
             self.path = path or self.path
             self._line = _Memory() if self._in_memory else _Pty(self.path)
             self._hotplug.added("tty", self.path.rpartition("/")[2], self.path, **self._properties())
 
     def unplug(self) -> None:
-        """Take it away, from under whoever uses it; the far end is gone too until it is plugged in again."""
+        """Unplug it, even while it is in use; the far end is gone too until it is plugged in again."""
         line, self._line = self._line, None
         if line is not None:
             line.hang_up(self.path)
@@ -85,13 +85,13 @@ class SimSerialPort:
         return {"DEVLINKS": self.by_id} if self.by_id else {}
 
     def line(self) -> _Pty | _Memory:
-        """The line, if it is plugged in; HalError (gone) otherwise."""
+        """Return the line; HalError (gone) if it is unplugged."""
         if self._line is None:
             raise system_error(self.path, Fault.GONE, number=2)
         return self._line
 
     def open(self, path: str, settings: SerialSettings) -> trio.abc.Stream:
-        """The driver's end."""
+        """Open the driver's end."""
         line = self.line()
         _, fault = self._faults.draw(self.name)
         if fault is not None:
@@ -102,34 +102,34 @@ class SimSerialPort:
 
 
 class FarEnd(trio.abc.Stream):
-    """The device's end: what a simulated device reads and writes. HalError (gone) while the port is unplugged."""
+    """The end of the line for the simulated device. HalError (gone) while the port is unplugged."""
 
     def __init__(self, port: SimSerialPort, faults: Faults) -> None:
         self._port = port
         self._faults = faults
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """To the driver, through the faults of the line: late, and with wrong bits."""
+        """Send data to the driver, with the faults of the line: delay and wrong bits."""
         delay, _ = self._faults.draw(self._port.name)
         await trio.sleep(delay)
         await self._port.line().far.send_all(self._faults.garble(self._port.name, bytes(data)))
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Until a byte may be sent."""
+        """Wait until a byte can be sent."""
         await self._port.line().far.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """From the driver, through the faults of the line."""
+        """Receive data from the driver, with the faults of the line."""
         return self._faults.garble(self._port.name, bytes(await self._port.line().far.receive_some(max_bytes)))
 
     async def aclose(self) -> None:
-        """Unplug."""
+        """Unplug the port."""
         self._port.unplug()
         await trio.lowlevel.checkpoint()
 
 
 class _Pty:
-    """A line of the kernel."""
+    """A line through a pty of the kernel."""
 
     def __init__(self, name: str) -> None:
         master, slave = os.openpty()
@@ -151,7 +151,7 @@ class _Pty:
 
 
 class _Memory:
-    """A line in memory: what is sent is there at once; nothing waits for a reader."""
+    """A line in memory: data arrives at once, and sending never waits."""
 
     def __init__(self) -> None:
         self._near = _MemoryEnd()
@@ -172,7 +172,7 @@ class _Memory:
 
 
 class _MemoryEnd(trio.abc.Stream):
-    """One end."""
+    """An end of a line in memory."""
 
     other: _MemoryEnd
 
@@ -185,12 +185,12 @@ class _MemoryEnd(trio.abc.Stream):
         self.in_use = False
 
     def open_as(self, name: str) -> None:
-        """A program opens it: what came before is not for it."""
+        """Open the end, discarding earlier data."""
         self._name, self._closed, self.in_use = name, False, True
         self._data.clear()
 
     def hang_up(self) -> None:
-        """The line is cut."""
+        """Disconnect the line."""
         self._gone = True
         self._wake.set()
 
@@ -217,7 +217,7 @@ class _MemoryEnd(trio.abc.Stream):
         self.other.arrive(bytes(data))
 
     def arrive(self, data: bytes) -> None:
-        """Bytes from the other end."""
+        """Receive bytes from the other end."""
         self._data += data
         self._wake.set()
 
@@ -230,17 +230,23 @@ class _MemoryEnd(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
 
-def fitting_port(ports: Iterable[SimSerialPort], wanted: str | SerialIdentity) -> SimSerialPort:
-    """The port that is plugged in with that path or identity; HalError (gone) names those that are."""
+def fitting_port(ports: Iterable[SimSerialPort], selector: str | SerialIdentity) -> SimSerialPort:
+    """Return the connected port with that path or identity; otherwise HalError (gone) lists the ports."""
     plugged = [port for port in ports if port.plugged]
-    if isinstance(wanted, str):
-        fitting = [port for port in plugged if wanted in (port.path, port.by_id)]
+    if isinstance(selector, str):
+        matches = [port for port in plugged if selector in (port.path, port.by_id)]
     else:
-        fitting = [port for port in plugged if port.identity is not None and wanted.fits(port.identity)]
-    if len(fitting) == 1:
-        return fitting[0]
-    there = ", ".join(f"{port.by_id or port.path}{f' ({port.identity})' if port.identity else ''}" for port in plugged)
-    if fitting:
-        raise HalError(f"{len(fitting)} serial ports fit {wanted}; there are {there}", Fault.UNSUPPORTED)
-    what = f"{wanted}: No such file or directory" if isinstance(wanted, str) else f"no serial port belongs to {wanted}"
-    raise HalError(f"{what}; there are {there or 'no serial ports'}", Fault.GONE)
+        matches = [port for port in plugged if port.identity is not None and selector.fits(port.identity)]
+    if len(matches) == 1:
+        return matches[0]
+    present = ", ".join(
+        f"{port.by_id or port.path}{f' ({port.identity})' if port.identity else ''}" for port in plugged
+    )
+    if matches:
+        raise HalError(f"{len(matches)} serial ports match {selector}; there are {present}", Fault.UNSUPPORTED)
+    problem = (
+        f"{selector}: No such file or directory"
+        if isinstance(selector, str)
+        else f"no serial port belongs to {selector}"
+    )
+    raise HalError(f"{problem}; there are {present or 'no serial ports'}", Fault.GONE)

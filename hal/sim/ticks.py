@@ -1,4 +1,4 @@
-"""A steady beat of the simulated computer: Trio's clock, so that it works in virtual time too."""
+"""Periodic ticks of the simulated computer, by Trio's clock, so that they also work in virtual time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hal.ports.ticks import Ticks
 
 
 class _Ticks:
-    """Beats at fixed times from the start on, whatever the lateness of the reader."""
+    """Ticks at fixed times from the start, independent of delays of the reader."""
 
     def __init__(self, period: float) -> None:
         self._period = period
@@ -24,7 +24,7 @@ class _Ticks:
 
     async def __anext__(self) -> int:
         await trio.sleep_until(self._start + (self._beat + 1) * self._period)
-        # The clock may be a rounding error short of the beat that was waited for.
+        # Because of rounding, the clock may be slightly before the awaited tick.
         beat = max(self._beat + 1, math.floor((trio.current_time() - self._start) / self._period))
         passed, self._beat = beat - self._beat, beat
         return passed
@@ -32,8 +32,8 @@ class _Ticks:
 
 @asynccontextmanager
 async def ticks(period: float) -> AsyncIterator[Ticks]:
-    """Beats every `period` seconds; ValueError if that is not above 0."""
+    """Yield ticks every `period` seconds; ValueError if it is not above 0."""
     if not 0 < period < math.inf:
-        raise ValueError(f"a period of {period:g} s; give more than 0")
+        raise ValueError(f"a period of {period:g} s is not valid: use more than 0")
     await trio.lowlevel.checkpoint()
     yield _Ticks(period)

@@ -1,4 +1,4 @@
-"""Simulated USB devices: Python objects behind sockets."""
+"""Simulated USB devices at sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hal.sim.target import Stall, UsbTarget
 
 
 class SimUsbDevice:
-    """A device: who it is, what it does, and whether it is plugged in. What a driver opens is this object too."""
+    """A device with its identity and behaviour, which may be plugged in. It also implements the port UsbDevice."""
 
     def __init__(
         self, identity: UsbIdentity, target: UsbTarget, *, faults: Faults, hotplug: Hotplug, owners: Owners
@@ -35,40 +35,39 @@ class SimUsbDevice:
         self._gone.set()
 
     def names(self) -> tuple[str, ...]:
-        """By what it is known."""
+        """Return the socket and the identity of the device."""
         return self.identity.port, str(self.identity)
 
     @property
     def plugged(self) -> bool:
-        """Whether it is there."""
+        """Whether the device is plugged in."""
         return not self._gone.is_set()
 
     def plug(self) -> None:
-        """Put it into its socket."""
+        """Plug it in."""
         if not self.plugged:
             self._gone = trio.Event()
             self._data.clear()
             self._hotplug.added("usb", self.identity.port, **self._properties())
 
     def unplug(self) -> None:
-        """Take it out."""
+        """Unplug it."""
         if self.plugged:
             self._gone.set()
             self._wake.set()
             self._hotplug.removed("usb", self.identity.port, **self._properties())
 
     def _properties(self) -> dict[str, str]:
-        one = self.identity
-        return {"PRODUCT": f"{one.vendor:x}/{one.product:x}/100", "DEVTYPE": "usb_device"}
+        return {"PRODUCT": f"{self.identity.vendor:x}/{self.identity.product:x}/100", "DEVTYPE": "usb_device"}
 
     def push(self, endpoint: int, data: bytes) -> None:
-        """The device has data at a bulk or interrupt endpoint (0x80 set)."""
+        """Send data from the device at a bulk or interrupt endpoint (0x80 set)."""
         self._data.setdefault(endpoint, deque()).append(data)
         self._wake.set()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[UsbDevice]:
-        """The device, alone."""
+        """Open the device exclusively."""
         await trio.lowlevel.checkpoint()
         self._check()
         with self._owners.hold(str(self.identity)):
@@ -89,45 +88,45 @@ class SimUsbDevice:
         if fault is not None:
             raise system_error(str(self.identity), fault, group="plugdev")
 
-    def _refused(self, request_type: int, request: int, value: int, index: int) -> HalError:
+    def _rejected(self, request_type: int, request: int, value: int, index: int) -> HalError:
         return HalError(
-            f"{self.identity} refuses request 0x{request:02x} (type 0x{request_type:02x}, value 0x{value:04x}, "
+            f"{self.identity} rejects request 0x{request:02x} (type 0x{request_type:02x}, value 0x{value:04x}, "
             f"index 0x{index:04x})",
             Fault.UNSUPPORTED,
-            remedy="look at the device's documentation",
+            remedy="check the documentation of the device",
         )
 
     async def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-        """As the port says."""
+        """See UsbDevice.control_in."""
         async with self._order:
             await self._access()
             try:
                 return self._target.control_in(request_type, request, value, index, length)[:length]
             except Stall as stall:
-                raise self._refused(request_type, request, value, index) from stall
+                raise self._rejected(request_type, request, value, index) from stall
 
     async def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes = b"") -> None:
-        """As the port says."""
+        """See UsbDevice.control_out."""
         async with self._order:
             await self._access()
             try:
                 self._target.control_out(request_type, request, value, index, data)
             except Stall as stall:
-                raise self._refused(request_type, request, value, index) from stall
+                raise self._rejected(request_type, request, value, index) from stall
 
     async def write(self, endpoint: int, data: bytes) -> None:
-        """As the port says."""
+        """See UsbDevice.write."""
         async with self._order:
             await self._access()
             try:
                 self._target.write(endpoint, data)
             except Stall as stall:
                 raise HalError(
-                    f"{self.identity}: the device halted the endpoint", Fault.BUS, remedy="send what it expects"
+                    f"{self.identity}: the device halted the endpoint", Fault.BUS, remedy="check the sent data"
                 ) from stall
 
     async def read(self, endpoint: int, length: int) -> bytes:
-        """As the port says; what does not fit into `length` is left for the next read."""
+        """See UsbDevice.read; data beyond `length` is left for the next read."""
         await self._access()
         while not self._data.get(endpoint):
             self._wake = trio.Event()
@@ -139,30 +138,30 @@ class SimUsbDevice:
         return data[:length]
 
     async def lost(self) -> NoReturn:
-        """As the port says."""
+        """See UsbDevice.lost."""
         await self._gone.wait()
         raise self._gone_error()
 
 
-def fitting(devices: Iterable[SimUsbDevice], wanted: UsbIdentity) -> SimUsbDevice:
-    """The one plugged device that fits; HalError (gone) if none does, (unsupported) if several do, naming them."""
+def fitting(devices: Iterable[SimUsbDevice], selector: UsbIdentity) -> SimUsbDevice:
+    """Return the only connected device that matches; HalError with a list: gone if none, unsupported if several do."""
     plugged = [device for device in devices if device.plugged]
-    found = [device for device in plugged if _fits(device.identity, wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [device for device in plugged if _fits(device.identity, selector)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise HalError(
-            f"{wanted} may be {' or '.join(f'{d.identity}' for d in found)}",
+            f"{selector} may be {' or '.join(f'{d.identity}' for d in matches)}",
             Fault.UNSUPPORTED,
-            remedy="give serial or port",
+            remedy="add the serial number or the port",
         )
-    there = ", ".join(str(device.identity) for device in plugged) or "no device"
-    raise HalError(f"{wanted} is not there; there is {there}", Fault.GONE)
+    present = ", ".join(str(device.identity) for device in plugged) or "no device"
+    raise HalError(f"{selector} is not plugged in; there is {present}", Fault.GONE)
 
 
-def _fits(one: UsbIdentity, wanted: UsbIdentity) -> bool:
+def _fits(identity: UsbIdentity, selector: UsbIdentity) -> bool:
     return (
-        (one.vendor, one.product) == (wanted.vendor, wanted.product)
-        and wanted.serial in ("", one.serial)
-        and wanted.port in ("", one.port)
+        (identity.vendor, identity.product) == (selector.vendor, selector.product)
+        and selector.serial in ("", identity.serial)
+        and selector.port in ("", identity.port)
     )

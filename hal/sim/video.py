@@ -1,4 +1,4 @@
-"""A simulated camera: it looks at the bench of `hal.sim.picture` and delivers frames on the world's clock."""
+"""A simulated camera that shows the bench (`hal.sim.bench.picture`) and delivers frames by the world's clock."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import trio
 
 from hal.errors import Fault, HalError
 from hal.ports.video import PixelFormat, Still, Video, VideoMode, VideoSettings
+from hal.sim.bench.world import World
 from hal.sim.faults import system_error
 from hal.sim.hotplug import Hotplug
-from hal.sim.world import World
 from hal.video_modes import Rates, Sizes, choose_rate, choose_size
 
 SIZES: Final[dict[PixelFormat, tuple[Sizes, ...]]] = {"mjpeg": (Sizes(16, 16, 4096, 4096),)}
@@ -25,13 +25,13 @@ JPEG_QUALITY: Final = 85
 
 
 class SimCamera:
-    """One camera above the bench, plugged in from the beginning. What a driver opens is this object too."""
+    """A camera above the bench, plugged in from the beginning. It also implements the port Video."""
 
     def __init__(self, name: str, world: World, hotplug: Hotplug) -> None:
         self.name = name or "camera above the bench"
         self.mode = VideoMode("mjpeg", 640, 480, USUAL_RATE)
         self.frames = 0
-        self.stalled = False  # it is there and delivers nothing
+        self.stalled = False  # whether it delivers no frames although it is plugged in
         self._world = world
         self._hotplug = hotplug
         self._gone = trio.Event()
@@ -40,24 +40,24 @@ class SimCamera:
 
     @property
     def plugged(self) -> bool:
-        """Whether it is there."""
+        """Whether the device is plugged in."""
         return not self._gone.is_set()
 
     def unplug(self) -> None:
-        """Take it away."""
+        """Unplug it."""
         if self.plugged:
             self._gone.set()
             self._hotplug.removed("video4linux", self.name)
 
     def plug(self) -> None:
-        """Put it back."""
+        """Plug it in."""
         if not self.plugged:
             self._gone = trio.Event()
             self._hotplug.added("video4linux", self.name)
 
     @asynccontextmanager
     async def opened(self, settings: VideoSettings) -> AsyncIterator[Video]:
-        """The camera, alone."""
+        """Open the camera exclusively."""
         await trio.lowlevel.checkpoint()
         self._check()
         if self._open:
@@ -76,7 +76,7 @@ class SimCamera:
             raise system_error(self.name, Fault.GONE)
 
     async def arrived(self) -> None:
-        """Wait for the next beat of the frame rate."""
+        """Wait for the next frame."""
         passed = math.floor((self._world.now() - self._start) * self.mode.rate + 1e-6)
         due = self._start + (max(passed, self.frames) + 1) / self.mode.rate
         with trio.move_on_after(math.inf if self.stalled else due - self._world.now()):
@@ -85,12 +85,12 @@ class SimCamera:
         self.frames = max(passed, self.frames) + 1
 
     async def still(self) -> Still:
-        """The bench now."""
+        """Return an image of the current state of the bench."""
         await trio.lowlevel.checkpoint()
         self._check()
         if not self.frames:
             raise HalError(f"{self.name}: no frame has arrived yet", Fault.TIMEOUT)
-        from hal.sim.picture import render
+        from hal.sim.bench.picture import render
 
         buffer = io.BytesIO()
         render(self._world, self.mode.width, self.mode.height).save(buffer, "jpeg", quality=JPEG_QUALITY)

@@ -1,1 +1,1 @@
-"""gpiozero both ways: its pin factories behind our ports, and our ports as a pin factory of it."""
+"""gpiozero in both directions: its pin factories as an implementation of our ports, and our ports as a pin factory."""

@@ -1,4 +1,4 @@
-"""Our ports as a gpiozero pin factory: gpiozero's devices on any hardware of this project, also simulated."""
+"""Our ports as a gpiozero pin factory, to use gpiozero's devices on all hardware of this project, also simulated."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from gpiozero import exc
 from gpiozero.pins import BoardInfo, Factory, HeaderInfo, PinInfo
 
 from hal.boards.definition import BoardDefinition, BoardPin
+from hal.hardware import Hardware
 from hal.ports.digital import Line
-from hal.ports.hardware import Hardware
 from hal.zero.pins import PortPin
 
-HEADER: Final = "J8"  # what gpiozero calls the main header
+HEADER: Final = "J8"  # gpiozero's name of the main header
 _NUMBERED: Final = re.compile(r"GPIO(\d+)")
 
 
 class PortFactory(Factory):  # type: ignore[misc]
-    """Makes gpiozero pins of the lines of `hardware`: `LED(17, pin_factory=PortFactory(hardware, nursery))`.
+    """Provides the lines of `hardware` as gpiozero pins: `LED(17, pin_factory=PortFactory(hardware, nursery))`.
 
-    Pins are called as gpiozero calls them on the board (17, "GPIO17", "BOARD11", "J8:11"), or by any other name that
-    the board definition has. Devices may be made and used in tasks and in threads; nothing waits (see PortPin), so
-    `await factory.settled()` where it matters. Each pin is a task of `nursery`: callbacks such as `when_pressed` run in
-    it and must not block, errors of the hardware end the nursery, and when it ends, outputs go to the state they were
-    made with. What blocks in gpiozero (`wait_for_press`, `blink(background=False)`) needs a thread. There is no SPI.
+    Pins have the names of gpiozero (17, "GPIO17", "BOARD11", "J8:11") and those of the board definition. Devices may be
+    created and used in tasks and threads. Calls do not wait (see PortPin); use `await factory.settled()` if necessary.
+    Each pin is a task in `nursery`: callbacks such as `when_pressed` run in it and must not block, errors of the
+    hardware end the nursery, and when it ends, outputs return to their initial state. Blocking functions of gpiozero
+    (`wait_for_press`, `blink(background=False)`) need a thread. SPI is not supported.
     """
 
     def __init__(self, hardware: Hardware, nursery: trio.Nursery, board: str = "") -> None:
@@ -40,48 +40,48 @@ class PortFactory(Factory):  # type: ignore[misc]
         self._board_info = self._describe(definition)
 
     async def settled(self) -> None:
-        """Wait until every pin is what gpiozero asked it to be."""
+        """Wait until all pins are in the state requested by gpiozero."""
         await trio.lowlevel.checkpoint()
         for pin in tuple(self.pins.values()):
             await pin.settled()
 
     def close(self) -> None:
-        """Drive nothing and free every line."""
+        """Release all lines without driving them."""
         for pin in self.pins.values():
             pin.close()
 
     def pin(self, name: Any) -> PortPin:
-        """The one pin with that name. Made in a task."""
+        """Return the pin with that name, created in a task on first use."""
         for _, info in self.board_info.find_pin(name):
             if info not in self._lines:
                 break
             if info not in self.pins:
-                self.pins[info] = self._made(info)
+                self.pins[info] = self._create(info)
             return self.pins[info]
         raise exc.PinInvalidPin(f"{name} is not a pin of {self.board_info.description}")
 
-    def _made(self, info: Any) -> PortPin:
+    def _create(self, info: Any) -> PortPin:
         pin = PortPin(self, info, self._lines[info], self._token)
 
         def start() -> None:
             self._nursery.start_soon(pin.run, name=f"gpiozero pin {info.name}")
 
         try:
-            here = trio.lowlevel.current_trio_token() is self._token
+            in_loop = trio.lowlevel.current_trio_token() is self._token
         except RuntimeError:
-            here = False
-        if here:
+            in_loop = False
+        if in_loop:
             start()
         else:
             trio.from_thread.run_sync(start, trio_token=self._token)
         return pin
 
     def ticks(self) -> float:
-        """Seconds of the run's clock, from any thread."""
+        """Return the time of Trio's clock in seconds; callable from any thread."""
         return self._clock.current_time()
 
     def ticks_diff(self, later: float, earlier: float) -> float:
-        """Seconds."""
+        """Return the difference in seconds."""
         return later - earlier
 
     def _get_board_info(self) -> Any:

@@ -1,4 +1,4 @@
-"""The family gpiozero, assembled: lines by a gpiozero pin factory, everything else by Linux."""
+"""The family gpiozero: lines through a gpiozero pin factory, everything else as in the family linux."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hal.ports.pwm import PwmChannel, PwmOutput
 from hal.zero.library import default_factory
 
 CHIP: Final = "gpiozero"
-"""The chip of every line of this family; a line's offset is gpiozero's number of the pin."""
+"""The name of the chip of all lines in this family; the offset of a line is gpiozero's number of the pin."""
 
 _NUMBERED: Final = re.compile(r"GPIO(\d+)")
 
 
 class ZeroHardware(LinuxHardware):
-    """Everything of this computer, its pins through `factory`; gpiozero's own choice of a factory without one.
+    """The hardware of this computer, with pins through `factory`, by default the one that gpiozero selects.
 
-    HalError (unsupported) if gpiozero is not installed or finds no way to the pins.
+    HalError (unsupported) if gpiozero is not installed or cannot access the pins.
     """
 
     family = "gpiozero"
@@ -34,36 +34,36 @@ class ZeroHardware(LinuxHardware):
         self._factory = default_factory() if factory is None else factory
 
     def board(self, name: str = "") -> BoardDefinition:
-        """What the factory says the board is; with a `name` its pins under that board's names."""
+        """Return the board that the factory describes; with `name`, the pins have the names of that board."""
         if not name:
             return board_of(self._factory.board_info)
-        known = super().board(name)
+        board = super().board(name)
         pins = []
-        for pin in known.pins:
-            number = next((match[1] for known_as in pin.names if (match := _NUMBERED.fullmatch(known_as))), None)
+        for pin in board.pins:
+            number = next((match[1] for alias in pin.names if (match := _NUMBERED.fullmatch(alias))), None)
             line = Line(CHIP, int(number)) if number is not None and pin.line is not None else None
             pins.append(replace(pin, line=line, pwm=None))
-        return replace(known, pins=tuple(pins))
+        return replace(board, pins=tuple(pins))
 
     def digital_input(self, line: Line, settings: InputSettings) -> AbstractAsyncContextManager[DigitalInput]:
-        """A pin of the factory."""
+        """Open a pin of the factory."""
         from hal.zero.lines import digital_input
 
         return digital_input(self._factory, _name(line), settings)
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
-        """A pin of the factory."""
+        """Open a pin of the factory."""
         from hal.zero.lines import digital_output
 
         return digital_output(self._factory, _name(line), settings)
 
     def pwm(self, target: PwmChannel | Line) -> AbstractAsyncContextManager[PwmOutput]:
-        """A wave of the factory, or of this program where the factory makes none; a channel of Linux."""
+        """Open a pin for a wave by the factory, or by software if the factory does not support it; or a channel."""
         return super().pwm(target) if isinstance(target, PwmChannel) else self._wave(target)
 
     @asynccontextmanager
     async def _wave(self, line: Line) -> AsyncIterator[PwmOutput]:
-        from hal.linux.software_pwm import toggled
+        from hal.linux.pwm.software import toggled
         from hal.zero.lines import pwm
 
         async with AsyncExitStack() as stack:
@@ -78,7 +78,7 @@ class ZeroHardware(LinuxHardware):
 
 
 def board_of(info: Any) -> BoardDefinition:
-    """The board that a factory's `board_info` describes: every numbered pin, the number on the header first."""
+    """Return the board that a factory's `board_info` describes, with all numbered pins."""
     pins = []
     for header in info.headers.values():
         for pin in header.pins.values():
@@ -93,8 +93,8 @@ def board_of(info: Any) -> BoardDefinition:
 def _name(line: Line) -> str:
     if line.chip != CHIP:
         raise HalError(
-            f"{line}: the family gpiozero has no GPIO chips of its own",
+            f"{line}: the family gpiozero has no GPIO chips",
             Fault.GONE,
-            remedy=f"name the pin by its number on the header, as GPIOn, or as {CHIP}:n",
+            remedy=f"use the number of the pin on the header, GPIOn, or {CHIP}:n",
         )
     return f"GPIO{line.offset}"

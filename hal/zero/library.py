@@ -1,4 +1,4 @@
-"""gpiozero itself, which is an extra of this project, and the pin factory that it would use."""
+"""Access to gpiozero, an optional dependency, and its default pin factory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hal.errors import Fault, HalError
 
 
 def default_factory() -> Any:
-    """The factory of `Device.pin_factory`, chosen as gpiozero chooses: GPIOZERO_PIN_FACTORY, or what is installed.
+    """Return gpiozero's default factory, selected by GPIOZERO_PIN_FACTORY or the installed libraries.
 
-    HalError (unsupported) without gpiozero, or without a library that it can use here.
+    HalError (unsupported) if gpiozero or a library that it needs is missing.
     """
     try:
         from gpiozero import Device
@@ -25,22 +25,22 @@ def default_factory() -> Any:
         Device.ensure_pin_factory()
     except (GPIOZeroError, ImportError, OSError) as error:
         raise HalError(
-            f"gpiozero finds no way to the pins: {error or type(error).__name__}",
+            f"gpiozero cannot access the pins: {error or type(error).__name__}",
             Fault.UNSUPPORTED,
-            remedy="install lgpio, or name a pin factory in GPIOZERO_PIN_FACTORY",
+            remedy="install lgpio, or set a pin factory in GPIOZERO_PIN_FACTORY",
         ) from error
     return Device.pin_factory
 
 
 def refused(error: Exception, what: str) -> HalError:
-    """What gpiozero said about `what`, as an error of hardware. Raise the result `from error`."""
+    """Convert an error of gpiozero about `what` to a HalError. Raise the result `from error`."""
     from gpiozero import exc
 
     text = f"{what}: {error or type(error).__name__}"
     if isinstance(error, exc.GPIOPinInUse):
         return HalError(text, Fault.BUSY, remedy="close the gpiozero device that uses it")
     if isinstance(error, exc.PinInvalidPin):
-        return HalError(text, Fault.GONE, remedy="name a pin that the pin factory has")
+        return HalError(text, Fault.GONE, remedy="use a pin that the pin factory has")
     if isinstance(error, (exc.GPIOZeroError, ValueError)):
         return HalError(text, Fault.UNSUPPORTED, remedy="choose another pin, or another pin factory")
     if isinstance(error, OSError):

@@ -1,7 +1,7 @@
-"""Lines of a gpiozero pin factory behind our ports.
+"""Lines of a gpiozero pin factory as an implementation of our ports.
 
-Calls go straight to the factory, which for pins of this computer is immediate. Its callbacks come from threads of its
-own; they leave the edge in a bounded buffer and wake the reader through Trio's token.
+Calls go directly to the factory and do not block for pins of this computer. Its callbacks run in its own threads; they
+put the edge into a bounded buffer and wake the reader through Trio's token.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from hal.ports.digital import Bias, DigitalInput, DigitalOutput, Edge, EdgeEvent
 from hal.ports.pwm import PwmOutput
 from hal.zero.library import refused
 
-EDGE_BUFFER: Final = 4096  # edges kept for a slow reader
-DEFAULT_FREQUENCY: Final = 800.0  # Hz, until somebody sets one
+EDGE_BUFFER: Final = 4096  # maximum edges queued for a slow reader
+DEFAULT_FREQUENCY: Final = 800.0  # Hz, until a frequency is set
 _PULL: Final[dict[Bias, str]] = {"none": "floating", "up": "up", "down": "down"}
 
 T = TypeVar("T")
 
 
-def _do(what: str, action: Callable[[], T]) -> T:
+def _call(what: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except HalError:
         raise
-    except Exception as error:  # gpiozero's factories raise what their libraries raise
+    except Exception as error:  # gpiozero's factories raise any errors of their libraries
         raise refused(error, what) from error
 
 
 class _Claim:
-    """Holds a pin against gpiozero's own devices, which look whom they conflict with."""
+    """Reserves a pin, so that gpiozero's own devices report a conflict."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -50,19 +50,19 @@ class _Claim:
 @contextmanager
 def _taken(factory: Any, name: str) -> Iterator[Any]:
     claim = _Claim(name)
-    _do(name, lambda: factory.reserve_pins(claim, name))
+    _call(name, lambda: factory.reserve_pins(claim, name))
     try:
-        yield _do(name, lambda: factory.pin(name))
+        yield _call(name, lambda: factory.pin(name))
     finally:
         factory.release_pins(claim, name)
 
 
 @asynccontextmanager
 async def digital_input(factory: Any, name: str, settings: InputSettings) -> AsyncIterator[DigitalInput]:
-    """Take the pin called `name` as an input. HalError: gone, busy, unsupported."""
+    """Open the pin `name` as an input. HalError: gone, busy, unsupported."""
     await trio.lowlevel.checkpoint()
     with _taken(factory, name) as pin:
-        _do(name, lambda: _make_input(pin, settings))
+        _call(name, lambda: _make_input(pin, settings))
         yield _Input(factory, pin, name, settings)
 
 
@@ -74,17 +74,17 @@ def _make_input(pin: Any, settings: InputSettings) -> None:
 
 @asynccontextmanager
 async def digital_output(factory: Any, name: str, settings: OutputSettings) -> AsyncIterator[DigitalOutput]:
-    """Take the pin called `name` as an output at its safe level; it stays an output at that level afterwards."""
+    """Open the pin `name` as an output at its safe level; afterwards it stays an output at that level."""
     await trio.lowlevel.checkpoint()
     if settings.drive != "push_pull":
         raise HalError(
-            f"{name}: gpiozero drives lines both ways only, not {settings.drive.replace('_', ' ')}",
+            f"{name}: gpiozero supports only push-pull outputs, not {settings.drive.replace('_', ' ')}",
             Fault.UNSUPPORTED,
             remedy="use the family linux",
         )
     with _taken(factory, name) as pin:
         output = _Output(pin, name, inverted=settings.active_low)
-        _do(name, lambda: pin.output_with_state(settings.safe != settings.active_low))
+        _call(name, lambda: pin.output_with_state(settings.safe != settings.active_low))
         try:
             yield output
         finally:
@@ -93,26 +93,26 @@ async def digital_output(factory: Any, name: str, settings: OutputSettings) -> A
 
 @asynccontextmanager
 async def pwm(factory: Any, name: str) -> AsyncIterator[PwmOutput]:
-    """Take the pin called `name` for a wave that the factory makes, low; it stays low afterwards.
+    """Open the pin `name` at low level for a wave by the factory; afterwards it stays low.
 
-    HalError (unsupported) if the factory makes none.
+    HalError (unsupported) if the factory does not support waves.
     """
     await trio.lowlevel.checkpoint()
     with _taken(factory, name) as pin:
-        _do(name, lambda: pin.output_with_state(False))
-        _do(name, lambda: _set(pin, "frequency", DEFAULT_FREQUENCY))
+        _call(name, lambda: pin.output_with_state(False))
+        _call(name, lambda: _set(pin, "frequency", DEFAULT_FREQUENCY))
         wave = _Wave(pin, name)
         try:
             yield wave
         finally:
-            _do(name, lambda: _end(pin))
+            _call(name, lambda: _stop_wave(pin))
 
 
 def _set(pin: Any, attribute: str, value: object) -> None:
     setattr(pin, attribute, value)
 
 
-def _end(pin: Any) -> None:
+def _stop_wave(pin: Any) -> None:
     pin.state = 0
     pin.frequency = None
     pin.state = False
@@ -127,7 +127,7 @@ class _Input:
         self._listeners: list[_Edges] = []
 
     def read(self) -> bool:
-        return bool(_do(self._name, lambda: self._pin.state)) != self._settings.active_low
+        return bool(_call(self._name, lambda: self._pin.state)) != self._settings.active_low
 
     @asynccontextmanager
     async def edges(self) -> AsyncIterator[EdgeEvents]:
@@ -136,7 +136,7 @@ class _Input:
         self._listeners.append(edges)
         try:
             if len(self._listeners) == 1:
-                _do(self._name, self._detect)
+                _call(self._name, self._detect)
             yield edges
         finally:
             self._listeners.remove(edges)
@@ -149,7 +149,7 @@ class _Input:
         self._pin.when_changed = self._changed  # gpiozero keeps a weak reference
 
     def _changed(self, ticks: Any, state: Any) -> None:
-        """Called by a thread of the factory."""
+        """Handle an edge; called in a thread of the factory."""
         for edges in tuple(self._listeners):
             edges.put(ticks, bool(state))
 
@@ -165,14 +165,14 @@ class _Edges:
         self._arrived = trio.Event()
 
     def put(self, ticks: Any, state: bool) -> None:
-        """Keep an edge, from any thread. An item of the queue is either read or dropped, never both."""
+        """Queue an edge, from any thread. An item of the queue is either read or dropped, never both."""
         age = max(0.0, self._factory.ticks_diff(self._factory.ticks(), ticks))
         if len(self._queue) >= EDGE_BUFFER:
             try:
                 self._queue.popleft()
                 self.dropped += 1
             except IndexError:
-                pass  # the reader was quicker
+                pass  # the reader has taken it
         self._queue.append(Edge(state != self._inverted, self._clock.current_time() - age))
         try:
             self._token.run_sync_soon(self._wake, idempotent=True)
@@ -201,10 +201,10 @@ class _Output:
         self._inverted = inverted
 
     def read(self) -> bool:
-        return bool(_do(self._name, lambda: self._pin.state)) != self._inverted
+        return bool(_call(self._name, lambda: self._pin.state)) != self._inverted
 
     def write(self, high: bool) -> None:
-        _do(self._name, lambda: _set(self._pin, "state", high != self._inverted))
+        _call(self._name, lambda: _set(self._pin, "state", high != self._inverted))
 
 
 class _Wave:
@@ -218,12 +218,14 @@ class _Wave:
 
     def set_wave(self, duty: float, frequency: float) -> None:
         if not 0 <= duty <= 1:
-            raise ValueError(f"a duty of {duty:g} is impossible: use 0 to 1")
+            raise ValueError(f"a duty of {duty:g} is not valid: expected 0 to 1")
         if not frequency > 0:
             raise HalError(
-                f"{self._name}: {frequency:g} Hz is impossible", Fault.UNSUPPORTED, remedy="use more than 0 Hz"
+                f"{self._name}: {frequency:g} Hz is not a valid frequency",
+                Fault.UNSUPPORTED,
+                remedy="use more than 0 Hz",
             )
         if frequency != self._wave[1]:
-            _do(self._name, lambda: _set(self._pin, "frequency", frequency))
-        _do(self._name, lambda: _set(self._pin, "state", duty))
+            _call(self._name, lambda: _set(self._pin, "frequency", frequency))
+        _call(self._name, lambda: _set(self._pin, "state", duty))
         self._wave = duty, frequency

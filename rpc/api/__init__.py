@@ -1,5 +1,5 @@
-"""One adapter between Python classes and the published protobuf API, driven by its descriptors.
+"""Adapter between Python classes and the published protobuf API, driven by protobuf descriptors.
 
-`rpc.api.router` serves, `rpc.api.client` calls, `rpc.api.messages` holds the messages. Nothing is loaded until it is
-used.
+`rpc.api.server.router` serves APIs, `rpc.api.client` calls them, and `rpc.api.messages` loads the messages. All parts
+are loaded on first use.
 """

@@ -1,4 +1,4 @@
-"""Arguments of a call from a command line: `power_pct=0.5`, `pin_names=a,b`, `extra={"a": 1}`."""
+"""Parser for call arguments from a command line: `power_pct=0.5`, `pin_names=a,b`, `extra={"a": 1}`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
 from rpc.api.client import build_request, find_method
+from rpc.api.convert.encode import is_map
+from rpc.api.convert.known import RESOURCE_NAME
 from rpc.api.describe import type_text, wrapped_list
-from rpc.api.encode import is_map
-from rpc.api.known import RESOURCE_NAME
 from rpc.api.methods import Method
+from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
-from schema.report import did_you_mean
 
 _BOOLS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
@@ -38,11 +38,11 @@ _NUMBERS: Final = frozenset(
 
 
 def parse_arguments(api: API | str, method: str, words: Iterable[str]) -> dict[str, Any]:
-    """Arguments for `ApiClient.call` from words `key=value`, checked against the API before anything is sent.
+    """Parse `key=value` words into arguments for `ApiClient.call` and check them against the API.
 
-    Text and enums are taken as they stand; numbers, true and false as usual; bytes as base64; lists as JSON or with
-    commas between plain values; everything else as JSON. MachineError (INVALID) names the argument, what it should be
-    and the arguments there are.
+    Text and enums are used unchanged; bytes are base64; lists are JSON or comma-separated plain values; values of other
+    types except numbers and booleans are JSON. MachineError (INVALID) names the argument, its type, and the arguments
+    of the method.
     """
     found = find_method(api, method)
     arguments: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _single(field: FieldDescriptor, text: str) -> Any:
 
 
 def _reading(what: str) -> Callable[[Callable[[str], Any]], Callable[[str], Any]]:
-    """Turns every failure of a reader into a ValueError that says what the text is not."""
+    """Return a decorator that converts every failure of a parser to a ValueError with the expected type, `what`."""
 
     def decorate(read: Callable[[str], Any]) -> Callable[[str], Any]:
         def guarded(text: str) -> Any:

@@ -1,11 +1,11 @@
-"""Calls published APIs by name, with Python values in and plain Python values out.
+"""Client that calls published APIs by name, with Python values as arguments and plain Python values as results.
 
     client = ApiClient(channel)
     await client.call(API("rdk", "component", "motor"), "left", "set_power", power_pct=0.5)
     async for tick in client.stream("rdk:component:board", "pi", "stream_ticks", pin_names=["a"]): ...
     await client.call("viam.robot.v1.RobotService", "", "resource_names")
 
-Results are dicts, lists, numbers, text, bytes, datetimes and timedeltas: what `msgspec.json.encode` takes as it is.
+Results consist of dicts, lists, numbers, text, bytes, datetimes and timedeltas, which `msgspec.json.encode` accepts.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.api.decode import field_reader, message_reader
-from rpc.api.encode import field_filler
-from rpc.api.fit import FitError
-from rpc.api.hints import ANY, Hint, signature_of
+from rpc.api.convert.decode import field_reader, message_reader
+from rpc.api.convert.encode import field_filler
+from rpc.api.convert.fit import FitError
+from rpc.api.convert.hints import ANY, Hint, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.status import to_machine_error
+from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
-from schema.report import did_you_mean
 
 
 class ApiClient:
-    """Speaks over `channel` (`rpc.client.Channel`, or anything with grpclib's `request`), which stays the caller's.
+    """Client on `channel`: a `rpc.client.channel.Channel` or any object with grpclib's `request`. The caller owns it.
 
-    `metadata` goes with every call. Methods raise MachineError: INVALID before anything is sent if arguments do not
-    fit, UNAVAILABLE if the connection is lost, else what the server says. Time limits are the caller's cancel scopes.
+    `metadata` is sent with every call. Methods raise MachineError: INVALID for invalid arguments, before anything is
+    sent; UNAVAILABLE if the connection is lost; otherwise the error of the server. Use cancel scopes for time limits.
     """
 
     def __init__(self, channel: Any, *, metadata: Mapping[str, str] | None = None) -> None:
@@ -44,26 +44,26 @@ class ApiClient:
         self._metadata = dict(metadata or {})
 
     async def call(self, api: API | str, name: str, method: str, /, **arguments: Any) -> Any:
-        """Call a method that has one result, and return that.
+        """Call a method that has one result, and return the result.
 
-        `api` is an API, its text, or the full name of a machine-wide service, with the name "".
+        `api` is an API, its text form, or the full name of a machine-wide service; its `name` is then "".
         """
         return await self._call(_Call(find_method(api, method), name, arguments), ANY)
 
     async def call_with_metadata(
         self, api: API | str, name: str, method: str, /, **arguments: Any
     ) -> tuple[Any, Mapping[str, Any]]:
-        """As `call`, and the initial metadata of the reply."""
+        """See `call`. Returns the result and the initial metadata of the reply."""
         metadata: dict[str, Any] = {}
         return await self._call(_Call(find_method(api, method), name, arguments), ANY, metadata), metadata
 
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
-        """As `call` with the API of `base`; the result is what the type hint of its method says."""
+        """See `call`. Uses the API of `base` and returns the result type of its method."""
         found = find_method(base.API, method)  # type: ignore[attr-defined]
         return await self._call(_Call(found, name, arguments), result_hint(base, method))
 
     async def call_at(self, path: str, base: type, name: str, method: str, /, **arguments: Any) -> Any:
-        """As `call_as`, but of the RPC at `path`, whose messages have the fields of those of `method`."""
+        """See `call_as`. Calls the RPC at `path`, whose messages have the same fields as those of `method`."""
         found = replace(find_method(base.API, method), path=path)  # type: ignore[attr-defined]
         return await self._call(_Call(found, name, arguments), result_hint(base, method))
 
@@ -88,11 +88,11 @@ class ApiClient:
             return _result(call.method, reply, hint)
 
     def stream(self, api: API | str, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """Call a method and yield its results; use it in `contextlib.aclosing`, closing it ends the call."""
+        """Call a method and yield its results. Use it in `contextlib.aclosing`; closing the generator ends the call."""
         return self._stream(_Call(find_method(api, method), name, arguments), ANY)
 
     def stream_as(self, base: type, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """As `stream` with the API of `base`; results are what the type hint of its method says."""
+        """See `stream`. Uses the API of `base` and yields the result type of its method."""
         found = find_method(base.API, method)  # type: ignore[attr-defined]
         return self._stream(_Call(found, name, arguments), result_hint(base, method))
 
@@ -115,7 +115,7 @@ class ApiClient:
 
 
 def find_method(api: API | str, method: str) -> Method:
-    """What is known of a method; MachineError (INVALID) that names the nearest if there is none of that name."""
+    """Return a method of an API; MachineError (INVALID) with the nearest name if it does not exist."""
     methods = _methods(_entry(api))
     found = methods.get(method)
     if found is None:
@@ -126,12 +126,12 @@ def find_method(api: API | str, method: str) -> Method:
 
 
 def methods_for(api: API | str) -> Mapping[str, Method]:
-    """Every method of an API or machine-wide service by name; MachineError (INVALID) for an unknown one."""
+    """Return the methods of an API or machine-wide service by name; MachineError (INVALID) for an unknown API."""
     return _methods(_entry(api))
 
 
 def build_request(method: Method, name: str, arguments: Mapping[str, Any]) -> Any:
-    """The (first) request of a call; None leaves an argument out. MachineError (INVALID) for what does not fit."""
+    """Build the first or only request of a call, without arguments of None. MachineError (INVALID) for invalid ones."""
     request = method.request_class()
     streamed = method.streamed
     part = request
@@ -160,7 +160,7 @@ def build_request(method: Method, name: str, arguments: Mapping[str, Any]) -> An
 
 
 class _Call:
-    """A call that is ready to be sent."""
+    """Call whose first request has been built."""
 
     def __init__(self, method: Method, name: str, arguments: dict[str, Any]) -> None:
         self.method = method
@@ -170,7 +170,7 @@ class _Call:
         self.first = build_request(method, name, arguments)
 
     async def send_items(self, stream: Any) -> None:
-        """Send a request for each item, after the first request, and then the end."""
+        """Send a request for each item, then end the request stream."""
         if isinstance(self.items, AsyncIterable):
             async for item in self.items:
                 await stream.send_message(self._request(item))
@@ -193,7 +193,7 @@ class _Call:
 
 @cache
 def result_hint(base: type, method: str) -> Hint:
-    """What a method of a base class returns, or yields."""
+    """Return the result type of a method of a base class, or the type that it yields."""
     return signature_of(getattr(base, method)).result
 
 
@@ -209,11 +209,11 @@ def _result(method: Method, reply: Any, hint: Hint) -> Any:
 
 @contextmanager
 def _errors() -> Any:
-    """What the transport raises, as MachineError."""
+    """Convert errors of the transport to MachineError."""
     try:
         try:
             yield
-        except BaseExceptionGroup as group:  # of the nursery that sends a stream of requests
+        except BaseExceptionGroup as group:  # from the nursery that sends a stream of requests
             raise _leaf(group) from None
     except GRPCError as error:
         raise to_machine_error(error) from None
@@ -224,9 +224,9 @@ def _errors() -> Any:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The only exception of nested groups; the group itself if there are several.
+    """Return the only exception in nested groups, or the group itself if it has several.
 
-    The end of a call counts once, though whoever sends and whoever receives tell of it both.
+    Errors of the call itself count once, because both the sending and the receiving task raise them.
     """
     while isinstance(error, BaseExceptionGroup):
         others = error.split((GRPCError, StreamTerminatedError, OSError))[1]

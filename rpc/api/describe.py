@@ -1,4 +1,4 @@
-"""What an API offers, in words: for help on the command line, forms on a page, and the reference documentation."""
+"""Description of the methods of an API for command line help, forms on pages and the reference documentation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from rpc.api.client import methods_for
-from rpc.api.encode import is_map, message_type
-from rpc.api.hints import Hint, signature_of
-from rpc.api.known import RESOURCE_NAME
+from rpc.api.convert.encode import is_map, message_type
+from rpc.api.convert.hints import Hint, signature_of
+from rpc.api.convert.known import RESOURCE_NAME
+from rpc.api.convert.scalars import short_names, type_name
 from rpc.api.methods import Method
-from rpc.api.scalars import short_names, type_name
 from schema.names import API
 
 _WORDS: Final = {
@@ -36,40 +36,40 @@ _SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "bytes": {"type": "string", "contentEncoding": "base64"},
 }
 
-_DEPTH: Final = 3  # levels of nested messages that a schema spells out
+_DEPTH: Final = 3  # levels of nested messages in a schema
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentInfo:
-    """One argument of a method."""
+    """Description of a method argument."""
 
     name: str
-    type: str  # in words, with units only where the name has them
+    type: str  # for display
     required: bool
-    default: Any  # JSON-ready; None if there is none
-    schema: dict[str, Any]  # JSON Schema of a value
+    default: Any  # JSON value; None without a default
+    schema: dict[str, Any]  # JSON Schema of the value
 
 
 @dataclass(frozen=True, slots=True)
 class MethodInfo:
-    """One method of an API."""
+    """Description of a method."""
 
     name: str
-    path: str  # on the wire
-    doc: str  # contract, with units and ranges; empty without a base class
+    path: str  # of the RPC
+    doc: str  # docstring of the base class, with units and ranges; empty without a base class
     arguments: tuple[ArgumentInfo, ...]
-    returns: str  # in words
+    returns: str  # for display
     result: str  # name of the Python class of a result; empty for plain values
-    monitored: bool  # it moves something: bound to the caller's session
+    monitored: bool  # the method moves something and is bound to the caller's session
     client_streaming: bool
     server_streaming: bool
     deprecated: bool
 
 
 def describe(api: API | str, base: type | None = None) -> tuple[MethodInfo, ...]:
-    """The methods of an API or machine-wide service, in the order of the published one.
+    """Describe the methods of an API or machine-wide service, in the published order.
 
-    The contracts, defaults and class names are those of `base`. MachineError (INVALID) for an unknown API.
+    Docstrings, defaults and class names are those of `base`. MachineError (INVALID) for an unknown API.
     """
     return tuple(_describe(method, base) for method in methods_for(api).values())
 
@@ -125,7 +125,7 @@ def _returns(method: Method) -> str:
 
 
 def type_text(field: FieldDescriptor) -> str:
-    """What fits a field, in words."""
+    """Describe the values of a field for display."""
     if is_map(field):
         return f"mapping to {_one(message_type(field).fields[1])}"
     return f"list of {_one(field)}" if field.is_repeated else _one(field)
@@ -141,7 +141,7 @@ def _one(field: FieldDescriptor) -> str:
 
 
 def wrapped_list(descriptor: Descriptor) -> FieldDescriptor | None:
-    """The field of a message that holds a list and nothing else, such as JointPositions."""
+    """Return the field of a message whose only field is a list, such as JointPositions; otherwise None."""
     known = descriptor.full_name in _WORDS or len(descriptor.fields) != 1
     return None if known or not descriptor.fields[0].is_repeated else descriptor.fields[0]
 
@@ -151,7 +151,7 @@ def _fields_text(descriptor: Descriptor) -> str:
 
 
 def schema_of(field: FieldDescriptor, depth: int = _DEPTH) -> dict[str, Any]:
-    """JSON Schema of what fits a field; nested messages are spelled out to a few levels."""
+    """Return the JSON Schema of a field, with nested messages down to `depth` levels."""
     if is_map(field):
         return {"type": "object", "additionalProperties": _schema_of_one(message_type(field).fields[1], depth)}
     one = _schema_of_one(field, depth)
@@ -179,7 +179,7 @@ def _schema_of_one(field: FieldDescriptor, depth: int) -> dict[str, Any]:
 
 
 def _plain(default: object) -> object:
-    """A parameter's default as JSON writes it: an enum is its name."""
+    """Convert the default of a parameter to a JSON value; an enum becomes its name."""
     if default is inspect.Parameter.empty:
         return None
     return default.name if isinstance(default, Enum) else default

@@ -1,4 +1,4 @@
-"""Between messages and what HTTP says of them: fields of a query, of a path and of JSON. No I/O."""
+"""Conversion between messages and HTTP: query parameters, path variables and JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WRAPPED: Final = "google.protobuf."
 def read_query(
     message: Message, body: Mapping[str, Any], query: Iterable[tuple[str, str]], path: Mapping[str, str]
 ) -> None:
-    """Fill `message` from JSON, then from `a.b=value` pairs, then from variables of the path: what comes later counts.
+    """Fill `message` from JSON, `a.b=value` query pairs and path variables; later sources override earlier ones.
 
-    A field that is a message may stand in the query as JSON text. ValueError names what does not fit.
+    Message fields in the query are JSON text. ValueError names the invalid field.
     """
     from google.protobuf.json_format import ParseDict, ParseError
 
@@ -41,8 +41,11 @@ def read_query(
 
 
 def write_json(message: Message, limit: int) -> dict[str, Any]:
-    """The message as JSON, fields without a value included. ValueError if it has more than `limit` bytes, apart from
-    pictures and files, or holds what JSON cannot."""
+    """Convert a message to a JSON object, including fields without a value.
+
+    Raises ValueError if the message, without images and files, has more than `limit` bytes, or if it has a value that
+    JSON cannot represent.
+    """
     from google.protobuf.json_format import Error, MessageToDict
 
     if (size := _weight(message, 3)) > limit:
@@ -62,7 +65,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _put(values: dict[str, Any], descriptor: Descriptor, names: list[str], given: list[str]) -> None:
-    """Put the texts of one field where they belong in `values`."""
+    """Set the field with the path `names` in `values` from its query texts."""
     for index, name in enumerate(names):
         field = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
         if field is None:
@@ -111,12 +114,12 @@ def _json(field: FieldDescriptor, text: str) -> Any:
         raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
     except ValueError:
         if field.message_type.full_name.startswith(_WRAPPED):
-            return text  # of a wrapper such as StringValue
+            return text  # value of a wrapper such as StringValue
         raise ValueError(f"{field.full_name} is a message: write it as JSON") from None
 
 
 def _weight(message: Message, depth: int) -> int:
-    """Bytes of a message apart from those in fields of bytes of its outer levels, which are cheap to write."""
+    """Return the bytes of a message without its bytes fields in the outer `depth` levels, which are cheap to encode."""
     size = message.ByteSize()
     if depth and size:
         for field, value in message.ListFields():

@@ -1,10 +1,10 @@
-"""The published API as HTTP and JSON: the routes are the `google.api.http` annotations of the published services.
+"""HTTP and JSON gateway to the published API, with the routes of its `google.api.http` annotations.
 
     GET  /viam/api/v1/component/sensor/s1/readings
     PUT  /viam/api/v1/component/motor/m1/power?power_pct=0.5
 
-Fields of a request come from the JSON object in its body, then from the query, then from the path. A request becomes a
-call like any other, so that tokens, limits, sessions and statistics are those of gRPC. Calls that stream are refused.
+The fields of a request are read from the JSON object in its body, then the query, then the path. A request becomes a
+gRPC call, so the same tokens, limits, sessions and statistics apply. Streaming calls are refused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rpc.api.fields import read_query, write_json
 from rpc.api.table import SERVICES
 from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, HttpExchange, MutableHeaders, Peer
+from rpc.http.grpc_web import cors
 from rpc.inbox import Budget
 from rpc.parsing import TOO_DEEP, at_once, is_large, merging
 from rpc.status import of_exception
 from rpc.turns import Flow
-from rpc.web import cors
 from schema.errors import MachineError
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_BODY: Final = 256 << 10  # bytes of a request
-MAX_REPLY: Final = 256 << 10  # bytes of a reply besides its pictures and files
-SMALL: Final = 4 << 10  # bytes of a request or reply that are read or written on the event loop
+MAX_REPLY: Final = 256 << 10  # bytes of a reply without images and files
+SMALL: Final = 4 << 10  # bytes; larger requests and replies are converted off the event loop
 PREFIXES: Final = (
     ("viam", "api"),
     ("api", "v1"),
@@ -50,8 +50,8 @@ PREFIXES: Final = (
     ("datasync", "v1"),
     ("packages", "v1"),
 )
-"""First segments of every published route; /api/v1 is short for /viam/api/v1."""
-OWN: Final = ("viam", "api")  # below this nothing else is served; the cloud has pages below others
+"""First segments of all published routes; /api/v1 is short for /viam/api/v1."""
+OWN: Final = ("viam", "api")  # contains only routes; the cloud also has pages below the other prefixes
 HTTP_OF: Final[Mapping[Status, int]] = {
     Status.OK: 200,
     Status.CANCELLED: 499,
@@ -68,8 +68,8 @@ HTTP_OF: Final[Mapping[Status, int]] = {
     Status.UNAVAILABLE: 503,
     Status.DEADLINE_EXCEEDED: 504,
 }
-"""As google.rpc.Code documents it; 500 for the others."""
-_METADATA: Final = "grpc-metadata-"  # header fields of this prefix are metadata of the call, without it
+"""HTTP status of a gRPC status, as documented by google.rpc.Code; other statuses are 500."""
+_METADATA: Final = "grpc-metadata-"  # prefix of header fields that become metadata of the call, without the prefix
 _PASSED: Final = ("authorization", "grpc-timeout", "x-forwarded-for")
 _SAFE_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
 _BODY: Final = "google.api.HttpBody"
@@ -77,7 +77,7 @@ _BODY: Final = "google.api.HttpBody"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One annotated method: `/viam/api/v1/component/sensor/{name}/readings`, cut at its slashes."""
+    """Route of an annotated method, such as `/viam/api/v1/component/sensor/{name}/readings`, split at slashes."""
 
     verb: str
     segments: tuple[str, ...]
@@ -85,11 +85,11 @@ class Route:
 
     @property
     def path(self) -> str:
-        """Of the call."""
+        """Path of the gRPC method."""
         return f"/{self.method.containing_service.full_name}/{self.method.name}"
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """The variables of the path, None if it is another one."""
+        """Return the variables in a path of the same length; None if the path does not match."""
         found = {}
         for mine, given in zip(self.segments, segments, strict=True):
             if mine.startswith("{"):
@@ -100,7 +100,7 @@ class Route:
 
 
 def routes_of(service: str) -> Iterator[Route]:
-    """The annotated methods of a published service; loads its messages."""
+    """Yield the routes of a published service; loads its messages."""
     http = import_module("google.api.annotations_pb2").http
     entry = SERVICES[service]
     for method in (entry.descriptor or messages.service(entry.service, entry.module)).methods:
@@ -113,7 +113,7 @@ def routes_of(service: str) -> Iterator[Route]:
 
 @dataclass(slots=True)
 class _Reply:
-    """A Carrier that keeps what a unary call answers."""
+    """Carrier that stores the reply of a unary call."""
 
     peer: Peer
     budget: Budget
@@ -123,28 +123,28 @@ class _Reply:
     extra: dict[str, str] = field(default_factory=dict)
 
     def send_headers(self, sid: int, extra: Headers) -> None:
-        """As Carrier; initial metadata has no place in the answer."""
+        """Ignore the initial metadata, which the HTTP response does not include."""
 
     async def send_message(self, sid: int, data: bytes) -> None:
-        """As Carrier."""
+        """See `Carrier.send_message`."""
         self.data = data[5:]
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
-        """As Carrier."""
+        """See `Carrier.send_trailers`."""
         self.status, self.extra = status, dict(extra)
 
     def reset(self, sid: int, code: int) -> None:
-        """As Carrier."""
+        """See `Carrier.reset`."""
 
     def consumed(self, sid: int, n: int) -> None:
-        """As Carrier."""
+        """See `Carrier.consumed`."""
 
     def forget(self, sid: int) -> None:
-        """As Carrier."""
+        """See `Carrier.forget`."""
 
 
 class Gateway:
-    """Answers the routes of `services` (their full names now); everything else goes to `otherwise`."""
+    """Fallback that serves the routes of `services`, which returns full names, and passes the rest to `otherwise`."""
 
     def __init__(
         self,
@@ -155,11 +155,11 @@ class Gateway:
         self._core = core
         self._services = services
         self._otherwise = otherwise
-        self._routes: dict[int, list[Route]] = {}  # by number of segments, those with fewest variables first
+        self._routes: dict[int, list[Route]] = {}  # by number of segments, routes with the fewest variables first
         self._loaded: set[str] = set()
 
     async def __call__(self, exchange: HttpExchange) -> None:
-        """As ServerCore.fallback."""
+        """See `ServerCore.fallback`."""
         path, _, query = exchange.path.partition("?")
         segments = tuple(unquote(segment) for segment in path.strip("/").split("/"))
         if segments[:2] not in PREFIXES:
@@ -194,7 +194,7 @@ class Gateway:
             await _refuse(exchange, Status.NOT_FOUND, f"no method has the route {path[:200]}", allowed)
 
     async def _load(self) -> None:
-        """Take in what is served and was not yet, a service at a time: loading messages takes milliseconds each."""
+        """Load the routes of new services, with a checkpoint after each, because loading takes milliseconds."""
         for service in self._services():
             if service in SERVICES and service not in self._loaded:
                 self._loaded.add(service)
@@ -233,7 +233,7 @@ class Gateway:
         await self._answer(exchange, method, call, carrier, allowed)
 
     async def _aside(self, call: ServerCall, size: int, function: Callable[[], T]) -> T:
-        """What `function` makes of `size` bytes: where the server wants long work done, if they are many."""
+        """Return the result of `function`, run by `ServerCore.aside` if it handles more than `SMALL` bytes."""
         if self._core.aside is None or size <= SMALL:
             return function()
         result: T = await self._core.aside(call.identity, function)
@@ -270,7 +270,7 @@ class Gateway:
 
 
 def _request(kind: Any, body: bytes, query: str, variables: Mapping[str, str]) -> bytes:
-    """The request that JSON, query and path say, as its bytes. ValueError names what does not fit."""
+    """Return the serialized request from JSON body, query and path. ValueError names the invalid field."""
     message = kind()
     read_query(message, _object(body), parse_qsl(query, keep_blank_values=True), variables)
     raw: bytes = message.SerializeToString()
@@ -278,7 +278,7 @@ def _request(kind: Any, body: bytes, query: str, variables: Mapping[str, str]) -
 
 
 def _written(kind: Any, data: bytes) -> bytes:
-    """The JSON of a reply."""
+    """Return a serialized reply as JSON."""
     reply = at_once(merging(kind, data)) if is_large(kind, data) else kind.FromString(data)
     return json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
 
@@ -293,7 +293,7 @@ def _call_headers(headers: Headers, path: str) -> Iterator[tuple[str, str]]:
 
 
 async def _body(exchange: HttpExchange) -> bytes:
-    """The request's body; ValueError if it is too large."""
+    """Return the request body; ValueError if it is too large."""
     body = bytearray()
     while data := await exchange.receive():
         body += data
@@ -303,7 +303,7 @@ async def _body(exchange: HttpExchange) -> bytes:
 
 
 def _object(body: bytes) -> Any:
-    """The JSON object in a body, {} without one; ValueError if it is none."""
+    """Parse the JSON object in a body, {} for an empty body; ValueError if it is not a JSON object."""
     if not body.strip():
         return {}
     try:
@@ -326,7 +326,7 @@ async def _refuse(
     http: int = 0,
     details: Iterable[Any] = (),
 ) -> None:
-    """An error as gRPC gateways write it."""
+    """Send an error in the JSON format of gRPC gateways."""
     shown = []
     for detail in details:
         try:

@@ -1,6 +1,6 @@
-"""A channel without a network: calls handlers in the same process, through serialized messages. For tests and tools.
+"""In-process channel that calls handlers without a network, through serialized messages. For tests and tools.
 
-It has the interface of grpclib's channel, so whatever talks to `rpc.client.Channel` talks to this one.
+It has the interface of grpclib's channel, so it can replace `rpc.client.channel.Channel`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUFFER = 16  # messages in flight in one direction
 
 
 class MemoryChannel:
-    """Calls the handlers of `router` (anything with `get(path)`) as `identity`."""
+    """Channel that calls the handlers of `router` (an object with `get(path)`) as `identity`."""
 
     def __init__(self, router: Any, *, identity: Identity | None = None) -> None:
         self._router = router
@@ -38,18 +38,18 @@ class MemoryChannel:
         deadline: Any = None,
         metadata: Any = None,
     ) -> MemoryCall:
-        """One call, as an async context manager."""
+        """Return a call, which is an async context manager."""
         return MemoryCall(self._router.get(name), name, reply_type, MultiDict(metadata or ()), self._identity)
 
 
 class MemoryCall:
-    """The client's side of one call. Leaving it before the call has ended cancels the handler."""
+    """Client side of one call. Leaving the block before the call has ended cancels the handler."""
 
     def __init__(
         self, handler: Handler | None, path: str, reply_type: Any, metadata: MultiDict[Any], identity: Identity | None
     ) -> None:
         self.initial_metadata: MultiDict[Any] | None = None
-        self.trailing_metadata: MultiDict[Any] | None = None  # none is ever sent
+        self.trailing_metadata: MultiDict[Any] | None = None  # never sent
         self._handler = handler
         self._path = path
         self._reply_type = reply_type
@@ -97,32 +97,32 @@ class MemoryCall:
         self._started.set()
 
     def sent_initial(self, metadata: Any) -> None:
-        """The handler has sent initial metadata."""
+        """Store the initial metadata that the handler has sent."""
         self.initial_metadata = MultiDict(metadata or ())
         self._started.set()
 
     async def send_request(self) -> None:
-        """As in grpclib; nothing is to be done."""
+        """Do nothing; the call starts when its block is entered."""
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
-        """Send a request, the last one with `end`."""
+        """Send a request; pass `end=True` with the last request."""
         try:
             await self._requests.send(message.SerializeToString())
         except trio.BrokenResourceError:
-            pass  # the handler has ended; what it said comes with recv_message
+            pass  # the handler has ended; recv_message returns its replies or error
         if end:
             await self.end()
 
     async def end(self) -> None:
-        """No more requests."""
+        """End the request stream."""
         self._requests.close()
 
     async def recv_initial_metadata(self) -> None:
-        """Wait until the handler has sent its initial metadata, or a first reply."""
+        """Wait until the handler has sent its initial metadata or first reply, or has ended."""
         await self._started.wait()
 
     async def recv_message(self) -> Any:
-        """The next reply; None after the last. Raises the GRPCError of the call."""
+        """Return the next reply, None after the last. Raises the GRPCError of a failed call."""
         try:
             data = await self._replies.receive()
         except trio.EndOfChannel:
@@ -131,13 +131,13 @@ class MemoryCall:
         return self._reply_type.FromString(data)
 
     async def recv_trailing_metadata(self) -> None:
-        """Raise the GRPCError of a call that has ended with one."""
+        """Raise the GRPCError of a failed call."""
         if self._error is not None:
             raise self._error
 
 
 class MemoryStream:
-    """The handler's side of one call, as `rpc.server_call.ServerCall`."""
+    """Handler side of one call, with the interface of `rpc.server_call.ServerCall`."""
 
     deadline = None
     user_agent = None
@@ -161,7 +161,7 @@ class MemoryStream:
         self.ended: Callable[[MemoryStream], None] | None = None
 
     async def recv_message(self) -> Any:
-        """The next request; None after the last."""
+        """Return the next request, None after the last."""
         assert self._call._handler is not None
         try:
             data = await self.requests.receive()
@@ -181,7 +181,7 @@ class MemoryStream:
         return message
 
     async def send_initial_metadata(self, *, metadata: Any = None) -> None:
-        """Send initial metadata, once."""
+        """Send initial metadata; RuntimeError if it was already sent."""
         if self._call.initial_metadata is not None:
             raise RuntimeError("initial metadata was already sent")
         self._call.sent_initial(metadata)

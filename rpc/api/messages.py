@@ -1,8 +1,8 @@
-"""The published messages, loaded when first needed. Only this file imports `viam`.
+"""Published messages, loaded on first use. Only this module imports `viam`.
 
-Importing `viam` itself would replace `sys.excepthook`, patch a message class and load asyncio: half of the time that a
-first message costs. The generated messages need none of that, only a parent package to hang from. So a stand-in of that
-name is put in its place, which runs the real package's code should anybody ever ask it for something.
+Importing `viam` itself replaces `sys.excepthook`, patches a message class and loads asyncio, which is half of the time
+to load a first message. The generated messages need only a parent package. This module therefore registers a stand-in
+for `viam`, which runs the code of the real package when one of its attributes is accessed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PACKAGE: Final = "viam"
 
 
 class _StandIn(ModuleType):
-    """The package without its code, until an attribute is wanted that only the code can give."""
+    """Package whose code is run on the first access to a missing attribute."""
 
     __spec__: ModuleSpec
 
     def __getattr__(self, name: str) -> Any:
         if self.__class__ is not _StandIn or (name.startswith("__") and name != "__version__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType  # type: ignore[assignment]  # its code imports from itself
+        self.__class__ = ModuleType  # type: ignore[assignment]  # first: its code imports from the package
         hook = sys.excepthook
         try:
             assert self.__spec__.loader is not None
@@ -57,44 +57,44 @@ def _stand_in() -> None:
 
 @cache
 def load(name: str) -> Any:
-    """A module of messages by its name below the generated package, such as `component.motor.v1.motor_pb2`."""
+    """Import a generated module by its name in the generated package, such as `component.motor.v1.motor_pb2`."""
     _stand_in()
     return importlib.import_module(f"{_PACKAGE}.gen.{name}")
 
 
 def auth() -> Any:
-    """AuthService: AuthenticateRequest, AuthenticateResponse, Credentials, ..."""
+    """Return the module of AuthService: AuthenticateRequest, AuthenticateResponse, Credentials, ..."""
     return load("proto.rpc.v1.auth_pb2")
 
 
 def common() -> Any:
-    """What many APIs share: Pose, ResourceName, Geometry, DoCommandRequest, ..."""
+    """Return the module of common messages: Pose, ResourceName, Geometry, DoCommandRequest, ..."""
     return load("common.v1.common_pb2")
 
 
 def robot() -> Any:
-    """RobotService."""
+    """Return the module of RobotService."""
     return load("robot.v1.robot_pb2")
 
 
 def signaling() -> Any:
-    """SignalingService of WebRTC."""
+    """Return the module of SignalingService for WebRTC."""
     return load("proto.rpc.webrtc.v1.signaling_pb2")
 
 
 def data_channel() -> Any:
-    """The envelope of gRPC over a WebRTC data channel."""
+    """Return the module of the envelope messages of gRPC over a WebRTC data channel."""
     return load("proto.rpc.webrtc.v1.grpc_pb2")
 
 
 def service(full_name: str, module: str) -> ServiceDescriptor:
-    """Descriptor of a service; loads `module` (as for `load`)."""
+    """Return the descriptor of a service; loads `module`, see `load`."""
     found: ServiceDescriptor = load(module).DESCRIPTOR.services_by_name[full_name.rpartition(".")[2]]
     return found
 
 
 def message_class(descriptor: Descriptor) -> type[Message]:
-    """The class of the messages that `descriptor` describes."""
+    """Return the message class of `descriptor`."""
     from google.protobuf.message_factory import GetMessageClass
 
     return GetMessageClass(descriptor)

@@ -1,4 +1,4 @@
-"""What the descriptors say about each RPC of a service, in the terms of Python."""
+"""Python view of the RPCs of a service, derived from protobuf descriptors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 
 from rpc.api import messages
-from rpc.api.encode import message_type
-from rpc.api.hints import Hint, fields_of
-from rpc.api.names import NAME_FIELDS, python_name
+from rpc.api.convert.encode import message_type
+from rpc.api.convert.hints import Hint, fields_of
+from rpc.api.convert.names import NAME_FIELDS, python_name
 from rpc.api.table import MONITORED, STREAMED, Entry, Streamed
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One RPC."""
+    """RPC and its Python method."""
 
-    name: str  # of the Python method
+    name: str  # name of the Python method
     path: str  # /viam.component.motor.v1.MotorService/SetPower
-    resource: bool  # it is for a resource, whose name the request holds
-    name_field: str  # field of the request, or of its `init`, that holds the resource's name
-    arguments: Mapping[str, FieldDescriptor]  # by name; without the resource's name and what is iterated over
+    resource: bool  # the request names a resource
+    name_field: str  # field of the request, or of its `init`, with the name of the resource
+    arguments: Mapping[str, FieldDescriptor]  # by name; without the resource name and the streamed items
     client_streaming: bool
     server_streaming: bool
     monitored: bool
@@ -37,22 +37,22 @@ class Method:
 
     @property
     def request_class(self) -> type[Message]:
-        """Class of the requests."""
+        """Message class of requests."""
         return messages.message_class(self.request)
 
     @property
     def reply_class(self) -> type[Message]:
-        """Class of the replies."""
+        """Message class of replies."""
         return messages.message_class(self.reply)
 
     @property
     def item(self) -> FieldDescriptor:
-        """The field that a client-streaming RPC iterates over."""
+        """Request field with the streamed items of a client-streaming RPC."""
         assert self.streamed is not None
         return self.request.fields_by_name[self.streamed.item]
 
     def is_whole(self, hint: Hint) -> bool:
-        """Whether a result of the hinted type stands for the whole reply; otherwise for its only field."""
+        """Return True if a result of the hinted type represents the whole reply, False if only its single field."""
         fields = self.reply.fields
         if len(fields) != 1:
             return True
@@ -61,9 +61,9 @@ class Method:
 
 
 def methods_of(entry: Entry) -> Mapping[str, Method]:
-    """The RPCs of a service by the names of their Python methods; loads its messages.
+    """Return the RPCs of a service by Python method name; loads its messages.
 
-    Client-streaming RPCs that `table.STREAMED` does not know are left out.
+    Client-streaming RPCs that are not in `table.STREAMED` are omitted.
     """
     service = entry.descriptor or messages.service(entry.service, entry.module)
     found = (_method(descriptor, resource=entry.api is not None) for descriptor in service.methods)

@@ -1,4 +1,4 @@
-"""Which protobuf service speaks for which API, and what the descriptors cannot tell."""
+"""Table of protobuf services and their APIs, with information that descriptors lack. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A protobuf service: its full name, the module of its messages (as for `messages.load`), its API if any.
+    """Protobuf service: full name, module of its messages (see `messages.load`), and API of a resource service.
 
-    One that is not published brings its descriptor instead of a module.
+    A service that is not published has a descriptor instead of a module.
     """
 
     service: str
@@ -29,11 +29,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """How the requests of a client-streaming RPC become one call.
+    """Mapping of the requests of a client-streaming RPC to the arguments of one call.
 
-    Fields of `init` (a message of the first request, "" if there is none) are arguments, as are the other fields of the
-    first request; what `item` holds in each request is iterated over by the argument `argument`. A Struct that a later
-    request holds in the field `aside`, if there is one, is an item too: a mapping among the others.
+    Arguments are the fields of `init` (a message in the first request, or "") and the other fields of the first
+    request. The argument `argument` iterates over the field `item` of all requests. If `aside` names a Struct field,
+    its value in a later request is also an item, as a mapping.
     """
 
     init: str
@@ -87,7 +87,7 @@ _APIS: Final[dict[API, Entry]] = {
 }
 
 APIS: Final[Mapping[API, Entry]] = MappingProxyType(_APIS)
-"""Every published API of resources, and what `add_api` has added."""
+"""All published resource APIs, and those added with `add_api`."""
 
 _SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.values()} | {
     entry.service: entry
@@ -111,10 +111,10 @@ _SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.val
 }
 
 SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(_SERVICES)
-"""Every published service by its full name: those of APIS and the machine-wide ones."""
+"""All published services by full name: those of APIS and the machine-wide services."""
 
 MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
-"""Option of RPCs that move something: they are stopped when the session of their caller expires."""
+"""Option of RPCs that move something and must be stopped when the session of their caller expires."""
 
 STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
     {
@@ -130,13 +130,13 @@ STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
         "viam.service.shell.v1.ShellService.Shell": Streamed("", "data_in", "data_in", "extra"),
     }
 )
-"""Client-streaming RPCs by their full name."""
+"""Client-streaming RPCs by full name."""
 
 
 def add_api(api: API, service: ServiceDescriptor) -> None:
-    """Make an API known in this process that is not a published one, with the service that speaks for it.
+    """Register an unpublished API and its service in this process.
 
-    Raises MachineError (EXISTS) if the API or the service is known already as something else.
+    Raises MachineError (EXISTS) if the API or the service is already registered with another one.
     """
     entry = Entry(service.full_name, "", api, service)
     for known in (_APIS.get(api), _SERVICES.get(entry.service)):

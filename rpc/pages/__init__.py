@@ -1,1 +1,1 @@
-"""What every page for people stands on: style, static files, protecting headers, words, drawings of graphs."""
+"""Common parts of all web pages: style, static files, security headers, text formatting and graph drawings."""

@@ -1,4 +1,4 @@
-"""Static files, read once, and Jinja set up once: everything is escaped, an unknown name is an error."""
+"""Static files, read once, and the Jinja environment, which escapes all values and rejects unknown names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
 class Assets:
-    """The shared files and those of `folders`; the last folder that has a file wins.
+    """Static files of the shared folder and of `folders`; later folders override files of earlier ones.
 
-    Each is addressed with a digest of its content and may be cached for ever.
+    The URL of a file contains a digest of its content, so that it can be cached indefinitely.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -38,22 +38,22 @@ class Assets:
         self._digests = {name: hashlib.blake2s(data, digest_size=6).hexdigest() for name, data in self._files.items()}
 
     def url(self, name: str) -> str:
-        """Where the pages find a file; KeyError if there is none."""
+        """Return the URL of a file; KeyError if it does not exist."""
         return f"/static/{name}?v={self._digests[name]}"
 
     def get(self, name: str) -> tuple[bytes, str] | None:
-        """Content and content type."""
+        """Return content and content type of a file, None if it does not exist."""
         data = self._files.get(name)
         return None if data is None else (data, TYPES[Path(name).suffix])
 
 
 def cache_control(*, versioned: bool) -> str:
-    """How long a file may be kept: for ever under the address with its digest."""
+    """Return the Cache-Control value of a file; files at a versioned URL may be cached indefinitely."""
     return "public, max-age=31536000, immutable" if versioned else "no-cache"
 
 
 def environment(templates: Sequence[Path], assets: Assets) -> Environment:
-    """Jinja for the folders `templates`, with the templates, filters and names that all pages share."""
+    """Return a Jinja environment for the folders `templates`, with the shared templates, filters and globals."""
     made = Environment(
         loader=FileSystemLoader([*templates, TEMPLATES]),
         autoescape=True,

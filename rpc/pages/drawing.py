@@ -1,4 +1,4 @@
-"""The graph of a machine as boxes and lines, ready for a template. Pure."""
+"""Drawing of a resource graph as boxes and lines, for templates. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final, TypeAlias
 from rpc.pages import words
 from rpc.pages.layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, layout
 
-FITTED: Final = 1600.0  # px; a wider drawing would be illegible if it were scaled down to the page (1176 px)
+FITTED: Final = 1600.0  # px; a wider drawing would be illegible when scaled down to the page (1176 px)
 MISSING: Final = "missing"
-"""Shown as the state of a name that something depends on and nobody configured."""
+"""State shown for a name that is a dependency but not configured."""
 
 Structure: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""Names and edges, without states: what decides the layout."""
+"""Names and their dependencies without states, which determine the layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One box of the graph."""
+    """Box of the graph."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The graph, ready for the template."""
+    """Graph with sizes, boxes and edges, for the template."""
 
     width: float
     height: float
@@ -44,13 +44,13 @@ class Drawing:
 
     @property
     def fitted(self) -> bool:
-        """Whether a wide page scales the drawing down to its width instead of scrolling it."""
+        """True if a wide page scales the drawing down to its width instead of scrolling it."""
         return self.width <= FITTED
 
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """What is drawn as a box: a full name, its state and why it is in it, and the names that it depends on."""
+    """Node to draw: full name, state, reason of the state, and names of dependencies."""
 
     name: str
     state: str
@@ -59,7 +59,7 @@ class Vertex:
 
 
 def drawing(vertices: Iterable[Vertex]) -> Drawing:
-    """The graph; a name that is needed and not there is drawn as missing."""
+    """Return the drawing of a graph; dependencies without a vertex are drawn as missing."""
     nodes = {vertex.name: vertex for vertex in vertices}
     plan = _layout(structure(nodes.values()))
     items = []
@@ -71,7 +71,7 @@ def drawing(vertices: Iterable[Vertex]) -> Drawing:
 
 
 def structure(vertices: Iterable[Vertex]) -> Structure:
-    """Names, full ones, and edges."""
+    """Return the full names and their dependencies, including missing names."""
     nodes = {vertex.name: vertex for vertex in vertices}
     found = {name: tuple(full_name(dep, nodes) for dep in node.dependencies) for name, node in nodes.items()}
     missing = {name for names in found.values() for name in names} - set(found)
@@ -79,13 +79,13 @@ def structure(vertices: Iterable[Vertex]) -> Structure:
 
 
 def full_name(name: str, known: Mapping[str, object]) -> str:
-    """A dependency may be written by its simple name."""
+    """Resolve a dependency given by its short name; return `name` unchanged if it is unknown or ambiguous."""
     if name in known:
         return name
     meant = [full for full in known if words.short(full) == name]
     return meant[0] if len(meant) == 1 else name
 
 
-@lru_cache(maxsize=64)  # the structure changes rarely, states all the time
+@lru_cache(maxsize=64)  # the structure changes rarely, states often
 def _layout(wanted: Structure) -> Layout:
     return layout(dict(wanted))

@@ -1,4 +1,4 @@
-"""What the answers of pages carry, and what requests for them say."""
+"""Response headers of pages, HTTP status of errors, and the content type that a request accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATUS: Final[Mapping[ErrorKind, int]] = {
     ErrorKind.UNAVAILABLE: 503,
     ErrorKind.TIMEOUT: 504,
 }
-"""HTTP's word for each kind of error; 500 for the others."""
+"""HTTP status of each error kind; other kinds are 500."""
 
 TITLES: Final[Mapping[int, str]] = {
     400: "That does not fit",
@@ -48,7 +48,7 @@ TITLES: Final[Mapping[int, str]] = {
 
 
 class Protect:
-    """ASGI middleware that adds the protecting headers to every answer that lacks them; buffers nothing."""
+    """ASGI middleware that adds missing security headers to every HTTP response, without buffering."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -65,10 +65,10 @@ class Protect:
 
 
 def wants_page(headers: Headers) -> bool:
-    """Whether a browser asks, rather than a program that takes anything."""
+    """Return True if the request accepts HTML, as browsers do and most programs do not."""
     return "text/html" in headers.get("accept", "")
 
 
 def wants_json(headers: Headers) -> bool:
-    """Whether the answer should be data."""
+    """Return True if the request accepts JSON."""
     return "application/json" in headers.get("accept", "")

@@ -1,8 +1,8 @@
-"""Layered layout of the resource graph: where each box stands and how each edge runs.
+"""Layered layout of the resource graph: positions of boxes and paths of edges.
 
-Pure and deterministic. Dependencies stand left of what depends on them. Layers by longest path, order within a layer by
-barycentres (Sugiyama, Tagawa, Toda 1981), heights by isotonic regression, which is the exact least-squares answer to
-"near the neighbours, but never closer to each other than the spacing".
+Pure and deterministic. Dependencies are left of their dependents. Layers are assigned by longest path, the order within
+a layer by barycenters (Sugiyama, Tagawa, Toda 1981), and vertical positions by isotonic regression: the exact
+least-squares solution for being near the neighbors while keeping the spacing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ BOX_WIDTH: Final = 168.0
 BOX_HEIGHT: Final = 38.0
 GAP_X: Final = 56.0
 GAP_Y: Final = 10.0
-LANE_HEIGHT: Final = 8.0  # what an edge that passes a layer takes of its height
+LANE_HEIGHT: Final = 8.0  # height that an edge takes in each layer that it passes
 MARGIN: Final = 8.0
-GRID_COLUMNS: Final = 4  # for boxes without any edge, which stand below the layers
-SWEEPS: Final = 8  # crossings hardly improve after that on graphs of machine size
+GRID_COLUMNS: Final = 4  # for boxes without edges, which are placed below the layers
+SWEEPS: Final = 8  # more sweeps hardly reduce crossings on graphs of machine size
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One node: its name, its layer (0 is leftmost) and the upper left corner of its box."""
+    """Box of a node: its name, its layer (0 is leftmost) and its upper left corner."""
 
     name: str
     layer: int
@@ -35,7 +35,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From a dependency to what depends on it, through points at which the line is horizontal."""
+    """Edge from a dependency to its dependent, through points at which the line is horizontal."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class Edge:
 
     @property
     def path(self) -> str:
-        """The line in SVG path notation."""
+        """Line in SVG path notation."""
         (x, y), *rest = self.points
         parts = [f"M{x:g} {y:g}"]
         for to_x, to_y in rest:
@@ -55,7 +55,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The drawing: everything lies within `width` by `height`."""
+    """Layout of a graph within `width` by `height`."""
 
     width: float
     height: float
@@ -68,9 +68,9 @@ Vertex = tuple[str, str, int]
 
 
 def layout(dependencies: Mapping[str, Iterable[str]]) -> Layout:
-    """Lay out the nodes `dependencies` names as keys; edges to other names and to oneself are left out.
+    """Lay out the nodes that are keys of `dependencies`; edges to other names and self-edges are omitted.
 
-    A cycle is drawn too: the edge that closes it runs from right to left.
+    Cycles are allowed: the edge that closes a cycle runs from right to left.
     """
     edges = {
         name: tuple(sorted({dep for dep in deps if dep in dependencies and dep != name}))
@@ -100,7 +100,10 @@ def layout(dependencies: Mapping[str, Iterable[str]]) -> Layout:
 
 
 def layers(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Longest-path layers of an acyclic graph; what depends on nothing then moves right, beside its first dependent."""
+    """Return the longest-path layers of an acyclic graph, by name.
+
+    Nodes without dependencies are then moved right, next to their first dependent.
+    """
     dependents: dict[str, list[str]] = {name: [] for name in dependencies}
     missing = {name: len(deps) for name, deps in dependencies.items()}
     for name, deps in dependencies.items():
@@ -108,7 +111,7 @@ def layers(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
             dependents[dep].append(name)
     layer = dict.fromkeys(dependencies, 0)
     ready = [name for name, count in missing.items() if count == 0]
-    for name in ready:  # grows while it is walked
+    for name in ready:  # grows during the iteration
         for dependent in dependents[name]:
             layer[dependent] = max(layer[dependent], layer[name] + 1)
             missing[dependent] -= 1
@@ -121,7 +124,7 @@ def layers(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The graph without the edges that close a cycle in a depth-first walk (on a list: a chain may be long)."""
+    """Remove the edges that close a cycle in a depth-first search, which is iterative because chains may be long."""
     on_path: set[str] = set()
     done: set[str] = set()
     kept: dict[str, list[str]] = {name: [] for name in edges}
@@ -148,7 +151,7 @@ def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple
 def _rows(
     forward: Mapping[str, tuple[str, ...]], layer: Mapping[str, int]
 ) -> tuple[list[list[Vertex]], dict[Vertex, list[Vertex]]]:
-    """The vertices of each layer, and for each vertex its neighbours in the layer to the left."""
+    """Return the vertices of each layer, and for each vertex its neighbors in the layer to the left."""
     rows: list[list[Vertex]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     links: dict[Vertex, list[Vertex]] = {}
     for name in forward:
@@ -167,7 +170,7 @@ def _rows(
 
 
 def _ordered(rows: list[list[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> list[list[Vertex]]:
-    """The order with the fewest crossings that alternating barycentre sweeps meet."""
+    """Return the vertex order with the fewest crossings found by alternating barycenter sweeps."""
     right: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in links}
     for vertex, lefts in links.items():
         for left in lefts:
@@ -191,7 +194,7 @@ def _ordered(rows: list[list[Vertex]], links: Mapping[Vertex, Sequence[Vertex]])
 
 
 def crossings(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> int:
-    """How many pairs of edges between neighbouring layers cross."""
+    """Return the number of crossings between edges of adjacent layers."""
     total = 0
     for left, right in pairwise(rows):
         place = {vertex: position for position, vertex in enumerate(left)}
@@ -205,7 +208,7 @@ def crossings(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[
 
 
 def _heights(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[Vertex]]) -> dict[Vertex, float]:
-    """Upper edge of each vertex: order and spacing kept, as near to the middle of its neighbours as that allows."""
+    """Return the top of each vertex, as near to the middle of its neighbors as order and spacing allow."""
     around: dict[Vertex, list[Vertex]] = {vertex: list(lefts) for vertex, lefts in links.items()}
     for vertex, lefts in links.items():
         for left in lefts:
@@ -222,11 +225,11 @@ def _heights(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[V
 
 
 def _spread(row: Sequence[Vertex], wanted: Sequence[float]) -> list[float]:
-    """The middles nearest to `wanted` (least squares) that keep order and spacing: pool adjacent violators."""
+    """Return the middles nearest to `wanted` (least squares) that keep order and spacing: pool adjacent violators."""
     offsets = [0.0]
     for above, below in pairwise(row):
         offsets.append(offsets[-1] + (_size(above) + _size(below)) / 2 + GAP_Y)
-    blocks: list[tuple[float, int]] = []  # (mean, how many)
+    blocks: list[tuple[float, int]] = []  # (mean, count)
     for want, offset in zip(wanted, offsets, strict=False):
         mean, count = want - offset, 1
         while blocks and blocks[-1][0] > mean:

@@ -1,7 +1,7 @@
-"""Which parts of a page must be sent again when the facts have changed. Pure.
+"""Selection of the parts of a page that must be sent again after a change. Pure.
 
-A piece is one macro of the templates with what it shows; its first element has the piece's id. The browser replaces the
-element of that id. What a client was sent last is kept as facts, not as HTML, so that nothing unchanged is rendered.
+A piece is one template macro with its arguments; its first element has the id of the piece, which the browser replaces.
+The last state sent to a client is kept as facts, not as HTML, so that unchanged pieces are not rendered.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A live part: its element's id, its macro and arguments, and the facts that decide whether it must be sent."""
+    """Live part of a page: element id, macro, arguments, and the facts whose change requires sending it."""
 
     id: str
     macro: str
@@ -22,14 +22,17 @@ class Piece:
 
 
 class Patcher:
-    """What one client has; `patch` gives what it lacks."""
+    """State of one client; `patch` returns the changed pieces."""
 
     def __init__(self, render: Callable[[Piece], str]) -> None:
         self._render = render
         self._sent: dict[str, object] = {}
 
     def patch(self, pieces: Iterable[Piece]) -> dict[str, str]:
-        """HTML by id of every piece whose facts differ from those sent before; containers come first."""
+        """Return HTML by id of every piece whose facts have changed since the last call.
+
+        List containers before the pieces inside them; pieces inside a changed container are sent with it.
+        """
         html: dict[str, str] = {}
         sent: dict[str, object] = {}
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""The answer to a scraper of metrics, the same on a machine and on the cloud."""
+"""Response to a metrics scraper, shared by machine and cloud."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telemetry.exposition import Family, expose
+from telemetry.metrics.exposition import Family, expose
 
 RunInThread: TypeAlias = Callable[[Callable[[], tuple[bytes, str]]], Awaitable[tuple[bytes, str]]]
-"""Carries a function out in a worker thread."""
+"""Function that runs a callable in a worker thread."""
 
 
 async def exposed(families: Sequence[Family], request: Request, run: RunInThread, *, process: bool = True) -> Response:
-    """Answer with `families` in the format that the request accepts; `run` keeps the work off the event loop."""
+    """Return `families` in a format that the request accepts; `run` keeps the formatting off the event loop."""
     accept = request.headers.get("accept", "")
     body, content_type = await run(lambda: expose(families, accept, process=process))
     return Response(body, headers={"content-type": content_type, "cache-control": "no-store"})

@@ -1,4 +1,4 @@
-"""How the pages write things: names, times, numbers, values. Pure; most are filters of the templates."""
+"""Text formatting of names, times, numbers and values for pages. Most functions are template filters. Pure."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote
 
-SHOWN_BYTES: Final = 64  # longer binary values are shown by their size
-EXACT: Final = 2**53  # below it a double holds every whole number
-MAX_SHOWN: Final = 200_000  # characters of a result; more makes no page better
+SHOWN_BYTES: Final = 64  # bytes; longer binary values are shown as their size
+EXACT: Final = 2**53  # below it, a double represents every whole number exactly
+MAX_SHOWN: Final = 200_000  # characters of a result; the rest is cut off
 
 _PLACE: Final = re.compile(
     r"(?:^|: )((?:components|services|modules|packages|processes|remotes|network)\.[\w.\-]+)(?=: )"
 )
-"""A path of the configuration in what a machine says of a mistake."""
+"""Configuration path in the error message of a machine."""
 _UNITS: Final = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def short(name: str) -> str:
-    """`left` of `rdk:component:motor/left`."""
+    """Return the short name, such as `left` of `rdk:component:motor/left`."""
     return name.partition("/")[2] or name
 
 
 def api(name: str) -> str:
-    """`rdk:component:motor` of `rdk:component:motor/left`."""
+    """Return the API, such as `rdk:component:motor` of `rdk:component:motor/left`."""
     return name.partition("/")[0]
 
 
 def kind(name: str) -> str:
-    """`motor` of `rdk:component:motor/left`; `internal` of `internal/rpc`."""
+    """Return the subtype, such as `motor` of `rdk:component:motor/left` or `internal` of `internal/rpc`."""
     return api(name).rpartition(":")[2]
 
 
 def model_word(model: str) -> str:
-    """The model without the words that every built-in carries."""
+    """Return the model without the prefix of built-in models."""
     return model.removeprefix("rdk:builtin:")
 
 
 def dom_id(name: str) -> str:
-    """An id of an element that stands for the node `name`."""
+    """Return the element id for the node `name`."""
     return "n" + hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def href(name: str) -> str:
-    """Where the page of a node is."""
+    """Return the URL of the page of a node."""
     return "/resources/" + quote(name, safe=":/")
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters; the middle gives way, since the ends of names tell most."""
+    """Shorten `text` to at most `limit` characters by removing its middle, since the ends of names say most."""
     if len(text) <= limit:
         return text
     head = (limit - 1) * 2 // 3
@@ -64,45 +64,45 @@ def shorten(text: str, limit: int) -> str:
 
 
 def capitalize_first(text: str) -> str:
-    """The text with a capital letter in front, the rest as it is."""
+    """Return the text with its first letter capitalized."""
     return text[:1].upper() + text[1:]
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """How long ago, in one unit: `12 s`, `5 min`, `3 h`, `2 d`."""
+    """Format the time since `moment` in one unit: `12 s`, `5 min`, `3 h`, `2 d`."""
     return span((now - moment).total_seconds())
 
 
 def span(seconds: float) -> str:
-    """A duration in its largest unit, rounded down; none is negative here, whatever the clocks say."""
+    """Format a duration in its largest unit, rounded down; negative values count as 0."""
     whole = max(0, int(seconds))
     size, unit = next((step for step in _STEPS if whole >= step[0]), _STEPS[-1])
     return f"{whole // size} {unit}"
 
 
 def took(seconds: float) -> str:
-    """How long something took, with as many digits as help."""
+    """Format a duration in milliseconds below one second, otherwise in seconds with one decimal."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def clock(moment: datetime) -> str:
-    """Date and time in UTC."""
+    """Format date and time in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def clock_ms(moment: datetime) -> str:
-    """Time of day in UTC with milliseconds."""
+    """Format the time of day in UTC with milliseconds."""
     return moment.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def number(value: float) -> str:
-    """Whole numbers in full, others with at most six significant digits."""
+    """Format whole numbers in full, others with at most six significant digits."""
     whole = isinstance(value, int) or (value.is_integer() and abs(value) < EXACT)
     return str(int(value)) if whole else f"{value:.6g}"
 
 
 def plain(value: object) -> Any:
-    """A result as JSON can hold it: dataclasses are objects, bytes base64 or, if long, their size in words."""
+    """Convert a result to JSON values: dataclasses to objects, bytes to base64 or, if long, to their size."""
     if isinstance(value, Enum):
         return value.name.lower()
     if value is None or isinstance(value, (bool, int, str)):
@@ -126,13 +126,13 @@ def plain(value: object) -> Any:
 
 
 def pretty(value: object) -> str:
-    """A result as indented JSON, cut if it is very long."""
+    """Format a result as indented JSON, truncated to `MAX_SHOWN` characters."""
     text = json.dumps(plain(value), indent=2, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… {len(text) - MAX_SHOWN} characters more"
 
 
 def readings(values: Mapping[str, object]) -> list[tuple[str, str, float | None]]:
-    """One row for each value, nested ones by dotted keys, in order: key, text, and the number to draw if it is one."""
+    """Return a row for each value, sorted by dotted key: key, text, and the number to plot, or None."""
     rows: list[tuple[str, str, float | None]] = []
     _flatten("", plain(values), rows)
     return sorted(rows, key=lambda row: row[0])
@@ -153,13 +153,13 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
 
 
 def place_in(reason: str) -> tuple[str, str, str]:
-    """Why something does not work, as a machine says it: what is before the path that it names, the path, the rest."""
+    """Split an error message of a machine into the text before its configuration path, the path, and the rest."""
     found = _PLACE.search(reason)
     return (reason, "", "") if found is None else (reason[: found.start(1)], found[1], reason[found.end(1) :])
 
 
 def bytes_text(size: int) -> str:
-    """Bytes in words: `34.8 kB`."""
+    """Format a size in bytes, such as `34.8 kB`."""
     if size < 1000:
         return f"{size} B"
     value, unit = next((size / factor, name) for name, factor in _UNITS if size < factor * 999.5 or name == "TB")

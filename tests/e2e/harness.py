@@ -48,7 +48,7 @@ class Files:
 
     def words(self, *options: str, program: str = "") -> list[str]:
         """The command line; `program` is run instead of the usual entry point."""
-        entry = ["-c", program] if program else ["-m", "runtime.cli"]
+        entry = ["-c", program] if program else ["-m", "runtime.server.cli"]
         return [sys.executable, *entry, "-config", str(self.config), *options]
 
     @property

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz SECONDS`: let atheris search each target for SECONDS; what it finds is printed and saved."""
+"""Run atheris on each target for SECONDS, and print and save failures: `python -m tests.fuzz SECONDS`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     for target in sorted(HERE.glob("fuzz_*.py")):
         corpus = HERE / "corpus" / target.stem.removeprefix("fuzz_")
         work = findings / target.stem
-        work.mkdir(exist_ok=True)  # what libFuzzer finds worth keeping, next to the seeds that are committed
+        work.mkdir(exist_ok=True)  # libFuzzer's new corpus files, next to the committed seeds
         seeds = [str(corpus)] if corpus.is_dir() else []
         print(f"==> {target.stem}, {seconds} s", flush=True)
         options = [f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{target.stem}-", "-print_final_stats=1"]

@@ -1,4 +1,4 @@
-"""The machine document against hostile text: `pytest tests/fuzz/fuzz_config.py`, or run it where atheris is."""
+"""Fuzz the machine document: `pytest tests/fuzz/fuzz_config.py`, or run this file where atheris is installed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.diff import difference
+from schema.document.machine import KEYS, MachineDocument, decode
+from schema.document.resources import RESOURCE_TYPES
 from schema.errors import ConfigError
-from schema.machine import KEYS, MachineDocument, decode
-from schema.resources import RESOURCE_TYPES
 from schema.substitution import fill, substitute
 
 
 def one(data: bytes) -> None:
-    """Decode `data` and use the result in every way; anything but a clean answer is an exception."""
+    """Decode `data` and use the result in every way. No input raises."""
     found = decode(data)
     for finding in (*found.problems, *found.warnings):
         assert isinstance(finding, ConfigError)
@@ -84,7 +84,7 @@ def test_json_with_an_accident(document: dict[str, Any], data: st.DataObject) ->
 
 
 def main() -> None:
-    """Let atheris search; it is no dependency of the project and must be installed by hand."""
+    """Run atheris, which is not a dependency of the project and must be installed by hand."""
     import atheris  # type: ignore[import-not-found]
 
     atheris.instrument_all()

@@ -1,13 +1,13 @@
-"""Fuzz target: frames of one connection. `python -m tests.fuzz.fuzz_frames [CORPUS]` with atheris installed."""
+"""Fuzz the frames of one connection: `python -m tests.fuzz.fuzz_frames [CORPUS]` with atheris installed."""
 
 from __future__ import annotations
 
 import sys
 
-from rpc import frames
 from rpc.errors import ConnectionFault, StreamFault
-from rpc.frame_reader import FrameReader
-from rpc.hpack import Decoder
+from rpc.http2.codec import frames
+from rpc.http2.codec.frame_reader import FrameReader
+from rpc.http2.codec.hpack import Decoder
 from rpc.limits import Limits
 
 LIMITS = Limits(max_frame=16384, max_header_list=4096)
@@ -22,7 +22,7 @@ SEEDS = (
 
 
 class Sink:
-    """Checks what the reader promises about its parts; decodes header blocks as a connection would."""
+    """Checks what the reader guarantees about its parts; decodes header blocks as a connection does."""
 
     def __init__(self) -> None:
         self.decoder = Decoder(table_size=LIMITS.header_table, max_list=LIMITS.max_header_list)
@@ -62,7 +62,7 @@ class Sink:
 
 
 def one(data: bytes) -> None:
-    """The first byte says into what pieces the rest is cut. Raises nothing for any input."""
+    """Read `data` in pieces whose size its first byte determines. No input raises."""
     reader = FrameReader(Sink(), LIMITS)
     step = max(1, data[0]) if data else 1
     try:

@@ -1,11 +1,11 @@
-"""Fuzz target: header blocks of one connection. `python -m tests.fuzz.fuzz_hpack [CORPUS]` with atheris installed."""
+"""Fuzz the header blocks of one connection: `python -m tests.fuzz.fuzz_hpack [CORPUS]` with atheris installed."""
 
 from __future__ import annotations
 
 import sys
 
 from rpc.errors import ConnectionFault, StreamFault
-from rpc.hpack import Decoder, encode
+from rpc.http2.codec.hpack import Decoder, encode
 
 LIMIT = 2048
 
@@ -18,7 +18,7 @@ SEEDS = (
 
 
 def one(data: bytes) -> None:
-    """The first byte is the length of each block. Raises nothing for any input."""
+    """Decode `data` in blocks whose length is its first byte. No input raises."""
     decoder = Decoder(table_size=256, max_list=LIMIT)
     step = max(1, data[0]) if data else 1
     for start in range(1, len(data), step):

@@ -1,4 +1,4 @@
-"""The HTTP/1.1 side of a port against hostile bytes: `pytest tests/fuzz/fuzz_http1.py`, or run it where atheris is."""
+"""Fuzz the HTTP/1.1 side of a port: `pytest tests/fuzz/fuzz_http1.py`, or run this file where atheris is installed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpc.asgi import Receive, Scope, Send
-from tests.unit.rpc_edges.support import serving
+from rpc.http.asgi import Receive, Scope, Send
+from tests.unit.rpc.http1.support import serving
 
 STATUS = re.compile(rb"HTTP/1\.1 ([1-5]\d\d) ")
 
 
 class Errors(logging.Handler):
-    """Whatever the server calls an error of its own."""
+    """Collects the errors that the server logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -29,7 +29,7 @@ class Errors(logging.Handler):
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """A page or WebSocket that takes everything and gives it back."""
+    """Accept a page or WebSocket and send back everything received."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.accept"})
@@ -45,7 +45,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def attack(pieces: list[bytes]) -> bytes:
-    """Send `pieces` one after the other, end our side, read to the end."""
+    """Send `pieces` in turn, end our side, and return everything read until the end."""
     async with serving(echo) as server:
         client = server.connect()
         received = b""
@@ -67,7 +67,7 @@ async def attack(pieces: list[bytes]) -> bytes:
 
 
 def one(pieces: list[bytes]) -> None:
-    """The connection ends, nothing fails inside, and what comes back begins as HTTP."""
+    """Check that the connection ends, the server logs no error, and the answer begins as HTTP."""
     errors = Errors()
     logging.getLogger().addHandler(errors)
     try:
@@ -97,7 +97,7 @@ def test_fuzz(pieces: list[bytes]) -> None:
 
 
 def main() -> None:
-    """Run until something is found."""
+    """Run atheris until it finds a failure."""
     import atheris  # type: ignore[import-not-found]
 
     def target(data: bytes) -> None:

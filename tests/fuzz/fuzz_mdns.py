@@ -1,11 +1,11 @@
-"""Fuzz target: messages of multicast DNS. `python -m tests.fuzz.fuzz_mdns [CORPUS]` with atheris installed."""
+"""Fuzz multicast DNS messages: `python -m tests.fuzz.fuzz_mdns [CORPUS]` with atheris installed."""
 
 from __future__ import annotations
 
 import sys
 from ipaddress import IPv4Address
 
-from rpc.mdns import PTR, SRV, TXT, A, MdnsError, Message, Question, Record, Service, decode, encode
+from rpc.network.mdns import PTR, SRV, TXT, A, MdnsError, Message, Question, Record, Service, decode, encode
 
 _NAME = ("rover", "_rpc", "_tcp", "local")
 
@@ -25,7 +25,7 @@ SEEDS = (
 
 
 def one(data: bytes) -> None:
-    """What is read can be written and is then read as the same. Raises nothing for any input."""
+    """Check that a decoded message can be encoded and decodes to the same. No input raises."""
     try:
         message = decode(data)
         again = encode(message)

@@ -1,4 +1,4 @@
-"""The fuzz targets of the RPC engine, driven by Hypothesis from their seeds."""
+"""Run the fuzz targets of the RPC engine with Hypothesis, from their seeds."""
 
 from __future__ import annotations
 

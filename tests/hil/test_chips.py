@@ -308,13 +308,13 @@ async def test_a_chip_that_a_kernel_driver_has(guest: Guest, adapter: Adapter, r
         await trio.lowlevel.checkpoint()
         async with guest.server({"components": [entry("tmp102")]}) as server:
             with trio.fail_after(60):
-                await server.wait_log("the kernel's driver tmp102 has it")
+                await server.wait_log("is used by the kernel driver tmp102")
             kernel = Kernel(guest, adapter.bus, 0x48)
             await guest.run(f"echo {kernel.folder.rpartition('/')[2]} > /sys/bus/i2c/drivers/tmp102/unbind")
             record_recovery(
                 "I2C address taken by a driver of the kernel, then unbound",
                 await ready(server, "tmp102"),
-                seen="i2c-1 address 0x48: the kernel's driver tmp102 has it: take it away: `echo 1-0048 | sudo tee ...",
+                seen="i2c-1 address 0x48 is used by the kernel driver tmp102: unbind it: `echo 1-0048 | sudo tee ...",
             )
 
 
@@ -356,7 +356,7 @@ async def test_a_wrong_check_sum(guest: Guest, adapter: Adapter, record_recovery
     target = (await solder(adapter, "sht3x"))["sht3x"]
     async with machine(guest, "sht3x") as (server, sdk):
         await target.set(garble=True)
-        with pytest.raises(Exception, match="came with the check sum") as caught:
+        with pytest.raises(Exception, match="has the checksum") as caught:
             await sdk(Sensor.from_robot(sdk.robot, "sht3x").get_readings())
         record_recovery("wrong check sum of an SHT3x", await ready(server, "sht3x"), seen=said(caught.value))
 

@@ -306,7 +306,7 @@ async with hardware.pwm(PwmChannel("{bus}-0040", 3)) as wave:
             assert await chip.call("duty", 3) == pytest.approx(duty, abs=0.01)
             assert await chip.get("frequency") == pytest.approx(frequency, rel=0.03)
             await process.write("\n")
-        await process.wait_output("refused")
+        await process.wait_output('"UNSUPPORTED"')
         await process.write("\n")
         assert await process.wait() == 0, process.output
     found = [json.loads(line)["why"] for line in process.stdout.splitlines() if "why" in line]

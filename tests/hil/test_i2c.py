@@ -63,8 +63,8 @@ async def recovery(sdk: Sdk, name: str = "t") -> float:
 USE = """
 import json, sys, trio
 from hal.errors import HalError
-from hal.linux.i2c import I2cBuses
-from hal.linux.i2c_scan import scan
+from hal.linux.i2c.bus import I2cBuses
+from hal.inventory.i2c_scan import scan
 
 def say(**what):
     print(json.dumps(what), flush=True)
@@ -258,7 +258,7 @@ async def test_a_kernel_driver_owns_the_address(guest: Guest, adapter: Adapter, 
     device = f"/sys/bus/i2c/devices/{adapter.bus.removeprefix('/dev/')}"
     async with guest.server(thermometers(t=adapter.bus)) as server, server.sdk() as sdk:
         await guest.run(f"echo lm75 0x48 > {device}/new_device")
-        seen = await refusal(sdk, "the kernel's driver lm75 has it")
+        seen = await refusal(sdk, "is used by the kernel driver lm75")
         (command,) = [part for part in seen.split("`") if part.startswith("echo ")]
         await guest.run(command.replace("sudo ", ""))  # as the error says
         record_recovery("I2C address owned by a kernel driver", await recovery(sdk), seen=seen)
@@ -327,7 +327,7 @@ async def test_a_stub_with_smbus_calls_only(guest: Guest) -> None:
             assert (await user.ask("0x21 x00 2"))["fault"] == "no acknowledge"
             refused = await user.ask("0x20 x0010 4")
             assert refused["fault"] == "unsupported"
-            assert "knows SMBus calls only, and none of its can write 2 and then read 4 bytes" in refused["error"]
+            assert "supports only SMBus calls, and none of them can write 2 and then read 4 bytes" in refused["error"]
     finally:
         await guest.run("rmmod i2c-stub")
 

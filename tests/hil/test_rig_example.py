@@ -77,7 +77,7 @@ async def test_outputs_are_safe_between_tests_as_the_kernel_saw_them(guest: Gues
     await guest.write("/tmp/project/machine.json", json.dumps(RELAY))
     await guest.write("/tmp/project/test_it.py", text)
     await guest.write("/tmp/project/pytest.ini", "[pytest]\nfilterwarnings = error\n")
-    command = "python3 -m pytest -p runtime.rig.plugin -p no:cacheprovider -p no:anyio --rig linux"
+    command = "python3 -m pytest -p rig.plugin -p no:cacheprovider -p no:anyio --rig linux"
     done = await guest.run(command, cwd="/tmp/project", check=False, fresh=True)
     assert done.returncode == 2, done.output
     assert "3 failed, 1 passed" in done.output, done.output

@@ -133,7 +133,7 @@ async def test_a_device_with_another_serial_number_is_not_taken_for_the_first(
         component("by_identity", "sensor", "serial_line", parser="number", **identity),
     ) as (server, sdk):
         # One of the two has the port, the other is refused.
-        await server.wait_log("is already open: end the program, or remove the other resource")
+        await server.wait_log("is already open: end the program that uses it, or remove the other resource")
         await cable.far.send_all(b"\n1\n")
         values = []
         for name in ("by_path", "by_identity"):

@@ -94,8 +94,8 @@ async def _test(guest: PiGuest) -> None:
     assert said["in parts"] == ["00", "ef4014"]
     assert said["lengths"] == [3840, 96]
     assert said["limit"] == 4096
-    assert "is more than spidev takes at once" in said["too long"]
+    assert "is more than spidev supports" in said["too long"]
     assert said["other"] == 3
-    assert "use one of those that are there: spidev0.0, spidev0.1" in said["no such device"]
+    assert "use one of the existing nodes: spidev0.0, spidev0.1" in said["no such device"]
     assert "there is no /dev/spidev7.0" in said["no such bus"]
-    assert "the controller cannot do mode 0 LSB first" in said["bits"]
+    assert "the controller does not support mode 0 LSB first" in said["bits"]

@@ -55,7 +55,7 @@ async def recovery(sdk: Sdk) -> float:
 USE = """
 import json, sys, trio
 from hal.errors import HalError
-from hal.linux.usb import open_usb
+from hal.linux.usb.device import open_usb
 from hal.ports.usb import UsbIdentity
 
 def say(**what):
@@ -142,7 +142,7 @@ async def test_a_request_that_the_device_refuses_and_an_endpoint_it_does_not_hav
     async with using(guest, "1209", "1") as (user, _):
         refused = await user.ask("in 9 0 1")
         assert refused["fault"] == "unsupported"
-        assert "refuses request 0x09" in refused["error"]
+        assert "rejects request 0x09" in refused["error"]
         assert "has no endpoint 0x84: it has 0x01, 0x81" in (await user.ask("read 0x84 1"))["error"]
         assert "data" in await user.ask("in 1 0 4")
 

@@ -134,7 +134,7 @@ def served(folder: Path, bind: str = "0.0.0.0:0", *options: str, fqdn: str = NAM
 
 
 def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
-    """What is sent; when, tests/unit/mdns/test_announcer.py shows in virtual time."""
+    """What is sent; when, tests/unit/runtime/parts/mdns/test_announcer.py shows in virtual time."""
     with lan() as other:
         with other.there():
             listener = Listener(CABLE)

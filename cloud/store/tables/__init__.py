@@ -1,1 +1,1 @@
-"""The tables, a file for each room: a step that is carried out once. One that was released is never changed."""
+"""Tables, one file for each group: a migration step that is executed once. Released steps are never changed."""

@@ -1,4 +1,4 @@
-"""Authorities, and what they have signed for machines."""
+"""Tables of certificate authorities and of machine certificates."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Organizations, locations, machines, parts, configurations, keys, logs, audit, settings."""
+"""Tables of organizations, locations, machines, parts, configurations, keys, logs, audit and settings."""
 
 from typing import Final
 
@@ -61,7 +61,7 @@ CREATE TABLE keys (
     id TEXT PRIMARY KEY,
     organization_id TEXT NOT NULL REFERENCES organizations (id),
     name TEXT NOT NULL,
-    digest TEXT NOT NULL,  -- rpc.auth.digest_of; the key itself is kept nowhere
+    digest TEXT NOT NULL,  -- rpc.access.auth.digest_of; the key itself is kept nowhere
     created INTEGER NOT NULL
 );
 CREATE INDEX keys_organization ON keys (organization_id);

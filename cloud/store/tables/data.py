@@ -1,4 +1,4 @@
-"""What machines have captured: files, readings, datasets."""
+"""Tables of captured data: files, readings, datasets."""
 
 from typing import Final
 

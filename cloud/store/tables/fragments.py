@@ -1,4 +1,4 @@
-"""Fragments: parts of configurations that many machines share."""
+"""Tables of fragments: parts of configurations that many machines share."""
 
 from typing import Final
 

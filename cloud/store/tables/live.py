@@ -1,4 +1,4 @@
-"""What machines tell while somebody looks at them."""
+"""Table of the snapshots that machines send while they are viewed."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""People who hold keys, invitations, and what locations have of their own: shares and secrets."""
+"""Tables of people, invitations, and the shares and secrets of locations."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The registry: modules and other packages, with their versions."""
+"""Tables of the registry: modules and other packages, with their versions."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Tokens of pages that somebody has signed out."""
+"""Table of page tokens that were signed out."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Files that no row names any more and that stay for a while: see cloud/trash.py."""
+"""Table of files without rows, which are kept for a while: see cloud/store/trash.py."""
 
 from typing import Final
 

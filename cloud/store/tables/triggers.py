@@ -1,4 +1,4 @@
-"""Triggers: what happened, what is to be delivered, what was."""
+"""Tables of triggers: events, state, and deliveries."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ CREATE TABLE trigger_events (
     part_id TEXT NOT NULL,
     happened INTEGER NOT NULL,
     kind TEXT NOT NULL,  -- ingestion, presence or logs
-    event TEXT NOT NULL  -- JSON; see cloud/triggering/queue.py
+    event TEXT NOT NULL  -- JSON; see cloud/domain/triggering/queue.py
 );
 CREATE INDEX trigger_events_part ON trigger_events (part_id, number);
 CREATE TABLE trigger_queues (

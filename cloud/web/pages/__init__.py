@@ -1,1 +1,1 @@
-"""Pages for people: one module for each room, each with `routes(cloud)`."""
+"""Pages for people: one module per area, each with `routes(cloud)`."""

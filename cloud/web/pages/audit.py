@@ -1,4 +1,4 @@
-"""Who changed what: `/audit`, for owners of the organization."""
+"""`/audit`: the audit log of changes, for owners of the organization."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud import audit, keys
-from cloud.access import Of, Role, require
-from cloud.audit import AuditQuery, AuditRecord
-from cloud.author import KEY, LOCATION, PART, PERSON
-from cloud.services.base import Cloud
-from cloud.store.sql import Sql
-from cloud.web.log_view import field_of, time_of
-from cloud.web.site import author_of, render
+from cloud.domain.permissions import audit
+from cloud.domain.permissions.audit import AuditQuery, AuditRecord
+from cloud.services.common.base import Cloud
+from cloud.services.organizations.changes import ChangeService
+from cloud.values.author import KEY, LOCATION, PART, PERSON
+from cloud.web.common.site import author_of, render
+from cloud.web.views.log_view import field_of, time_of
 from schema.errors import ErrorKind, MachineError
 
-HIDDEN: Final = frozenset({"of", "called"})  # told with the subject
+HIDDEN: Final = frozenset({"of", "called"})  # shown with the subject
 AUTHORS: Final = {KEY: "key", PART: "machine", LOCATION: "machine", PERSON: "person"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change, ready for the template."""
+    """A change, for the template."""
 
     time: datetime
     author: str
@@ -40,19 +39,19 @@ class Entry:
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The page."""
+    """Return the route."""
     return [Route("/audit", AuditPages(cloud).index)]
 
 
 class AuditPages:
-    """The endpoint."""
+    """Endpoint of the audit log."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
     async def index(self, request: Request) -> Response:
         """`GET /audit?author=&action=&text=&from=&to=&before=`."""
-        author, query = author_of(request), request.query_params
+        query = request.query_params
         before = query.get("before", "")
         if before and not (before.isascii() and before.isdigit() and len(before) < 19):
             raise MachineError(
@@ -70,20 +69,8 @@ class AuditPages:
             audit.PAGE + 1,
         )
 
-        def work(sql: Sql) -> tuple[list[AuditRecord], list[str], list[tuple[str, str]]]:
-            owner = audit.organization_of(sql, author)
-            try:
-                require(sql, author, Role.OWNER, Of.ORGANIZATION, owner)
-            except MachineError:
-                raise MachineError(
-                    "only owners of the whole organization see who changed what",
-                    kind=ErrorKind.PERMISSION,
-                    remedy="log in with such a key",
-                ) from None
-            names = [(one.id, one.name) for one in keys.keys(sql, owner)]
-            return audit.entries(sql, owner, wanted), audit.actions(sql, owner), names
-
-        found, actions, authors = await self._cloud.store.read(work)
+        changes = await ChangeService(self._cloud, author_of(request)).changes(wanted)
+        found = changes.entries
         shown = found[: audit.PAGE]
         chosen = {key: value for key, value in query.items() if key != "before" and value}
         older = f"/audit?{urlencode({**chosen, 'before': shown[-1].number})}" if len(found) > audit.PAGE else ""
@@ -91,8 +78,8 @@ class AuditPages:
             request,
             "audit.html",
             entries=[_entry(one) for one in shown],
-            actions=[("", "every change"), *((one, _words(one)) for one in actions)],
-            authors=[("", "everybody"), *authors],
+            actions=[("", "every change"), *((one, _words(one)) for one in changes.actions)],
+            authors=[("", "everybody"), *changes.keys],
             wanted=wanted,
             start=field_of(start),
             end=field_of(end),
@@ -116,7 +103,7 @@ def _entry(one: AuditRecord) -> Entry:
 
 
 def _words(name: str) -> str:
-    """A name of the wire for people: its machines are called robots."""
+    """Return an API name as words for people; robots are called machines."""
     return name.removesuffix("_json").replace("_", " ").replace("robot part", "part").replace("robot", "machine")
 
 

@@ -1,4 +1,4 @@
-"""A machine's configuration: the editor, the review before it is saved, what the machine makes of it, history."""
+"""Configuration of a machine: editor, review before saving, state of the running configuration, history."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from cloud.domain.fleet.watching import RENEWED
+from cloud.domain.machines.online import SILENCE
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
-from cloud.limits import DOCUMENT_FORM
-from cloud.online import SILENCE
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.editing import Editing, Editor
-from cloud.watching import RENEWED
-from cloud.web import editor
-from cloud.web.editor import Merge
-from cloud.web.live import FRAME, LivePage, live, news_of
-from cloud.web.site import author_of, fields, part, render, see
+from cloud.services.common.base import Cloud
+from cloud.services.configurations.editing import Editing, Editor
+from cloud.values.limits import DOCUMENT_FORM
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, fields, part, render, see
+from cloud.web.views import editor
+from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
 
-PAGE: Final = 10  # revisions of one page; each is shown with its difference
+PAGE: Final = 10  # revisions per page; each is shown with its difference
 ROOM: Final = ("Machines", "/")
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The configuration of one part, and its history."""
+    """Return the routes of the configuration and history of a part."""
     pages = _Pages(cloud)
     path = "/machines/{part}/config"
     return [
@@ -57,7 +57,7 @@ class _Pages:
     # ---- the editor
 
     async def show(self, request: Request) -> Response:
-        """The configuration in force."""
+        """Show the configuration in force."""
         asks, subject = self._editor(request)
         editing = await asks.editing(subject)
         return await self._page(request, editing, None, editing.part.revision)
@@ -74,9 +74,8 @@ class _Pages:
         merge: Merge | None = None,
         code: int = 200,
     ) -> Response:
-        """The page with a draft, or without one with what is saved."""
-        asks, subject = self._editor(request)
-        status = await asks.running(subject)
+        """Render the page with a draft, or with the saved configuration."""
+        subject = request.path_params["part"]
 
         def made() -> Response:
             shown = written(editing.document) if text is None or not editing.may_save else text
@@ -86,7 +85,7 @@ class _Pages:
                 code,
                 live=f"/machines/{subject}/config/live",
                 editing=editing,
-                status=status,
+                status=editing.running,
                 text=shown,
                 base=base,
                 findings=editor.found_in(shown, editing.known) if editing.may_save else (),
@@ -101,7 +100,7 @@ class _Pages:
         return await self._cloud.room.run(editing.organization, made)
 
     async def act(self, request: Request) -> Response:
-        """A button of the editor or of the review."""
+        """Handle a button of the editor or of the review."""
         form = await fields(request, DOCUMENT_FORM)
         action, text, base = str(form.get("action", "")), editor.text_in(form), editor.number_in(form, "base")
         asks, subject = self._editor(request)
@@ -167,13 +166,13 @@ class _Pages:
         try:
             await app.update_robot_part(id=subject, robot_config_json=text, last_known_update=known)
         except MachineError as error:
-            if error.kind is ErrorKind.PRECONDITION:  # somebody was faster by a moment
+            if error.kind is ErrorKind.PRECONDITION:  # another save came in between
                 return await self._merge(request, await asks.editing(subject), base, document)
             raise
         return see(f"/machines/{subject}/config")
 
     async def _merge(self, request: Request, editing: Editing, base: int, document: Mapping[str, Any]) -> Response:
-        """Their changes and the draft's as a new draft: neither is lost."""
+        """Render the page with the changes of both as a new draft, so that neither is lost."""
         asks, subject = self._editor(request)
         old = (await asks.revision(subject, base)).revision.document
 
@@ -187,26 +186,26 @@ class _Pages:
         text, merge = await self._cloud.room.run(editing.organization, made)
         return await self._page(request, editing, text, editing.part.revision, merge=merge, code=409)
 
-    # ---- while one types
+    # ---- while typing
 
     async def check(self, request: Request) -> Response:
-        """What is wrong with a draft."""
+        """Return the problems of a draft."""
         asks, subject = self._editor(request)
         known = await asks.known(subject)
         text, _ = await editor.asked(request)
         return await asks.aside(len(text), lambda: editor.checked(text, known))
 
     async def complete(self, request: Request) -> Response:
-        """What may stand at the cursor."""
+        """Return the completions at the cursor."""
         asks, subject = self._editor(request)
         known = await asks.known(subject)
         text, cursor = await editor.asked(request)
         return await asks.aside(len(text), lambda: editor.completed(text, cursor, known))
 
-    # ---- what the machine makes of it
+    # ---- the running configuration
 
     async def live(self, socket: WebSocket) -> None:
-        """Sends the state of the machine whenever it has changed."""
+        """Send the state of the machine whenever it changes."""
         subject = socket.path_params["part"]
         await live(self._cloud, socket, partial(self._follow, subject), partial(self._watch, subject))
 
@@ -225,12 +224,12 @@ class _Pages:
                     sent = html
                     await page.send(patch={"running": html})
                 await trio.sleep(FRAME)
-                await news.next(SILENCE.total_seconds())  # that nothing is heard is news too: it has gone offline
+                await news.next(SILENCE.total_seconds())  # silence is news too: the machine has gone offline
 
     # ---- history
 
     async def history(self, request: Request) -> Response:
-        """Revisions, each with what it changed; `?from=3&to=5` compares two."""
+        """Show the revisions with their changes; `?from=3&to=5` compares two."""
         return await self._history(request)
 
     async def _history(self, request: Request, error: str = "") -> Response:
@@ -265,7 +264,7 @@ class _Pages:
         return await self._cloud.room.run(editing.organization, made)
 
     async def revert(self, request: Request) -> Response:
-        """Save an old revision as a new one, unless somebody saved since the page was opened."""
+        """Save an old revision as a new one, unless there was another save since the page was opened."""
         form = await fields(request, DOCUMENT_FORM)
         asks, subject = self._editor(request)
         base = await asks.revision(subject, editor.number_in(form, "base"))

@@ -1,34 +1,33 @@
-"""What machines have captured: `/data`, files and exports."""
+"""`/data`: data that machines have captured, files and exports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.access import Of, Role, place_of, require, role_at
-from cloud.machines import PartRecord, part
-from cloud.services import data_messages as m
+from cloud.domain.machines.machines import PartRecord
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.data import DataService
-from cloud.services.datasets import DatasetService
-from cloud.store.sql import Sql
-from cloud.web.data_view import FILES, Asked, lines, plots, tile
-from cloud.web.downloads import Downloads
-from cloud.web.site import author_of, fields, render, see, status_of, text_of
-from cloud.web.thumbnails import Thumbnails
+from cloud.services.common.base import Cloud
+from cloud.services.data import data_messages as m
+from cloud.services.data.data import DataService
+from cloud.services.data.datasets import DatasetService
+from cloud.services.machines.fleet import FleetService
+from cloud.services.organizations.roles import RoleService
+from cloud.web.api.downloads import Downloads
+from cloud.web.api.thumbnails import Thumbnails
+from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
+from cloud.web.views.data_view import FILES, Asked, lines, plots, tile
 from schema.errors import ErrorKind, MachineError
 
-TILES: Final = 60  # files of a page: full rows of 2, 3, 4, 5 or 6 columns
-LINES: Final = 200  # readings of a page
+TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
+LINES: Final = 200  # readings per page
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The page, what its forms do, and downloads."""
+    """Return the routes of the page, its forms, and downloads."""
     pages, downloads, thumbnails = Pages(cloud), Downloads(cloud), Thumbnails(cloud)
     return [
         Route("/data", pages.index, methods=["GET"]),
@@ -42,7 +41,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class Pages:
-    """The endpoints."""
+    """Endpoints of the data page."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -52,9 +51,9 @@ class Pages:
         return await self._index(request, Asked.of(request.query_params))
 
     async def of_part(self, request: Request) -> Response:
-        """`GET /machines/<part>/data`: what one part has captured."""
+        """`GET /machines/<part>/data`: redirect to the data of a part."""
         author, subject = author_of(request), request.path_params["id"]
-        await self._cloud.store.read(lambda sql: require(sql, author, Role.OPERATOR, Of.PART, subject))
+        await FleetService(self._cloud, author).part(subject)
         return see(f"/data?{Asked(part=subject).query()}")
 
     async def _index(self, request: Request, asked: Asked, error: MachineError | None = None) -> Response:
@@ -88,22 +87,17 @@ class Pages:
         )
 
     async def _part(self, request: Request, subject: str) -> PartRecord | None:
-        """Whose data are shown; None if they are of no particular part, or of one that is not there any more."""
-        author = author_of(request)
-
-        def work(sql: Sql) -> PartRecord:
-            require(sql, author, Role.OPERATOR, Of.PART, subject)
-            return part(sql, subject)
-
+        """Return the part whose data are shown; None if all parts are, or if it no longer exists."""
+        service = FleetService(self._cloud, author_of(request))
         try:
-            return await self._cloud.store.read(work) if subject else None
+            return await service.part(subject) if subject else None
         except MachineError as error:
             if error.kind is ErrorKind.NOT_FOUND:
                 return None
             raise
 
     async def change(self, request: Request) -> Response:
-        """`POST /data/change`: what is chosen is tagged, put into a dataset or deleted."""
+        """`POST /data/change`: tag the selected files, add them to a dataset, or delete them."""
         form = await fields(request)
         asked = Asked.of({name: text_of(form, name) for name in Asked.__slots__})
         ids = [value for value in form.getlist("id") if isinstance(value, str)]
@@ -127,7 +121,7 @@ class Pages:
         return see(f"/data?{asked.query()}")
 
     async def retention(self, request: Request) -> Response:
-        """`POST /data/retention`: how many days an organization keeps its data."""
+        """`POST /data/retention`: set for how many days an organization keeps its data."""
         form = await fields(request)
         days = text_of(form, "days") or "0"
         try:
@@ -156,7 +150,7 @@ class Pages:
         await DataService(self._cloud, author).add_binary_data_to_dataset_by_ids(chosen, binary_data_ids=ids)
 
     async def _datasets(self, request: Request, owners: list[str]) -> list[tuple[str, str]]:
-        """Those that the caller may see: with a role at a whole organization."""
+        """Return the datasets that the caller may see, which takes a role at the whole organization."""
         service = DatasetService(self._cloud, author_of(request))
         found: list[tuple[str, str]] = []
         for owner in owners:
@@ -168,18 +162,14 @@ class Pages:
         return found
 
     async def _kept(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
-        """How long each organization keeps data, and whether the one who asks may say so."""
+        """Return the retention period of each organization, and whether the caller may change it."""
         author = author_of(request)
-        service = DataService(self._cloud, author)
+        service, roles = DataService(self._cloud, author), RoleService(self._cloud, author)
         found: list[tuple[str, str, int, bool]] = []
-
-        def may(owner: str) -> Callable[[Sql], bool]:
-            return lambda sql: role_at(sql, author, place_of(sql, Of.ORGANIZATION, owner)) >= Role.OWNER
-
         for owner, name in owners:
             try:
                 days = await service.retention(owner)
-                found.append((owner, name, days, await self._cloud.store.read(may(owner))))
+                found.append((owner, name, days, await roles.owns(owner)))
             except MachineError as error:
                 if error.kind is not ErrorKind.NOT_FOUND:
                     raise

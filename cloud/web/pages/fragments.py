@@ -1,4 +1,4 @@
-"""Fragments: the list, the editor with its review, tags, users, history."""
+"""Fragments: list, editor with review, tags, users, history."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.author import Author
+from cloud.domain.organizations.tenants import missing
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
-from cloud.limits import DOCUMENT_FORM
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.editing import Editor, FragmentEditing, Save
-from cloud.services.fragment_messages import Visibility
-from cloud.tenants import missing
-from cloud.web import editor
-from cloud.web.editor import Merge
-from cloud.web.site import author_of, fields, render, see, text_of
+from cloud.services.common.base import Cloud
+from cloud.services.configurations.editing import Editor, FragmentEditing, Save
+from cloud.services.configurations.fragment_messages import Visibility
+from cloud.values.author import Author
+from cloud.values.limits import DOCUMENT_FORM
+from cloud.web.common.site import author_of, fields, render, see, text_of
+from cloud.web.views import editor
+from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
 
-PAGE: Final = 20  # revisions of one page
+PAGE: Final = 20  # revisions per page
 ROOM: Final = ("Fragments", "/fragments")
 VISIBILITIES: Final = (
     ("private", "this organization"),
@@ -42,7 +42,7 @@ _SHOWN: Final = {_WORDS[word]: text for word, text in VISIBILITIES}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The fragments of the caller's organization."""
+    """Return the routes of fragments."""
     pages = _Pages(cloud)
     path = "/fragments/{fragment}"
     return [
@@ -68,7 +68,7 @@ class _Pages:
     # ---- the list
 
     async def index(self, request: Request) -> Response:
-        """All fragments that the key may see."""
+        """List all fragments that the key may see."""
         return await self._index(request)
 
     async def _index(self, request: Request, error: str = "") -> Response:
@@ -86,7 +86,7 @@ class _Pages:
         )
 
     async def create(self, request: Request) -> Response:
-        """A new fragment, empty."""
+        """Create an empty fragment."""
         form = await fields(request, DOCUMENT_FORM)
         _, app, _ = self._asks(request)
         try:
@@ -100,7 +100,7 @@ class _Pages:
     # ---- the editor
 
     async def show(self, request: Request) -> Response:
-        """The newest revision."""
+        """Show the newest revision."""
         asks, _, subject = self._asks(request)
         editing = await asks.fragment_editing(subject)
         return await self._page(request, editing, None, editing.fragment.revision)
@@ -117,7 +117,7 @@ class _Pages:
         merge: Merge | None = None,
         code: int = 200,
     ) -> Response:
-        """The page with a draft, or without one with what is saved."""
+        """Render the page with a draft, or with the saved fragment."""
 
         def made() -> Response:
             shown = written(editing.document) if text is None or not editing.may_save else text
@@ -140,7 +140,7 @@ class _Pages:
         return await self._cloud.room.run(editing.fragment.organization_id, made)
 
     async def act(self, request: Request) -> Response:
-        """A button of the page or of the review."""
+        """Handle a button of the page or of the review."""
         form = await fields(request, DOCUMENT_FORM)
         asks, _, subject = self._asks(request)
         action = text_of(form, "action")
@@ -215,7 +215,7 @@ class _Pages:
         try:
             await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=known)
         except MachineError as error:
-            if error.kind is ErrorKind.PRECONDITION:  # somebody was faster by a moment
+            if error.kind is ErrorKind.PRECONDITION:  # another save came in between
                 return await self._merge(request, await asks.fragment_editing(subject), base, document)
             raise
         return see(f"/fragments/{editing.fragment.id}")
@@ -245,7 +245,7 @@ class _Pages:
             raise missing("revision", str(number))
         return found[0]
 
-    # ---- everything else: each returns where to go
+    # ---- other actions, each returning the page to show
 
     async def _tag(self, request: Request, form: FormData) -> str:
         _, app, subject = self._asks(request)
@@ -268,17 +268,17 @@ class _Pages:
         await app.delete_fragment(subject)
         return "/fragments"
 
-    # ---- while one types
+    # ---- while typing
 
     async def check(self, request: Request) -> Response:
-        """What is wrong with a draft."""
+        """Return the problems of a draft."""
         asks, _, subject = self._asks(request)
         known = (await asks.fragment_editing(subject)).known
         text, _ = await editor.asked(request)
         return await asks.aside(len(text), lambda: editor.checked(text, known, partial=True))
 
     async def complete(self, request: Request) -> Response:
-        """What may stand at the cursor."""
+        """Return the completions at the cursor."""
         asks, _, subject = self._asks(request)
         known = (await asks.fragment_editing(subject)).known
         text, cursor = await editor.asked(request)
@@ -287,7 +287,7 @@ class _Pages:
     # ---- history
 
     async def history(self, request: Request) -> Response:
-        """Revisions, each with what it changed; `?from=3&to=5` compares two."""
+        """Show the revisions with their changes; `?from=3&to=5` compares two."""
         return await self._history(request)
 
     async def _history(self, request: Request, error: str = "") -> Response:
@@ -322,7 +322,7 @@ class _Pages:
         return await self._cloud.room.run(editing.fragment.organization_id, made)
 
     async def revert(self, request: Request) -> Response:
-        """Save an old revision as a new one, unless somebody saved since the page was opened."""
+        """Save an old revision as a new one, unless there was another save since the page was opened."""
         form = await fields(request, DOCUMENT_FORM)
         _, app, subject = self._asks(request)
         base = await self._revision(request, editor.number_in(form, "base"))

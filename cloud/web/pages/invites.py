@@ -1,9 +1,7 @@
-"""Accepting an invitation: `/invites/<secret of the link>`, for whoever has the link. It works without a key."""
+"""`/invites/<secret of the link>`: accept an invitation. Anyone with the link may accept; no key is needed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import trio
@@ -11,36 +9,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud import audit, invites
-from cloud.author import PERSON, Author
-from cloud.invites import Invite
-from cloud.keys import Grant
-from cloud.machines import machine
-from cloud.services.base import Cloud
-from cloud.services.people import PATH
-from cloud.store.sql import Sql
-from cloud.tenants import location, organization
-from cloud.web.site import render
-from rpc.addresses import group_of
-from rpc.attempts import ADDRESS_FAILURES, Attempts
-from rpc.auth import digest_of
+from cloud.services.common.base import Cloud
+from cloud.services.organizations.acceptance import accept_invite, opened_invite
+from cloud.services.organizations.people import PATH
+from cloud.web.common.site import render
+from rpc.access.addresses import group_of
+from rpc.access.attempts import ADDRESS_FAILURES, Attempts
+from rpc.access.auth import digest_of
 from rpc.carrier import Peer
 from schema.errors import ErrorKind, MachineError
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """An invitation in words."""
-
-    organization: str
-    email: str
-    inviter: str
-    expires: datetime
-    roles: tuple[tuple[str, str], ...]  # role, and where
-
-
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The page and its form."""
+    """Return the routes of the page and its form."""
     pages = InvitePages(cloud)
     return [
         Route(f"{PATH}{{secret}}", pages.look, methods=["GET"]),
@@ -49,57 +30,36 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class InvitePages:
-    """The endpoints. Wrong links are counted for each address and link, and for the address; right ones always work."""
+    """Endpoints of invitations. Wrong links are counted per address and link, and per address; valid ones work."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self._attempts = Attempts()  # of a link from an address
+        self._attempts = Attempts()  # per address and link
         self._addresses = Attempts(failures=ADDRESS_FAILURES)
 
     async def look(self, request: Request) -> Response:
-        """`GET`: what one is invited to. Opening it changes nothing: mail programs look at links, too."""
+        """`GET`: show an invitation. This changes nothing, because mail programs open links, too."""
         secret: str = request.path_params["secret"]
-
-        def work(sql: Sql) -> Shown:
-            return _shown(sql, invites.opened(sql, secret, self._cloud.clock()))
-
         try:
-            found = await self._cloud.store.read(work)
+            found = await opened_invite(self._cloud, secret)
         except MachineError as error:
             raise self._counted(request, error) from None
         return _page(request, "invite.html", invite=found)
 
     async def accept(self, request: Request) -> Response:
-        """`POST`: a key in the person's name, shown this once."""
+        """`POST`: accept the invitation and show the new key, once."""
         secret: str = request.path_params["secret"]
-
-        def work(sql: Sql) -> tuple[Shown, str, str]:
-            now = self._cloud.clock()
-            shown = _shown(sql, invites.opened(sql, secret, now))
-            found, subject, key = invites.accept(sql, secret, now)
-            detail = {
-                "called": found.email,
-                "invited_by": found.inviter_name,
-                "roles": [_role(one) for one in found.grants],
-            }
-            audit.note(
-                sql, found.organization_id, Author(PERSON, found.email), "accept_invitation", subject, detail, now
-            )
-            return shown, subject, key
-
         try:
-            # A wrong link is refused by a read: only right ones wait for, and take, the turn to write.
-            await self._cloud.store.read(lambda sql: invites.opened(sql, secret, self._cloud.clock()))
-            shown, subject, key = await self._cloud.store.write(work)
+            shown, subject, key = await accept_invite(self._cloud, secret)
         except MachineError as error:
             raise self._counted(request, error) from None
         return _page(request, "invite_accepted.html", invite=shown, id=subject, key=key)
 
     def _counted(self, request: Request, error: MachineError) -> MachineError:
-        """Count a wrong link and return its error: EXHAUSTED after too many. A right link is never refused for others.
+        """Count a wrong link and return its error, or EXHAUSTED after too many.
 
-        The link is looked up first, which is one read of an index, so that nobody at an address is locked out by others
-        behind it.
+        The link is looked up first, at the cost of one index read, so that a valid link works even if others behind the
+        same address have tried too many.
         """
         if error.kind is not ErrorKind.NOT_FOUND:
             return error
@@ -114,30 +74,5 @@ class InvitePages:
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:
-    """A page for somebody who has no key (yet)."""
+    """Render a page for a visitor without a key."""
     return render(request, template, rooms=[], signed_in=False, **values)
-
-
-def _shown(sql: Sql, found: Invite) -> Shown:
-    return Shown(
-        organization(sql, found.organization_id).name,
-        found.email,
-        found.inviter_name,
-        found.expires,
-        tuple((one.role, _where(sql, one)) for one in found.grants),
-    )
-
-
-def _where(sql: Sql, grant: Grant) -> str:
-    try:
-        if grant.kind == "organization":
-            return "everything"
-        if grant.kind == "location":
-            return f"the location {location(sql, grant.subject).name}"
-        return f"the machine {machine(sql, grant.subject).name}"
-    except MachineError:
-        return "something that was deleted"
-
-
-def _role(grant: Grant) -> str:
-    return f"{grant.kind}_{grant.role} {grant.subject}"

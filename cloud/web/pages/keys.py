@@ -1,4 +1,4 @@
-"""Keys and members, and what they may do: `/keys`. A key itself is shown once, when it is made."""
+"""`/keys`: keys, members, and their roles. A key itself is shown only once, when it is created."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.access import Of, Role, place_of, role_at
-from cloud.fleet import fleet, locations
-from cloud.invites import Invite
-from cloud.services import messages as m
+from cloud.domain.people.invites import Invite
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.people import Invitations
-from cloud.store.sql import Sql
-from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from cloud.services.common import messages as m
+from cloud.services.common.base import Cloud
+from cloud.services.organizations.people import Invitations
+from cloud.services.organizations.roles import RoleService
+from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
 ROLES: Final = (("operator", "Operator: view and control machines"), ("owner", "Owner: change everything"))
@@ -30,17 +28,17 @@ KINDS: Final = {"organization": "everything", "location": "location", "robot": "
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role of a key, and where."""
+    """A role of a key, and where it applies."""
 
     role: str
     kind: str
     subject: str
-    place: str  # in words
+    place: str  # as text
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key in the list; `own` is the one that asks."""
+    """A key in the list; `own` marks the caller's key."""
 
     id: str
     name: str
@@ -61,7 +59,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """Somebody who has not accepted yet; `mail` tells of the message, empty if there is none."""
+    """A person with an open invitation; `mail` is the state of its mail, empty if there is none."""
 
     organization: str
     email: str
@@ -72,7 +70,7 @@ class Invited:
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The list of keys, and what is done with them."""
+    """Return the routes of the list and its forms."""
     pages = KeyPages(cloud)
     return [
         Route("/keys", pages.index, methods=["GET"]),
@@ -82,17 +80,17 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class KeyPages:
-    """The endpoints."""
+    """Endpoints of the keys page."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
     async def index(self, request: Request) -> Response:
-        """`GET /keys`: for owners of the organization."""
+        """`GET /keys`, for owners of the organization."""
         return await self.shown(request)
 
     async def shown(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
-        """The page, with what went wrong at the form `at`."""
+        """Render the page, with the error of the form `at`."""
         author = author_of(request)
         service = AppService(self._cloud, author)
         organizations = await service.list_organizations()
@@ -109,7 +107,7 @@ class KeyPages:
                 invited += [_invited(each, places) for each in open_ones]
             refused = ""
         except MachineError as refusal:
-            if refusal.kind not in (ErrorKind.PERMISSION, ErrorKind.NOT_FOUND):  # a role somewhere in it
+            if refusal.kind not in (ErrorKind.PERMISSION, ErrorKind.NOT_FOUND):  # a role at a part of it
                 raise
             refused = "Only owners of the whole organization see its keys."
         options = [(f"{kind}/{subject}", text) for (kind, subject), text in places.items()]
@@ -131,28 +129,11 @@ class KeyPages:
         )
 
     async def _places(self, request: Request, organizations: Sequence[m.Organization]) -> Mapping[tuple[str, str], str]:
-        """Where a role may be, in words: everything, each location, each machine."""
-        author = author_of(request)
-
-        def work(sql: Sql) -> dict[tuple[str, str], str]:
-            found = {
-                ("organization", one.id): f"everything of {one.name}"
-                for one in organizations
-                if role_at(sql, author, place_of(sql, Of.ORGANIZATION, one.id)) >= Role.OWNER
-            }
-            found |= {
-                ("location", one.id): f"location {one.path}"
-                for one in locations(sql, author).values()
-                if one.role is Role.OWNER
-            }
-            owned = [one for one in fleet(sql, author) if one.role is Role.OWNER]
-            found |= {("robot", one.id): f"machine {one.name} ({one.location.path})" for one in owned}
-            return found
-
-        return await self._cloud.store.read(work)
+        """Return the places where the caller may grant roles, with display names."""
+        return await RoleService(self._cloud, author_of(request)).places(organizations)
 
     async def granted(self, request: Request, form: FormData, key: str = "") -> m.Authorization:
-        """What the fields `role` and `place` of a form give; the place by its id, or as the page writes it. INVALID."""
+        """Parse the fields `role` and `place` of a form; the place is given by id or name. INVALID if wrong."""
         place = text_of(form, "place")
         if place and place.partition("/")[0] not in KINDS:
             organizations = await AppService(self._cloud, author_of(request)).list_organizations()
@@ -168,7 +149,7 @@ class KeyPages:
         return authorization(text_of(form, "role"), place, key)
 
     async def create(self, request: Request) -> Response:
-        """`POST /keys`, fields `name`, `role`, `place`."""
+        """`POST /keys`, with fields `name`, `role`, `place`."""
         form = await fields(request)
         service = AppService(self._cloud, author_of(request))
         try:
@@ -200,12 +181,12 @@ class KeyPages:
 
 
 def _shown(request: Request, made: m.NewKey, name: str, *, new: bool) -> Response:
-    """The only page that ever shows a key."""
+    """Render the page with a new key, the only one that shows it."""
     return render(request, "key_made.html", id=made.id, key=made.key, name=name, new=new)
 
 
 def authorization(role: str, place: str, key: str = "") -> m.Authorization:
-    """What the fields `role` and `place` of a form give; INVALID."""
+    """Parse the fields `role` and `place` of a form; INVALID without a place."""
     kind, _, subject = place.partition("/")
     if not subject:
         raise MachineError("no place was chosen", kind=ErrorKind.INVALID, remedy="choose where the role holds")

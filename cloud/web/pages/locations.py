@@ -1,4 +1,4 @@
-"""Who has access to locations, and their secrets: `/locations`, for owners."""
+"""`/locations`: access to locations, and their secrets, for owners."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.access import Role
-from cloud.fleet import FleetLocation, locations
-from cloud.services import messages as m
+from cloud.domain.fleet.fleet import FleetLocation
+from cloud.domain.permissions.access import Role
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.store.sql import Sql
-from cloud.web.site import author_of, fields, render, see, status_of, text_of
+from cloud.services.common import messages as m
+from cloud.services.common.base import Cloud
+from cloud.services.machines.fleet import FleetService
+from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A location. `secrets` are of those that the caller decides over."""
+    """A location. `secrets` are present only if the caller manages it."""
 
     id: str
     path: str
-    belongs: str  # to the organization of this name
-    home: bool  # whether the caller is an owner there, and it is the caller's
+    belongs: str  # name of the organization that it belongs to
+    home: bool  # whether it belongs to the caller's organization and the caller is an owner there
     guests: Sequence[m.OrganizationIdentity]
     secrets: Sequence[m.SharedSecret]
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The list of locations, and what is done with them."""
+    """Return the routes of the list and its forms."""
     pages = LocationPages(cloud)
     return [
         Route("/locations", pages.index, methods=["GET"]),
@@ -41,7 +41,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class LocationPages:
-    """The endpoints."""
+    """Endpoints of locations."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -56,10 +56,8 @@ class LocationPages:
         organizations = await service.list_organizations()
         own = {one.id for one in organizations}
 
-        def work(sql: Sql) -> list[FleetLocation]:
-            return [one for one in locations(sql, author).values() if one.role is not Role.NOBODY]
-
-        found = [await self._place(service, one, own) for one in await self._cloud.store.read(work)]
+        seen = await FleetService(self._cloud, author).locations()
+        found = [await self._place(service, one, own) for one in seen if one.role is not Role.NOBODY]
         return render(
             request,
             "locations.html",

@@ -1,4 +1,4 @@
-"""What a machine has logged: `/machines/<part>/logs`."""
+"""`/machines/<part>/logs`: the log of a machine."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud import logs
-from cloud.access import Of, Role, require
-from cloud.logs import RETENTION, LogRecord
-from cloud.machines import PartRecord, part
-from cloud.services.base import Cloud
-from cloud.store.sql import Sql
-from cloud.web import site
-from cloud.web.live import FRAME, LivePage, live, news_of
-from cloud.web.log_view import LEVELS, Wanted, field_of, line, page
-from cloud.web.site import author_of, render
+from cloud.domain.machines.logs import RETENTION
+from cloud.services.common.base import Cloud
+from cloud.services.machines.fleet import FleetService
+from cloud.web.common import site
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, render
+from cloud.web.views.log_view import LEVELS, Wanted, field_of, line, page
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The page and its live connection."""
+    """Return the routes of the page and its live connection."""
     pages = LogPages(cloud)
     return [Route("/machines/{id}/logs", pages.show), WebSocketRoute("/live/logs/{id}", pages.live)]
 
 
 class LogPages:
-    """The endpoints."""
+    """Endpoints of logs."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -39,11 +36,7 @@ class LogPages:
         author, subject = author_of(request), request.path_params["id"]
         wanted = Wanted.of(request.query_params)
 
-        def work(sql: Sql) -> tuple[PartRecord, list[LogRecord], int]:
-            require(sql, author, Role.OPERATOR, Of.PART, subject)
-            return part(sql, subject), logs.query(sql, subject, wanted.search()), logs.newest(sql)
-
-        found, entries, newest = await self._cloud.store.read(work)
+        found, entries, newest = await FleetService(self._cloud, author).log(subject, wanted.search())
         lines, before = page(entries)
         query = wanted.query()
         here = f"/machines/{subject}/logs"
@@ -64,7 +57,7 @@ class LogPages:
         )
 
     async def live(self, socket: WebSocket) -> None:
-        """`/live/logs/<part>?level=&text=&logger=&from=&since=`: lines that came after the one numbered `since`."""
+        """`/live/logs/<part>?level=&text=&logger=&from=&since=`: send lines after line number `since`."""
         subject, query = socket.path_params["id"], dict(socket.query_params)
         wanted = Wanted.of(query)
         text = query.get("since", "")
@@ -76,16 +69,11 @@ class LogPages:
         await live(self._cloud, socket, stream)
 
     async def _follow(self, shown: LivePage, subject: str, wanted: Wanted, since: int) -> None:
-        store = self._cloud.store
-
-        def work(sql: Sql) -> list[LogRecord]:
-            require(sql, shown.author, Role.OPERATOR, Of.PART, subject)
-            return logs.arrived(sql, subject, since)
-
+        service = FleetService(self._cloud, shown.author)
         async with news_of(self._cloud, ("logs", subject)) as news:
-            since = await store.read(logs.newest) if since < 0 else since
+            since = await service.newest_log(subject) if since < 0 else since
             while True:
-                while found := await store.read(work):
+                while found := await service.arrived_logs(subject, since):
                     since = found[-1].number
                     if chosen := [line(one) for one in found if wanted.admits(one)]:
                         await shown.send(log=[site.part("logs_parts.html", "log_line", one) for one in chosen])

@@ -1,4 +1,4 @@
-"""One machine: `/machines/<id>`, where the id is that of the machine or of one of its parts."""
+"""`/machines/<id>`: a machine, by its id or the id of one of its parts."""
 
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud import logs, watching
-from cloud.access import Of, Role, require
-from cloud.author import Author
-from cloud.fleet import FleetMachine, fleet
-from cloud.logs import LogQuery, LogRecord
-from cloud.machines import parts
+from cloud.domain.fleet.fleet import FleetMachine
+from cloud.domain.fleet.watching import RENEWED
+from cloud.domain.machines.logs import LogQuery
+from cloud.domain.permissions.access import Role
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.store.sql import Sql
-from cloud.tenants import missing
-from cloud.web.fleet_view import next_change
-from cloud.web.live import FRAME, LivePage, live, news_of
-from cloud.web.log_view import Line, line
-from cloud.web.machine_view import View, pieces, readings, view
-from cloud.web.setup import setup_page
-from cloud.web.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.services.common.base import Cloud
+from cloud.services.configurations.editing import Editor
+from cloud.services.machines.fleet import FleetService
+from cloud.values.author import Author
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.web.views.fleet_view import next_change
+from cloud.web.views.log_view import Line, line
+from cloud.web.views.machine_view import View, pieces, readings, view
+from cloud.web.views.setup import setup_page
 from rpc.pages.patches import Patcher
 from schema.errors import ErrorKind, MachineError
 
-LAST_LINES: Final = 10  # log lines on the page of a machine that is offline
+LAST_LINES: Final = 10  # log lines on the page of an offline machine
 
 _PAGE_OF_MACHINE: Final = re.compile(r"/machines/(?P<machine>[^/]+)/(?P<page>[a-z]+)")
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The page of a machine, what its buttons do, and its live connection."""
+    """Return the routes of the page, its buttons, and its live connection."""
     pages = MachinePages(cloud)
     return [
         Route("/machines/{id}", pages.show, methods=["GET"]),
@@ -51,23 +50,17 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 async def pages_of_main_part(cloud: Cloud, request: Request, error: Exception) -> str | None:
-    """Return where `/machines/<machine>/<page>` is found: at the machine's main part; None for any other request.
+    """Return the path of `/machines/<machine>/<page>` at the machine's main part; None for any other request.
 
-    Pages are addressed by part. `error` is why the page was refused; only NOT_FOUND is looked into.
+    Pages are addressed by part. `error` is the error of the original request; only NOT_FOUND is redirected.
     """
     match = _PAGE_OF_MACHINE.fullmatch(request.url.path)
     if not isinstance(error, MachineError) or error.kind is not ErrorKind.NOT_FOUND or not match:
         return None
     if request.method != "GET":
         return None
-    author, subject = author_of(request), match["machine"]
-
-    def work(sql: Sql) -> str:
-        require(sql, author, Role.OPERATOR, Of.ROBOT, subject)
-        return parts(sql, subject)[0].id
-
     try:
-        main = await cloud.store.read(work)
+        main = await FleetService(cloud, author_of(request)).main_part(match["machine"])
     except MachineError:
         return None
     query = f"?{request.url.query}" if request.url.query else ""
@@ -75,7 +68,7 @@ async def pages_of_main_part(cloud: Cloud, request: Request, error: Exception) -
 
 
 class MachinePages:
-    """The endpoints."""
+    """Endpoints of the machine page."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -103,36 +96,20 @@ class MachinePages:
         )
 
     async def _view(self, author: Author, subject: str) -> tuple[FleetMachine, View]:
-        """NOT_FOUND for a machine that is not there, or not the caller's."""
+        """Return a machine and its view; NOT_FOUND if it is absent or not accessible to the caller."""
 
-        def work(sql: Sql) -> tuple[FleetMachine, View]:
-            some = [subject]
-            try:
-                require(sql, author, Role.OPERATOR, Of.PART, subject)
-            except MachineError:
-                require(sql, author, Role.OPERATOR, Of.ROBOT, subject)
-                some = [one.id for one in parts(sql, subject)]
-            found = fleet(sql, author, some)
-            if not found:
-                raise missing("machine", subject)
-            chosen = subject if some == [subject] else some[0]
-            return found[0], view(found[0], chosen, watching.told(sql, chosen), self._cloud.clock())
-
-        return await self._cloud.store.read(work)
+        seen = await FleetService(self._cloud, author).machine(subject)
+        return seen.machine, view(seen.machine, seen.part, seen.told, self._cloud.clock())
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:
-        """Read the last log lines of a part, the oldest of them first."""
-
-        def work(sql: Sql) -> list[LogRecord]:
-            require(sql, author, Role.OPERATOR, Of.PART, subject)
-            return logs.query(sql, subject, LogQuery(limit=LAST_LINES))
-
-        return [line(one) for one in reversed(await self._cloud.store.read(work))]
+        """Return the last log lines of a part, oldest first."""
+        _, entries, _ = await FleetService(self._cloud, author).log(subject, LogQuery(limit=LAST_LINES))
+        return [line(one) for one in reversed(entries)]
 
     # ---- buttons
 
     async def rename(self, request: Request) -> Response:
-        """`POST /machines/<id>/rename`, field `name`: of the machine."""
+        """`POST /machines/<id>/rename`, with the machine's new name in field `name`."""
         service, form = AppService(self._cloud, author_of(request)), await fields(request)
         name, subject = text_of(form, "name"), request.path_params["id"]
         if not name:
@@ -151,12 +128,12 @@ class MachinePages:
         return see(f"/machines/{subject}?" + urlencode({"restarted": "yes"}))
 
     async def setup(self, request: Request) -> Response:
-        """`POST /machines/<part>/setup`: the credentials file of a part."""
+        """`POST /machines/<part>/setup`: show the credentials file of a part."""
         machine, shown = await self._view(author_of(request), request.path_params["id"])
         return await setup_page(self._cloud, request, machine.id, part=shown.facts.id)
 
     async def add_part(self, request: Request) -> Response:
-        """`POST /machines/<id>/parts`, field `name`: one more computer of the machine."""
+        """`POST /machines/<id>/parts`, with field `name`: add a computer to the machine."""
         service, form = AppService(self._cloud, author_of(request)), await fields(request)
         try:
             made = await service.new_robot_part(request.path_params["id"], text_of(form, "name"))
@@ -165,7 +142,7 @@ class MachinePages:
         return await setup_page(self._cloud, request, request.path_params["id"], part=made, new=True)
 
     async def delete(self, request: Request) -> Response:
-        """`POST /machines/<id>/delete`, field `name`: only with the machine's name, typed by hand."""
+        """`POST /machines/<id>/delete`; field `name` must repeat the machine's name."""
         author, form, subject = author_of(request), await fields(request), request.path_params["id"]
         machine, _ = await self._view(author, subject)
         if text_of(form, "name") != machine.name:
@@ -179,14 +156,14 @@ class MachinePages:
     # ---- live
 
     async def live(self, socket: WebSocket) -> None:
-        """`/live/machines/<part>`: while it is open, the machine is asked to tell how it is."""
+        """`/live/machines/<part>`: send changes, and have the machine report its live state while this is open."""
         subject = socket.path_params["id"]
 
         async def look(page: LivePage) -> None:
-            await self._view(page.author, subject)  # who may not see it does not make it talk
+            await self._view(page.author, subject)  # without access, the machine must not be asked for reports
             while True:
-                await self._cloud.store.write(lambda sql: watching.watch(sql, subject, self._cloud.clock()))
-                await trio.sleep(watching.RENEWED.total_seconds())
+                await Editor(self._cloud, page.author).watch(subject)
+                await trio.sleep(RENEWED.total_seconds())
 
         async def follow(page: LivePage) -> None:
             await self._follow(page, subject)

@@ -1,4 +1,4 @@
-"""All machines at a glance: `/`; and new ones."""
+"""`/`: overview of all machines, and the form for a new one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud.access import Role
-from cloud.fleet import FleetLocation, FleetMachine, fleet, locations
+from cloud.domain.fleet.fleet import FleetMachine
+from cloud.domain.permissions.access import Role
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
+from cloud.services.common.base import Cloud
+from cloud.services.machines.fleet import FleetService
 from cloud.store.events import EVERY
-from cloud.store.sql import Sql
-from cloud.web.fleet_view import STATES, Row, Wanted, chosen, counts, next_change, paged, row
-from cloud.web.live import FRAME, LivePage, live, news_of
-from cloud.web.setup import setup_page
-from cloud.web.site import author_of, fields, part, render, status_of, text_of
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, fields, part, render, status_of, text_of
+from cloud.web.views.fleet_view import STATES, Row, Wanted, chosen, counts, next_change, paged, row
+from cloud.web.views.setup import setup_page
 from rpc.pages.patches import Patcher, Piece
 from schema.errors import MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The fleet view, its live connection, and the form for a new machine."""
+    """Return the routes of the overview, its live connection, and the form for a new machine."""
     pages = Machines(cloud)
     return [
         Route("/", pages.index, methods=["GET"]),
@@ -36,7 +36,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class Machines:
-    """The endpoints."""
+    """Endpoints of the overview."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -46,12 +46,7 @@ class Machines:
         return await self._index(request)
 
     async def _index(self, request: Request, error: MachineError | None = None, name: str = "") -> Response:
-        author = author_of(request)
-
-        def work(sql: Sql) -> tuple[list[FleetMachine], list[FleetLocation]]:
-            return fleet(sql, author), list(locations(sql, author).values())
-
-        found, places = await self._cloud.store.read(work)
+        found, places = await FleetService(self._cloud, author_of(request)).overview()
         wanted = Wanted.of(request.query_params)
         rows = [row(one, self._cloud.clock()) for one in found]
         seen = {one.location_id for one in rows}
@@ -74,7 +69,7 @@ class Machines:
         )
 
     async def create(self, request: Request) -> Response:
-        """`POST /machines`: a new machine, and how its machine-server joins."""
+        """`POST /machines`: create a machine and show how to connect its machine-server."""
         form = await fields(request)
         name = text_of(form, "name")
         service = AppService(self._cloud, author_of(request))
@@ -87,7 +82,7 @@ class Machines:
     # ---- live
 
     async def live(self, socket: WebSocket) -> None:
-        """`/live/machines?q=&location=&state=&sort=`: rows as they change."""
+        """`/live/machines?q=&location=&state=&sort=`: send rows as they change."""
         wanted = Wanted.of(socket.query_params)
 
         async def stream(page: LivePage) -> None:
@@ -96,40 +91,40 @@ class Machines:
         await live(self._cloud, socket, stream)
 
     async def _follow(self, page: LivePage, wanted: Wanted) -> None:
-        """Only machines that were heard of are read again; all of them when one is new, renamed, moved or gone."""
-        store, clock = self._cloud.store, self._cloud.clock
+        """Send changed rows. Only machines with news are read again; all if one is new, renamed, moved or deleted."""
+        service, clock = FleetService(self._cloud, page.author), self._cloud.clock
         patcher = Patcher(lambda piece: part("machines_parts.html", piece.macro, *piece.arguments))
         async with news_of(self._cloud, *((topic, EVERY) for topic in ("part", "seen", "presence"))) as news:
-            known = await _whole(self._cloud, page)
+            known = await _whole(service)
             while True:
                 now = clock()
                 rows = [row(one, now) for one in known.values()]
                 if patch := patcher.patch(_pieces(rows, wanted)):
                     await page.send(patch=patch)
-                due = next_change(known.values(), now)  # as of what was shown: a moment in between is not missed
+                due = next_change(known.values(), now)  # from the rendered time: misses no change during the pause
                 await trio.sleep(FRAME)
                 heard = await news.next(due)
                 mine = {one.id for machine in known.values() for one in machine.parts}
                 subjects = [subject for topic, subject in heard if topic == "part" or subject in mine]
                 if any(subject == EVERY for _, subject in heard):
-                    known = await _whole(self._cloud, page)
+                    known = await _whole(service)
                 elif subjects:
-                    again = await store.read(lambda sql, some=tuple(subjects): fleet(sql, page.author, some))  # type: ignore[misc]
+                    again = await service.machines(subjects)
                     new = {one.id: one for one in again}
                     told = {one.id for machine in again for one in machine.parts}
                     if set(new) <= set(known) and mine.intersection(subjects) <= told and _same(known, new):
                         known.update(new)
                     else:
-                        known = await _whole(self._cloud, page)
+                        known = await _whole(service)
 
 
-async def _whole(cloud: Cloud, page: LivePage) -> dict[str, FleetMachine]:
-    found = await cloud.store.read(lambda sql: fleet(sql, page.author))
+async def _whole(service: FleetService) -> dict[str, FleetMachine]:
+    found = await service.machines()
     return {one.id: one for one in found}
 
 
 def _same(known: dict[str, FleetMachine], new: dict[str, FleetMachine]) -> bool:
-    """Whether they stand where they stood."""
+    """Return whether names and locations are unchanged."""
     return all((one.name, one.location) == (known[one.id].name, known[one.id].location) for one in new.values())
 
 

@@ -1,4 +1,4 @@
-"""What is done with members on the page of keys: `POST /members`, `/members/<action>`."""
+"""`POST /members` and `/members/<action>`: forms for members on the keys page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.people import Invitations
+from cloud.services.common.base import Cloud
+from cloud.services.organizations.people import Invitations
+from cloud.web.common.site import author_of, fields, render, see, text_of
 from cloud.web.pages.keys import KeyPages
-from cloud.web.site import author_of, fields, render, see, text_of
 from schema.errors import ErrorKind, MachineError
 
 HERE = "members"
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The forms; the list is on the page of keys."""
+    """Return the routes of the forms; the list is on the keys page."""
     pages = MemberPages(cloud)
     return [
         Route("/members", pages.invite, methods=["POST"]),
@@ -26,14 +26,14 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 class MemberPages:
-    """The endpoints."""
+    """Endpoints for members."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
         self._keys = KeyPages(cloud)
 
     async def invite(self, request: Request) -> Response:
-        """`POST /members`, fields `organization`, `email`, `role`, `place`; shows the link if it is not mailed."""
+        """`POST /members`, with fields `organization`, `email`, `role`, `place`; shows the link if it is not mailed."""
         form, author = await fields(request), author_of(request)
         owner, email = text_of(form, "organization"), text_of(form, "email")
         try:
@@ -46,7 +46,7 @@ class MemberPages:
         return see("/keys#members")
 
     async def act(self, request: Request) -> Response:
-        """`POST /members/link|resend|withdraw|remove`, fields `organization` and `email` or `member`."""
+        """`POST /members/link|resend|withdraw|remove`, with fields `organization` and `email` or `member`."""
         form, action = await fields(request), request.path_params["action"]
         service = AppService(self._cloud, author_of(request))
         owner, email = text_of(form, "organization"), text_of(form, "email")
@@ -66,6 +66,6 @@ class MemberPages:
         return see("/keys#members")
 
     async def _link(self, request: Request, owner: str, email: str) -> Response:
-        """The only page that ever shows a link."""
+        """Render the page with a new link, the only one that shows it."""
         link = await Invitations(self._cloud, author_of(request)).create_invite_link(owner, email)
         return render(request, "invite_link.html", link=link, email=email)

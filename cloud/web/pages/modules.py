@@ -1,4 +1,4 @@
-"""Modules and other packages: the list, and each with its versions."""
+"""`/modules`: modules and other packages, and their versions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.services.app import AppService
-from cloud.services.base import Cloud
-from cloud.services.editing import Editor
-from cloud.services.packages import PackageService
-from cloud.services.registry_messages import RegistryItem, Visibility
-from cloud.web.site import author_of, fields, render, see, text_of
+from cloud.services.common.base import Cloud
+from cloud.services.configurations.editing import Editor
+from cloud.services.registry.packages import PackageService
+from cloud.services.registry.registry_messages import RegistryItem, Visibility
+from cloud.web.common.site import author_of, fields, render, see, text_of
 from schema.errors import ErrorKind, MachineError
 
 VISIBILITIES: Final = (
@@ -30,7 +30,7 @@ VISIBILITIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One file of a version."""
+    """A file of a version."""
 
     version: str
     platform: str
@@ -39,7 +39,7 @@ class Row:
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The registry as the caller sees it."""
+    """Return the routes of the registry."""
     pages = _Pages(cloud)
     return [
         Route("/modules", pages.index),
@@ -55,7 +55,7 @@ class _Pages:
         self._cloud = cloud
 
     async def index(self, request: Request) -> Response:
-        """What the caller's organizations have, and what others make public."""
+        """List the items of the caller's organizations and the public ones of others."""
         return await self._index(request)
 
     async def _index(self, request: Request, error: str = "") -> Response:
@@ -79,12 +79,12 @@ class _Pages:
         )
 
     async def _owned(self, request: Request) -> set[str]:
-        """The organizations whose registry the caller may change."""
+        """Return the organizations whose registry the caller may change."""
         found = await Editor(self._cloud, author_of(request)).organizations()
         return {one.id for one, owned in found if owned}
 
     async def create(self, request: Request) -> Response:
-        """A new module, or the organization's namespace."""
+        """Create a module, or set the organization's namespace."""
         form = await fields(request)
         app = AppService(self._cloud, author_of(request))
         organization = text_of(form, "organization")
@@ -100,7 +100,7 @@ class _Pages:
         return see(f"/modules/{made.module_id}")
 
     async def show(self, request: Request) -> Response:
-        """One of them with its versions."""
+        """Show an item with its versions."""
         return await self._show(request)
 
     async def _show(self, request: Request, error: str = "") -> Response:
@@ -127,7 +127,7 @@ class _Pages:
         )
 
     async def _rows(self, request: Request, item: RegistryItem) -> Sequence[Row]:
-        """Its files, the newest first; digests are told to its own organization only."""
+        """Return the files of an item, newest first; digests are shown only to its own organization."""
         try:
             packages = await PackageService(self._cloud, author_of(request)).list_packages(
                 item.organization_id, name=item.name
@@ -141,7 +141,7 @@ class _Pages:
         ]
 
     async def act(self, request: Request) -> Response:
-        """A button of the page."""
+        """Handle a button of the page."""
         form = await fields(request)
         try:
             return see(await self._done(request, form))
@@ -151,7 +151,7 @@ class _Pages:
             raise
 
     async def _done(self, request: Request, form: FormData) -> str:
-        """Where to go then."""
+        """Run the action of a form and return the path of the next page."""
         item, action = request.path_params["item"], text_of(form, "action")
         app = AppService(self._cloud, author_of(request))
         if action == "settings":
@@ -187,7 +187,7 @@ class _Pages:
             await app.undeprecate_registry_item(item)
 
     async def download(self, request: Request) -> Response:
-        """A file of it."""
+        """Redirect to a file of an item."""
         query = request.query_params
         found = await PackageService(self._cloud, author_of(request)).get_package(
             request.path_params["item"], query.get("version", ""), platform=query.get("platform") or None
@@ -197,7 +197,7 @@ class _Pages:
 
 
 def newest(item: RegistryItem) -> str:
-    """The newest version of an item, where its metadata tells."""
+    """Return the newest version of an item, or "" if its metadata has none."""
     metadata = item.module_metadata or item.ml_model_metadata or item.ml_training_metadata
     if metadata is None or not metadata.versions:
         return ""
@@ -206,7 +206,7 @@ def newest(item: RegistryItem) -> str:
 
 
 def entry_of(item: RegistryItem) -> str:
-    """What a machine's configuration says to have it."""
+    """Return the configuration entry with which a machine uses an item."""
     if item.module_metadata is not None:
         named = f'"name": "{item.name}", "type": "registry", "module_id": "{item.item_id}"'
         return f'{{"modules": [{{{named}, "version": "latest"}}]}}'

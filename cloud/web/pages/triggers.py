@@ -1,4 +1,4 @@
-"""Triggers: what is in force for a part, what would happen, and what was delivered. `/triggers` has all parts."""
+"""`/triggers` and below: triggers of all parts; triggers of a part, with tests; their deliveries."""
 
 from __future__ import annotations
 
@@ -14,22 +14,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud.access import Of, Role, place_of, role_at
-from cloud.author import Author
-from cloud.services.base import Cloud
+from cloud.domain.triggering.deliveries import TOPIC, Delivery, State
+from cloud.services.common.base import Cloud
+from cloud.services.triggers import Triggers, TriggerService
 from cloud.store.events import EVERY
-from cloud.store.sql import Sql
-from cloud.triggering.api import Triggers, TriggerService
-from cloud.triggering.configured import where
-from cloud.triggering.deliveries import TOPIC, Delivery, State
-from cloud.web.live import FRAME, LivePage, live, news_of
-from cloud.web.site import author_of, fields, part, render, see, status_of, text_of
-from cloud.web.trigger_view import (
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.web.views.trigger_view import (
     DryRun,
     body_of,
     digest_of,
     event_of,
-    overview,
     overview_pieces,
     pieces_of_delivery,
     pieces_of_part,
@@ -39,16 +34,16 @@ from cloud.web.trigger_view import (
 from rpc.pages.patches import Patcher, Piece
 from schema.errors import ErrorKind, MachineError
 
-PAGE: Final = 30  # deliveries
-CALM: Final = 1.0  # seconds between two looks at all machines
+PAGE: Final = 30  # deliveries per page
+CALM: Final = 1.0  # seconds between two reads of all machines
 
 Look = Callable[[LivePage], Awaitable[list[Piece]]]
-"""What the page shows now."""
+"""Returns the present pieces of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What of the log somebody wants to see."""
+    """The filter of the delivery log."""
 
     trigger: str
     state: str
@@ -56,17 +51,17 @@ class Asked:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Asked:
-        """Read a query."""
+        """Parse a query."""
         return cls(query.get("trigger", ""), query.get("state", ""), _number(query.get("before")))
 
     def query(self, before: int | None) -> str:
-        """As a query, below the number `before`."""
+        """Return the filter as a query, for deliveries below number `before`."""
         found = {"trigger": self.trigger, "state": self.state, "before": "" if before is None else str(before)}
         return urlencode({name: value for name, value in found.items() if value})
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """The list of all parts with triggers, the page of one part, and one delivery; each with its live connection."""
+    """Return the routes of the overview, of a part, and of a delivery, with their live connections."""
     pages = _Pages(cloud)
     path = "/machines/{part}/triggers"
     return [
@@ -89,15 +84,14 @@ class _Pages:
 
     async def overview(self, request: Request) -> Response:
         """`GET /triggers`."""
-        author = author_of(request)
-        rows = await self._cloud.store.read(lambda sql: overview(sql, author))
+        rows = await TriggerService(self._cloud, author_of(request)).overview()
         return render(request, "triggers.html", rows=rows, live="/live/triggers")
 
     async def live_overview(self, socket: WebSocket) -> None:
         """`/live/triggers`."""
 
         async def look(page: LivePage) -> list[Piece]:
-            return overview_pieces(await self._cloud.store.read(lambda sql: overview(sql, page.author)))
+            return overview_pieces(await TriggerService(self._cloud, page.author).overview())
 
         await live(self._cloud, socket, partial(self._follow, look, EVERY, CALM))
 
@@ -108,10 +102,10 @@ class _Pages:
         return await self._show(request)
 
     async def _show(self, request: Request, dry: DryRun | None = None, error: MachineError | None = None) -> Response:
-        service, part, author = self._asked(request)
+        service, part = self._asked(request)
         asked = Asked.of(request.query_params)
         found, log, older = await _looked_at(service, part, asked)
-        place, owner = await self._cloud.store.read(lambda sql: (where(sql, part), _owns(sql, author, part)))
+        place, owner = await service.place(part)
         query = urlencode({"trigger": asked.trigger, "state": asked.state, "rules": digest_of(found)})
         return render(
             request,
@@ -145,8 +139,8 @@ class _Pages:
         await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
 
     async def act(self, request: Request) -> Response:
-        """A button of a trigger: `explain`, `test` or `start`."""
-        service, part, _ = self._asked(request)
+        """Handle a button of a trigger: `explain`, `test` or `start`."""
+        service, part = self._asked(request)
         form = await fields(request)
         name, text, action = text_of(form, "trigger"), text_of(form, "reading"), text_of(form, "action")
         try:
@@ -172,9 +166,9 @@ class _Pages:
         return await self._delivery(request)
 
     async def _delivery(self, request: Request, error: MachineError | None = None) -> Response:
-        service, part, author = self._asked(request)
+        service, part = self._asked(request)
         one, attempts = await service.get_delivery(part, request.path_params["id"])
-        place, owner = await self._cloud.store.read(lambda sql: (where(sql, part), _owns(sql, author, part)))
+        place, owner = await service.place(part)
         return render(
             request,
             "delivery.html",
@@ -195,15 +189,16 @@ class _Pages:
         subject, delivery = socket.path_params["part"], socket.path_params["id"]
 
         async def look(page: LivePage) -> list[Piece]:
-            one, attempts = await TriggerService(self._cloud, page.author).get_delivery(subject, delivery)
-            owner = await self._cloud.store.read(lambda sql: _owns(sql, page.author, subject))
+            service = TriggerService(self._cloud, page.author)
+            one, attempts = await service.get_delivery(subject, delivery)
+            _, owner = await service.place(subject)
             return pieces_of_delivery(subject, one, attempts, owner)
 
         await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
 
     async def replay(self, request: Request) -> Response:
-        """Send a delivery once more."""
-        service, part, _ = self._asked(request)
+        """Send a delivery again."""
+        service, part = self._asked(request)
         subject = request.path_params["id"]
         try:
             await service.replay_delivery(part, subject)
@@ -213,11 +208,10 @@ class _Pages:
             return await self._delivery(request, error)
         return see(f"{_path(part)}/deliveries/{quote(subject, safe='')}")
 
-    # ---- what they share
+    # ---- shared
 
-    def _asked(self, request: Request) -> tuple[TriggerService, str, Author]:
-        author = author_of(request)
-        return TriggerService(self._cloud, author), request.path_params["part"], author
+    def _asked(self, request: Request) -> tuple[TriggerService, str]:
+        return TriggerService(self._cloud, author_of(request)), request.path_params["part"]
 
     async def _follow(self, look: Look, subject: str, pause: float, page: LivePage) -> None:
         patcher = Patcher(lambda piece: part("triggers_parts.html", piece.macro, *piece.arguments))
@@ -230,15 +224,11 @@ class _Pages:
 
 
 async def _looked_at(service: TriggerService, part: str, asked: Asked) -> tuple[Triggers, list[Delivery], str]:
-    """The triggers of a part, a page of its deliveries, and where the next page is; empty without one."""
+    """Return a part's triggers, a page of its deliveries, and the query of the next page, empty if there is none."""
     found = await service.list_triggers(part)
     log = await service.list_deliveries(part, asked.trigger, asked.state, asked.before, PAGE + 1)
     older = "?" + asked.query(log[PAGE - 1].number) if len(log) > PAGE else ""
     return found, log[:PAGE], older
-
-
-def _owns(sql: Sql, author: Author, part: str) -> bool:
-    return role_at(sql, author, place_of(sql, Of.PART, part)) >= Role.OWNER
 
 
 def _path(part: str) -> str:

@@ -1,6 +1,5 @@
-"""Plant models of chips, seen from their registers: what a test sets in physical units, a bus reads in bits.
+"""Simulated chips with their registers: tests set physical quantities, and drivers read registers.
 
-Written from the data sheets alone, independently of the drivers, so that a test can find a mistake in either. Each is
-an I2cTarget or SpiTarget; `clock` gives seconds, for what takes time; `power_cycle()` takes the supply away and gives
-it back.
+They are written from the data sheets, independently of the drivers, so that tests can find mistakes in both. Each is an
+I2cTarget or SpiTarget; `clock` returns the time in seconds; `power_cycle()` switches the supply off and on.
 """

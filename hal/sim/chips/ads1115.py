@@ -1,4 +1,4 @@
-"""ADS1115 and ADS1015 (Texas Instruments SBAS444D, SBAS473E), converters on I2C, from outside."""
+"""Simulated ADS1115 and ADS1015 (Texas Instruments SBAS444D, SBAS473E), analog-to-digital converters on I2C."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ RATES = {16: (8, 16, 32, 64, 128, 250, 475, 860), 12: (128, 250, 490, 920, 1600,
 
 
 class Ads1115Target(WideRegisters):
-    """`volts` has the voltage of each input against ground; `bits` is 16 for an ADS1115 and 12 for an ADS1015."""
+    """An ADS1115 (`bits` 16) or ADS1015 (`bits` 12). `volts` has the voltage of each input against ground."""
 
     pointer_mask = 0b11
 
     def __init__(self, *, bits: int = 16, clock: Callable[[], float] = trio.current_time) -> None:
         self.volts = [0.0, 0.0, 0.0, 0.0]
         self.bits = bits
-        self.slowness = 1.0  # 0.9 to 1.1 by the data sheet ("data rate variation"); more is a broken one
+        self.slowness = 1.0  # 0.9 to 1.1 by the data sheet ("data rate variation"); more for a defective chip
         self._clock = clock
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Reset values: powered down, AIN0 against AIN1, 2.048 V."""
+        """Set the reset values: powered down, AIN0 against AIN1, 2.048 V."""
         self.pointer = 0
         self._config = 0x0583  # without OS
         self._result = 0
         self._thresholds = {2: 0x8000, 3: 0x7FFF if self.bits == 16 else 0x7FF0}
-        self._done: float | None = None  # when the conversion under way ends
+        self._done: float | None = None  # when the conversion in progress ends
 
     def period(self) -> float:
-        """Seconds that a conversion takes with the data rate that is set."""
+        """Return the seconds of a conversion at the configured data rate."""
         return self.slowness / RATES[self.bits][self._config >> 5 & 7]
 
     def _convert(self) -> None:
-        """Let conversions that have ended by now leave their result."""
+        """Store the results of conversions that have ended."""
         now = self._clock()
         if self._done is None or now < self._done:
             return
@@ -51,7 +51,7 @@ class Ads1115Target(WideRegisters):
         self._result = max(-most, min(most - 1, count)) * 2 ** (16 - self.bits) % 0x10000
 
     def load(self, pointer: int) -> bytes:
-        """Conversion, configuration with OS as the state, thresholds."""
+        """Return a register: conversion, configuration with the state in OS, or a threshold."""
         self._convert()
         if pointer == 0:
             word = self._result
@@ -62,7 +62,7 @@ class Ads1115Target(WideRegisters):
         return word.to_bytes(2, "big")
 
     def store(self, pointer: int, data: bytes) -> None:
-        """A new configuration counts from the next conversion on; OS starts one in power-down."""
+        """Write a register; a configuration applies to the next conversion, and OS starts one in power-down."""
         if pointer == 0 or len(data) < 2:
             return
         word = int.from_bytes(data[:2], "big")
@@ -75,6 +75,6 @@ class Ads1115Target(WideRegisters):
         if not word & 0x0100:
             self._done = self._clock() + self.period()
         elif was_continuous:
-            self._done = None  # OS counts in power-down only, so this starts nothing
+            self._done = None  # OS is effective in power-down only, so this starts nothing
         elif word & 0x8000 and self._done is None:
             self._done = self._clock() + self.period()

@@ -1,4 +1,4 @@
-"""AT24C01 to AT24C512 (Microchip data sheets AT24C01C to AT24C512C), EEPROM, from outside."""
+"""Simulated EEPROMs AT24C01 to AT24C512 (Microchip data sheets AT24C01C to AT24C512C)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGES = {128: 8, 256: 8, 512: 16, 1024: 16, 2048: 16, 4096: 32, 8192: 32, 16384:
 
 
 class At24Target:
-    """`memory` is what it holds; `protected` is the pin WP. The chip at its first address; see `blocks`."""
+    """An EEPROM with its content `memory` and the pin WP `protected`, at its first address; see `blocks`."""
 
     def __init__(self, size: int = 4096, *, clock: Callable[[], float] = trio.current_time) -> None:
         self.memory = bytearray(b"\xff" * size)
@@ -24,25 +24,25 @@ class At24Target:
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """The word address is forgotten, the memory is not."""
+        """Reset the word address; the memory is kept."""
         self._next = 0
         self._busy_until = float("-inf")
 
     def blocks(self) -> list[Block]:
-        """What is at this and the following addresses of the bus: 24C04 to 24C16 take 2, 4 and 8 of them."""
+        """Return the blocks at this and the following bus addresses: 24C04 to 24C16 use 2, 4 and 8 addresses."""
         count = max(1, len(self.memory) // 256) if self.word_bytes == 1 else 1
         return [Block(self, number) for number in range(count)]
 
     def write(self, data: bytes) -> None:
-        """As at its first address."""
-        self.take(0, data)
+        """Access the first block."""
+        self.write_block(0, data)
 
     def read(self, n: int) -> bytes:
-        """As at its first address."""
-        return self.give(0, n)
+        """Access the first block."""
+        return self.read_block(0, n)
 
-    def take(self, block: int, data: bytes) -> None:
-        """A word address and what to write there, within one page: beyond its end it goes on at its beginning."""
+    def write_block(self, block: int, data: bytes) -> None:
+        """Set the word address and write data there; at the end of a page it continues at the page's beginning."""
         if self._clock() < self._busy_until:
             raise Nak
         if len(data) < self.word_bytes:
@@ -53,35 +53,35 @@ class At24Target:
         if not content or self.protected:
             return
         first = self._next - self._next % self.page
-        place = self._next
+        offset = self._next
         for value in content:
-            self.memory[place] = value
-            place = first + (place + 1 - first) % self.page
-        self._next = place
+            self.memory[offset] = value
+            offset = first + (offset + 1 - first) % self.page
+        self._next = offset
         self._busy_until = self._clock() + self.write_cycle
 
-    def give(self, block: int, n: int) -> bytes:
-        """From the word address on; at the end it goes on at the beginning."""
+    def read_block(self, block: int, n: int) -> bytes:
+        """Read from the word address; at the end it continues at the beginning."""
         if self._clock() < self._busy_until:
             raise Nak
         if self.word_bytes == 1:
             self._next = self._next % 256 + 256 * block if len(self.memory) > 256 else self._next
-        found = bytes(self.memory[(self._next + i) % len(self.memory)] for i in range(n))
+        data = bytes(self.memory[(self._next + i) % len(self.memory)] for i in range(n))
         self._next = (self._next + n) % len(self.memory)
-        return found
+        return data
 
 
 class Block:
-    """256 bytes of a chip, at an address of their own."""
+    """256 bytes of a chip at a separate bus address."""
 
     def __init__(self, chip: At24Target, number: int) -> None:
         self.chip = chip
         self.number = number
 
     def write(self, data: bytes) -> None:
-        """To this block."""
-        self.chip.take(self.number, data)
+        """Write to this block."""
+        self.chip.write_block(self.number, data)
 
     def read(self, n: int) -> bytes:
-        """From this block on."""
-        return self.chip.give(self.number, n)
+        """Read from this block."""
+        return self.chip.read_block(self.number, n)

@@ -1,6 +1,6 @@
-"""BME280 and BMP280 (Bosch BST-BME280-DS002 revision 1.6, BST-BMP280-DS001 revision 1.14), from outside.
+"""Simulated BME280 and BMP280 (Bosch BST-BME280-DS002 revision 1.6, BST-BMP280-DS001 revision 1.14).
 
-What it feels becomes raw values by searching the integer formulas of the data sheet (section 4.2.3) backwards.
+Raw values are calculated from the quantities by inverting the integer formulas of the data sheet (section 4.2.3).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import trio
 
 from hal.sim.chips.pointer import ByteRegisters
 
-# Trimming values: T and P of BST-BMP280-DS001, section 3.12; H near those of a chip, none of them 0.
+# Trimming values: T and P from BST-BMP280-DS001, section 3.12; H similar to those of a real chip, none of them 0.
 T = (27504, 26435, -1000)
 P = (36477, -10685, 3024, 2855, 140, -7, 15500, -14600, 6000)
 H = (75, 370, 120, 313, 50, 30)
-SAMPLES = (0, 1, 2, 4, 8, 16, 16, 16)  # osrs: how many
+SAMPLES = (0, 1, 2, 4, 8, 16, 16, 16)  # number of samples by osrs
 
 
 class Bme280Target(ByteRegisters):
-    """`temperature_c`, `pressure_pa` and `relative_humidity_pct` are what it feels; `humid=False` makes a BMP280."""
+    """A BME280, or with `humid=False` a BMP280, that measures the given quantities."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class Bme280Target(ByteRegisters):
         self.pressure_pa = pressure_pa
         self.relative_humidity_pct = relative_humidity_pct
         self.humid = humid
-        self.slowness = 1.0  # up to 1.15 by the data sheet; more is a broken one
+        self.slowness = 1.0  # up to 1.15 by the data sheet; more for a defective chip
         self._clock = clock
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Reset values; trimming values are being copied for 2 ms."""
+        """Set the reset values; trimming values are available after 2 ms."""
         self.pointer = 0
         self._memory = bytearray(256)
         self._memory[0xD0] = 0x60 if self.humid else 0x58
@@ -56,7 +56,7 @@ class Bme280Target(ByteRegisters):
         self._done: float | None = None
 
     def load(self, pointer: int) -> int:
-        """Data and status follow the measurement."""
+        """Return a register, after updating data and status."""
         self._measure()
         if pointer == 0xF3:
             measuring = self._done is not None and self._memory[0xF4] & 3 != 3
@@ -68,7 +68,7 @@ class Bme280Target(ByteRegisters):
         return self._memory[pointer]
 
     def store(self, pointer: int, value: int) -> None:
-        """Reset and the four registers that can be written."""
+        """Write one of the four writable registers, or reset the chip."""
         if pointer == 0xE0 and value == 0xB6:
             self.power_cycle()
         elif pointer == 0xF2 and self.humid:
@@ -82,7 +82,7 @@ class Bme280Target(ByteRegisters):
             self._memory[0xF5] = value & 0xFD
 
     def write(self, data: bytes) -> None:
-        """Writes are pairs of register and value, the pointer does not move on by itself (section 6.2.1)."""
+        """Write pairs of register and value; the pointer is not incremented (section 6.2.1)."""
         if data:
             self.pointer = data[0]
             for register, value in zip(data[0::2], data[1::2], strict=False):
@@ -93,7 +93,7 @@ class Bme280Target(ByteRegisters):
         return SAMPLES[control >> 5], SAMPLES[control >> 2 & 7], SAMPLES[self._ctrl_hum] if self.humid else 0
 
     def duration(self) -> float:
-        """Seconds of a measurement with the settings that are set, typically (section 9.1)."""
+        """Return the typical seconds of a measurement with the current settings (section 9.1)."""
         t, p, h = self._samples()
         return self.slowness * (1 + 2 * t + (2 * p + 0.5 if p else 0) + (2 * h + 0.5 if h else 0)) / 1000
 
@@ -116,12 +116,12 @@ class Bme280Target(ByteRegisters):
         self._memory[0xFD:0xFF] = raw_h.to_bytes(2, "big")
 
 
-def search(of: Callable[[int], float], wanted: float, bits: int) -> int:
-    """The smallest raw value for which the rising function `of` is at least `wanted`."""
+def search(of: Callable[[int], float], target: float, bits: int) -> int:
+    """Return the smallest raw value for which the increasing function `of` is at least `target`."""
     low, high = 0, (1 << bits) - 1
     while low < high:
         middle = (low + high) // 2
-        if of(middle) < wanted:
+        if of(middle) < target:
             low = middle + 1
         else:
             high = middle
@@ -129,7 +129,7 @@ def search(of: Callable[[int], float], wanted: float, bits: int) -> int:
 
 
 def integer_temperature(raw: int) -> tuple[int, int]:
-    """Hundredths of a degree and the fine temperature, with 32 bits."""
+    """Return hundredths of a degree and the fine temperature, by the 32-bit formula."""
     var1 = (((raw >> 3) - (T[0] << 1)) * T[1]) >> 11
     var2 = (((((raw >> 4) - T[0]) * ((raw >> 4) - T[0])) >> 12) * T[2]) >> 14
     fine = var1 + var2
@@ -137,7 +137,7 @@ def integer_temperature(raw: int) -> tuple[int, int]:
 
 
 def integer_pressure(raw: int, fine: int) -> int:
-    """Pascal times 256, with 64 bits."""
+    """Return pascal times 256, by the 64-bit formula."""
     var1 = fine - 128000
     var2 = var1 * var1 * P[5]
     var2 += (var1 * P[4]) << 17
@@ -151,7 +151,7 @@ def integer_pressure(raw: int, fine: int) -> int:
 
 
 def integer_humidity(raw: int, fine: int) -> int:
-    """Percent times 1024, with 32 bits."""
+    """Return percent times 1024, by the 32-bit formula."""
     x = fine - 76800
     gain = ((((((x * H[5]) >> 10) * (((x * H[2]) >> 11) + 32768)) >> 10) + 2097152) * H[1] + 8192) >> 14
     x = ((((raw << 14) - (H[3] << 20) - (H[4] * x)) + 16384) >> 15) * gain

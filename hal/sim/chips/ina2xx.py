@@ -1,6 +1,6 @@
-"""INA219 (Texas Instruments SBOS448G) and INA226 (SBOS547A), power monitors, from outside.
+"""Simulated power monitors INA219 (Texas Instruments SBOS448G) and INA226 (SBOS547A).
 
-Conversions are taken to end just before each read, after the first one.
+After the first conversion, a conversion ends just before each read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SAMPLES_226 = (1, 4, 16, 64, 128, 256, 512, 1024)
 
 
 class _Ina(WideRegisters):
-    """`volts` at the load, `amperes` through the shunt of `shunt_ohms`."""
+    """A power monitor with `volts` at the load and `amperes` through the shunt of `shunt_ohms`."""
 
     RESET = 0
 
@@ -39,18 +39,18 @@ class _Ina(WideRegisters):
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Reset values: measuring, not calibrated."""
+        """Set the reset values: measuring, not calibrated."""
         self.pointer = 0
         self._words = {0: self.RESET, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0}
         self._overflow = False
         self._ready = self._clock() + self.cycle()
 
     def cycle(self) -> float:
-        """Seconds from one result to the next with the settings that are set."""
+        """Return the seconds between two results with the current settings."""
         raise NotImplementedError
 
     def _measure(self) -> None:
-        """Fill the data registers."""
+        """Update the data registers."""
         raise NotImplementedError
 
     def _settle(self) -> bool:
@@ -60,7 +60,7 @@ class _Ina(WideRegisters):
         return True
 
     def store(self, pointer: int, data: bytes) -> None:
-        """Configuration and calibration; bit 15 of the former resets."""
+        """Write configuration or calibration; bit 15 of the configuration resets the chip."""
         if len(data) < 2:
             return
         word = int.from_bytes(data[:2], "big")
@@ -79,7 +79,7 @@ class _Ina(WideRegisters):
         return word
 
     def _calculate(self, shunt: int, bus: int, current_divisor: int, power_divisor: int) -> None:
-        """Current and power by the chip's own integers; too large ones overflow."""
+        """Calculate current and power with the chip's integer arithmetic; too large values overflow."""
         product = shunt * self._words[5]
         current = math.trunc(product / current_divisor)
         power = abs(current) * bus // power_divisor
@@ -100,7 +100,7 @@ class Ina219Target(_Ina):
         return word & 0xFFFE
 
     def cycle(self) -> float:
-        """Shunt and bus, one after the other."""
+        """Return the seconds for shunt and bus, measured one after the other."""
         return self.slowness * sum(
             TIME_219[bits & 3] if bits < 8 else SAMPLES_219[bits] * 532e-6
             for bits in (self._words[0] >> 7 & 15, self._words[0] >> 3 & 15)
@@ -117,7 +117,7 @@ class Ina219Target(_Ina):
         self._words[2] = bus << 3 | 0b10 | (1 if self._overflow else 0)
 
     def load(self, pointer: int) -> bytes:
-        """Reading the power clears CNVR until the next conversion."""
+        """Return a register; reading the power clears CNVR until the next conversion."""
         self._settle()
         word = self._words.get(pointer, 0xFFFF)
         if pointer == 3:
@@ -131,7 +131,7 @@ class Ina226Target(_Ina):
     RESET = 0x4127
 
     def power_cycle(self) -> None:
-        """Mask and limit too."""
+        """Set the reset values, including mask and limit."""
         super().power_cycle()
         self._words |= {6: 0, 7: 0, 0xFE: 0x5449, 0xFF: 0x2260}
 
@@ -142,7 +142,7 @@ class Ina226Target(_Ina):
         return word & 0x7FFF
 
     def cycle(self) -> float:
-        """Shunt and bus, one after the other."""
+        """Return the seconds for shunt and bus, measured one after the other."""
         config = self._words[0]
         return self.slowness * SAMPLES_226[config >> 9 & 7] * (TIME_226[config >> 6 & 7] + TIME_226[config >> 3 & 7])
 
@@ -153,7 +153,7 @@ class Ina226Target(_Ina):
         self._calculate(shunt, bus, 2048, 20000)
 
     def load(self, pointer: int) -> bytes:
-        """Reading mask/enable clears the conversion-ready flag."""
+        """Return a register; reading mask/enable clears the conversion-ready flag."""
         measured = self._settle()
         word = self._words.get(pointer, 0)
         if pointer == 6:
@@ -161,7 +161,7 @@ class Ina226Target(_Ina):
         return word.to_bytes(2, "big")
 
     def store(self, pointer: int, data: bytes) -> None:
-        """Mask and limit besides."""
+        """Write a register, including mask and limit."""
         if pointer in (6, 7) and len(data) >= 2:
             self._words[pointer] = int.from_bytes(data[:2], "big") & (0xFC03 if pointer == 6 else 0xFFFF)
         else:

@@ -1,6 +1,6 @@
-"""LM75 (SNOS808P) and TMP75 or TMP105 (SBOS288M, SBOS648), temperature sensors, from outside.
+"""Simulated temperature sensors LM75 (SNOS808P) and TMP75 or TMP105 (SBOS288M, SBOS648).
 
-Continuous conversions are taken to end just before each read, so that a test sees what it has set.
+A continuous conversion ends just before each read, so that a test reads the value that it has set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hal.sim.chips.pointer import WideRegisters
 
 
 class Lm75Target(WideRegisters):
-    """`temperature_c` is what it feels; `bits` is 9 for an LM75, 11 for an LM75B, or 12 for those that can choose."""
+    """A sensor at `temperature_c`; `bits` is 9 for an LM75, 11 for an LM75B, 12 for configurable ones."""
 
     pointer_mask = 0b11
 
@@ -27,7 +27,7 @@ class Lm75Target(WideRegisters):
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Power-up values of all registers; the first conversion begins."""
+        """Set the power-up values of all registers and start the first conversion."""
         self.pointer = 0
         self._config = 0
         self._limits = {2: 75 * 256, 3: 80 * 256}  # THYST 75 °C, TOS 80 °C
@@ -35,11 +35,11 @@ class Lm75Target(WideRegisters):
         self._ready: float | None = self._clock() + self._conversion()
 
     def _resolution(self) -> int:
-        """Bits of a conversion now: R1 R0 where the chip has them."""
+        """Return the current bits of a conversion, by R1 R0 if the chip has them."""
         return 9 + (self._config >> 5 & 3) if self.bits == 12 else self.bits
 
     def _conversion(self) -> float:
-        """Seconds: 27.5 ms for 9 bits, doubling with each (SBOS288M, table 7-10); 100 ms where it is fixed."""
+        """Return the time of a conversion: 27.5 ms, doubled for each bit above 9 (SBOS288M, table 7-10), or 100 ms."""
         return 0.0275 * 2 ** (self._resolution() - 9) if self.bits == 12 else 0.1
 
     def _convert(self) -> None:
@@ -54,7 +54,7 @@ class Lm75Target(WideRegisters):
         self._result = counts * 2 ** (16 - bits) % 0x10000
 
     def load(self, pointer: int) -> bytes:
-        """Temperature, configuration, THYST, TOS."""
+        """Return a register: temperature, configuration, THYST or TOS."""
         if pointer == 0:
             self._convert()
             return self._result.to_bytes(2, "big")
@@ -63,7 +63,7 @@ class Lm75Target(WideRegisters):
         return self._limits[pointer].to_bytes(2, "big")
 
     def store(self, pointer: int, data: bytes) -> None:
-        """The temperature is read-only; limits have as many bits as the chip."""
+        """Write a register, except the read-only temperature; limits have as many bits as the chip."""
         if pointer == 0:
             return
         if pointer != 1:

@@ -1,10 +1,10 @@
-"""MCP3004/MCP3008 (Microchip DS21295D) and MCP3204/MCP3208 (DS21298E), converters on SPI, from outside: bit by bit."""
+"""Simulated converters MCP3004/MCP3008 (Microchip DS21295D) and MCP3204/MCP3208 (DS21298E) on SPI, bit by bit."""
 
 from __future__ import annotations
 
 
 class Mcp3008Target:
-    """`volts` has the voltage of each channel; `reference` is the voltage at VREF."""
+    """A converter; `volts` has the voltage of each channel, `reference` is the voltage at VREF."""
 
     def __init__(self, *, channels: int = 8, bits: int = 10, reference: float = 3.3) -> None:
         self.volts = [0.0] * channels
@@ -12,12 +12,12 @@ class Mcp3008Target:
         self.bits = bits
 
     def transfer(self, data: bytes) -> bytes:
-        """Chip select falls, bits go both ways, chip select rises. The output floats, pulled up, until the null bit."""
-        into = [byte >> bit & 1 for byte in data for bit in range(7, -1, -1)]
-        out = [1] * len(into)
-        if 1 in into:
-            start = into.index(1)
-            command = into[start + 1 : start + 5]
+        """Transfer the data of one chip select; the output is floating and pulled up until the null bit."""
+        received = [byte >> bit & 1 for byte in data for bit in range(7, -1, -1)]
+        out = [1] * len(received)
+        if 1 in received:
+            start = received.index(1)
+            command = received[start + 1 : start + 5]
             if len(command) == 4:
                 single, channel = command[0], command[1] << 2 | command[2] << 1 | command[3]
                 value = self._convert(channel, single=bool(single))
@@ -33,7 +33,7 @@ class Mcp3008Target:
         )
 
     def _convert(self, channel: int, *, single: bool) -> int:
-        channel %= len(self.volts)  # D2 is not looked at by a chip of four channels
+        channel %= len(self.volts)  # a chip with four channels ignores D2
         volts = self.volts[channel] if single else self.volts[channel] - self.volts[channel ^ 1]
         counts = 1 << self.bits
         return max(0, min(counts - 1, int(volts / self.reference * counts)))

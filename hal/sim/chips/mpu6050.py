@@ -1,8 +1,8 @@
-"""MPU-6050, MPU-6500 and MPU-9250, gyroscope and accelerometer, from outside.
+"""Simulated gyroscopes and accelerometers MPU-6050, MPU-6500 and MPU-9250.
 
 InvenSense RM-MPU-6000A-00 revision 4.2, RM-MPU-6500A-00 revision 2.1, RM-MPU-9250A-00 revision 1.6.
 
-Measurements are taken to end just before each read.
+A measurement ends just before each read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FULL_PULL = (2, 4, 8, 16)  # g for 32768 counts
 
 
 class Mpu6050Target(ByteRegisters):
-    """`acceleration` (m/s²) and `rotation` (degrees/s) are triples x, y, z; `temperature_c` is of the chip.
+    """A chip with `acceleration` (m/s²) and `rotation` (degrees/s) as triples x, y, z, and its own `temperature_c`.
 
     `who_am_i` is 0x68 for an MPU-6050, 0x70 for an MPU-6500 and 0x71 for an MPU-9250.
     """
@@ -29,7 +29,7 @@ class Mpu6050Target(ByteRegisters):
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Reset values; an MPU-6050 sleeps, the later ones are awake."""
+        """Set the reset values; an MPU-6050 sleeps, the later chips are awake."""
         self.pointer = 0
         self._memory = bytearray(128)
         self._memory[0x6B] = 0x40 if self.who_am_i == 0x68 else 0x01
@@ -37,7 +37,7 @@ class Mpu6050Target(ByteRegisters):
 
     @property
     def asleep(self) -> bool:
-        """Whether it does not measure."""
+        """Whether the chip sleeps and does not measure."""
         return bool(self._memory[0x6B] & 0x40)
 
     def _measure(self) -> None:
@@ -57,13 +57,13 @@ class Mpu6050Target(ByteRegisters):
         self._memory[0x3A] |= 0x01  # data ready
 
     def read(self, n: int) -> bytes:
-        """Data of one message are of one moment."""
+        """Read from the pointer; all data of a read are from the same moment."""
         if 0x3A <= self.pointer <= 0x48:
             self._measure()
         return super().read(n)
 
     def load(self, pointer: int) -> int:
-        """Reading the interrupt status clears it."""
+        """Return a register; reading the interrupt status clears it."""
         if pointer == 0x3A:
             status, self._memory[0x3A] = self._memory[0x3A], 0
             return status
@@ -72,14 +72,14 @@ class Mpu6050Target(ByteRegisters):
         return self._memory[pointer & 0x7F]
 
     def after(self, pointer: int) -> int:
-        """The FIFO does not move the pointer."""
+        """Return the pointer after an access; it is not incremented for the FIFO."""
         return pointer if pointer == 0x74 else (pointer + 1) & 0x7F
 
     def store(self, pointer: int, value: int) -> None:
-        """Data and identity are read-only; bit 7 of PWR_MGMT_1 resets."""
+        """Write a register, except data and identity, which are read-only; bit 7 of PWR_MGMT_1 resets the chip."""
         if pointer == 0x6B and value & 0x80:
-            keep = self.pointer
+            pointer_before = self.pointer
             self.power_cycle()
-            self.pointer = keep
+            self.pointer = pointer_before
         elif not 0x3A <= pointer <= 0x60 and pointer not in (0x72, 0x73, 0x74, 0x75):
             self._memory[pointer & 0x7F] = value

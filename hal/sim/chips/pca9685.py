@@ -1,4 +1,4 @@
-"""PCA9685 (NXP revision 4, 16 April 2015), 16 outputs with pulse-width modulation, from outside."""
+"""Simulated PCA9685 (NXP revision 4, 16 April 2015): 16 outputs with pulse-width modulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REGISTERS = frozenset((*range(0x46), *range(0xFA, 0x100)))  # table 4; the other
 
 
 class Pca9685Target(ByteRegisters):
-    """`duty(n)`, `frequency` and `level(n)` say what the outputs do; `enabled` is the pin OE, True when it is low."""
+    """A PCA9685. `duty(n)`, `frequency` and `level(n)` describe the outputs; `enabled` is True if the pin OE is low."""
 
     def __init__(self, *, clock: Callable[[], float] = trio.current_time) -> None:
         self.enabled = True
@@ -20,7 +20,7 @@ class Pca9685Target(ByteRegisters):
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Reset values: asleep, all outputs full off, 200 Hz."""
+        """Set the reset values: asleep, all outputs off, 200 Hz."""
         self.pointer = 0
         self._memory = bytearray(256)
         self._memory[0x00] = 0x11
@@ -29,16 +29,16 @@ class Pca9685Target(ByteRegisters):
         for output in range(16):
             self._memory[0x09 + 4 * output] = 0x10
         self._memory[0xFE] = 0x1E
-        self._running_from = float("inf")  # when the oscillator is up
+        self._running_from = float("inf")  # when the oscillator is running
         self._restart = False
 
     @property
     def frequency(self) -> float:
-        """Hz of the waves."""
+        """The frequency of the outputs in Hz."""
         return 25e6 / 4096 / (self._memory[0xFE] + 1)
 
     def duty(self, output: int) -> float:
-        """Share of each period in which an output is on; 0 while it sleeps, except for an output that is full on."""
+        """Return the duty of an output (0 to 1); 0 while the chip sleeps, unless the output is always on."""
         on_low, on_high, off_low, off_high = self._memory[0x06 + 4 * output : 0x0A + 4 * output]
         if off_high & 0x10:
             return 0.0
@@ -50,24 +50,24 @@ class Pca9685Target(ByteRegisters):
         return (off - on if off >= on else 4096 - on + off) / 4096
 
     def level(self, output: int) -> float:
-        """Mean level of a pin, 0 to 1, with inversion and OE."""
+        """Return the mean level of a pin, 0 to 1, including inversion and OE."""
         if not self.enabled:
             return (0.0, 1.0, 0.0, 0.0)[self._memory[1] & 3]
         duty = self.duty(output)
         return 1 - duty if self._memory[1] & 0x10 else duty
 
     def write(self, data: bytes) -> None:
-        """Without auto-increment (AI) the pointer stays."""
+        """Write registers; the pointer is incremented only with auto-increment (AI)."""
         super().write(data)
 
     def after(self, pointer: int) -> int:
-        """Auto-increment goes over the outputs and back to 0 (section 7.3.1, table 5 note)."""
+        """Return the pointer after an access; auto-increment wraps from the outputs to 0 (section 7.3.1, table 5)."""
         if not self._memory[0] & 0x20:
             return pointer
         return 0 if pointer == 0x45 else (pointer + 1) & 0xFF
 
     def load(self, pointer: int) -> int:
-        """ALL_LED registers read 0 (section 7.3.4)."""
+        """Return a register; ALL_LED registers read 0 (section 7.3.4)."""
         if 0xFA <= pointer <= 0xFD or pointer not in REGISTERS:
             return 0
         if pointer == 0:
@@ -75,7 +75,7 @@ class Pca9685Target(ByteRegisters):
         return self._memory[pointer]
 
     def store(self, pointer: int, value: int) -> None:
-        """Mode, outputs, and the frequency while it sleeps."""
+        """Write a mode or output register, or, while the chip sleeps, the frequency."""
         if pointer == 0:
             self._mode1(value)
         elif pointer == 1:
@@ -94,7 +94,7 @@ class Pca9685Target(ByteRegisters):
             self._memory[pointer] = value
 
     def _output_written(self) -> None:
-        """Outputs that change with the stop condition (OCH 0) run again once one was written (section 7.3.1.1)."""
+        """Restart outputs that change with the stop condition (OCH 0) when one is written (section 7.3.1.1)."""
         if not self._memory[1] & 0x08:
             self._restart = False
 

@@ -1,4 +1,4 @@
-"""SHT3x (Sensirion "Datasheet SHT3x-DIS", version 5, May 2018), temperature and humidity, from outside."""
+"""Simulated SHT3x (Sensirion "Datasheet SHT3x-DIS", version 5, May 2018): temperature and humidity."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LIMITS = {
 
 
 class Sht3xTarget:
-    """`temperature_c` and `relative_humidity_pct` are what it feels; `garble` spoils the next check sum."""
+    """An SHT3x at `temperature_c` and `relative_humidity_pct`; `garble` corrupts the next checksum."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Sht3xTarget:
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Idle; the status tells of the reset."""
+        """Set the idle state; the status shows the reset."""
         self._status = 0x8010
         self._limits = [
             0xCD33,
@@ -59,11 +59,11 @@ class Sht3xTarget:
             0x3466,
         ]  # high set, high clear, low clear, low set (application note on its alert mode)
         self._reply: bytes | None = None
-        self._ready: float | None = None  # when the measurement under way, or the next periodic one, is done
+        self._ready: float | None = None  # when the current or next periodic measurement ends
         self._period: float | None = None
 
     def write(self, data: bytes) -> None:
-        """A command of two bytes, perhaps with a word and its check sum."""
+        """Execute a command of two bytes, which may be followed by a word and its checksum."""
         if not data:
             return
         if len(data) < 2:
@@ -71,7 +71,7 @@ class Sht3xTarget:
         command = data[0] << 8 | data[1]
         self._reply = None
         if self._period is not None and command not in (0xE000, 0x3093, 0x30A2, 0xF32D):
-            raise Nak  # while it measures periodically it hears nothing else
+            raise Nak  # other commands are not accepted during periodic measurement
         if command in SINGLE:
             self._ready = self._clock() + (0.0 if SINGLE[command][1] else SINGLE[command][0])
         elif data[0] << 8 in PERIODIC:
@@ -82,7 +82,7 @@ class Sht3xTarget:
         elif command == 0x30A2:
             self.power_cycle()
         elif command == 0x3041:
-            self._status &= ~0x8C10  # table 19: the flags; the heater stays as it is
+            self._status &= ~0x8C10  # table 19: clears the flags but not the state of the heater
         elif command in (0x306D, 0x3066):
             self._status = self._status & ~0x2000 | (0x2000 if command == 0x306D else 0)
         elif command == 0xF32D:
@@ -94,12 +94,12 @@ class Sht3xTarget:
                 self._limits[LIMITS[data[1]]] = data[2] << 8 | data[3]
                 self._status &= ~1
             else:
-                self._status |= 1  # check sum of the last write was wrong
+                self._status |= 1  # the checksum of the last write was wrong
         elif command != 0xE000:
             self._status |= 2  # command not processed
 
     def read(self, n: int) -> bytes:
-        """What was asked for; no acknowledge while there is nothing (table 9, note on clock stretching)."""
+        """Return the answer; no acknowledge until one is available (table 9, note on clock stretching)."""
         reply, self._reply = self._reply, None
         if reply is None:
             if self._ready is None or self._clock() < self._ready:
@@ -113,12 +113,12 @@ class Sht3xTarget:
 
 
 def count(share: float) -> int:
-    """A share of the range as 16 bits."""
+    """Convert a fraction of the range to 16 bits."""
     return max(0, min(65535, math.floor(share * 65535 + 0.5)))
 
 
 def word(value: int) -> bytes:
-    """Two bytes and their check sum, by long division: the remainder of (message xor initial value) by x⁸+x⁵+x⁴+1."""
+    """Return two bytes and their checksum: the remainder of (message xor initial value) divided by x⁸+x⁵+x⁴+1."""
     remainder = reduce(
         lambda rest, place: rest ^ (0x131 << place) if rest >> (place + 8) & 1 else rest,
         range(15, -1, -1),

@@ -1,6 +1,6 @@
-"""TMP102, temperature sensor (Texas Instruments SBOS397H, December 2018), from outside.
+"""Simulated temperature sensor TMP102 (Texas Instruments SBOS397H, December 2018).
 
-Continuous conversions are taken to end just before each read, so that a test sees what it has set.
+A continuous conversion ends just before each read, so that a test reads the value that it has set.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hal.sim.chips.pointer import WideRegisters
 
 
 class Tmp102Target(WideRegisters):
-    """`temperature_c` is what it feels; `alert` is its pin, True when the limit is exceeded (comparator mode)."""
+    """A TMP102 at `temperature_c`; `alert` is its pin, True when the limit is exceeded (comparator mode)."""
 
-    pointer_mask = 0b11  # of the pointer byte only P1 and P0 count
+    pointer_mask = 0b11  # only P1 and P0 of the pointer byte are used
 
     def __init__(self, temperature_c: float = 25.0, *, clock: Callable[[], float] = trio.current_time) -> None:
         self.temperature_c = temperature_c
@@ -24,7 +24,7 @@ class Tmp102Target(WideRegisters):
         self.power_cycle()
 
     def power_cycle(self) -> None:
-        """Power-up values of all registers; the first conversion begins."""
+        """Set the power-up values of all registers and start the first conversion."""
         self.pointer = 0
         self._config = 0b0110_0000_1010_0000
         self._limits = {0b10: 75 * 256, 0b11: 80 * 256}  # THYST/TLOW 75 °C, TOS/THIGH 80 °C, as 12 bits left-justified
@@ -41,7 +41,7 @@ class Tmp102Target(WideRegisters):
         return counts > limit >> (3 if self._config & 0x10 else 4)
 
     def _convert(self) -> None:
-        """Let conversions that have ended by now leave their result."""
+        """Store the result of a conversion that has ended."""
         if self._ready is None or self._clock() < self._ready:
             return
         if self._config & 0x0100:  # shutdown: that was a one-shot conversion, or the last one
@@ -57,7 +57,7 @@ class Tmp102Target(WideRegisters):
         self._result = bytes([word >> 8, word & 0xFF])
 
     def load(self, pointer: int) -> bytes:
-        """Temperature, configuration, TLOW, THIGH."""
+        """Return a register: temperature, configuration, TLOW or THIGH."""
         if pointer == 0b00:
             self._convert()
             return self._result
@@ -71,7 +71,7 @@ class Tmp102Target(WideRegisters):
         return self._limits[pointer].to_bytes(2, "big")
 
     def store(self, pointer: int, data: bytes) -> None:
-        """Registers are updated byte by byte; the temperature is read-only."""
+        """Write a register byte by byte, except the read-only temperature."""
         if pointer == 0b00:
             return
         old = self._config if pointer == 0b01 else self._limits[pointer]

@@ -1,4 +1,4 @@
-"""What a web page may do to a machine without keys, on every carrier of the port; and what needs keys in any case."""
+"""What a web page may do to a machine without keys, over every protocol of the port, and what always requires a key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def frame(message: bytes) -> bytes:
 
 
 def ask(server: Server, method: str, path: str, fields: Fields, body: bytes = b"") -> tuple[HTTPResponse, bytes]:
-    """One request over HTTP/1.1 with exactly these fields."""
+    """Send one HTTP/1.1 request with exactly these header fields."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     given = dict(fields)
@@ -60,7 +60,7 @@ def ask(server: Server, method: str, path: str, fields: Fields, body: bytes = b"
 
 
 def web(server: Server, *fields: tuple[str, str]) -> tuple[HTTPResponse, bytes]:
-    """Turn the motor by gRPC-Web."""
+    """Turn the motor over gRPC-Web."""
     kind = ("content-type", "application/grpc-web+proto")
     return ask(
         server, "POST", POWER, [kind, *fields], frame(SetPowerRequest(name="m", power_pct=1).SerializeToString())
@@ -136,7 +136,7 @@ def test_own_pages_and_programs_may(server: Server) -> None:
 
 
 def test_http_and_json(server: Server) -> None:
-    """The published routes by any HTTP client; the rules for browsers are those of calls."""
+    """The published routes apply the same rules to browsers as calls do."""
     moving, power = "/viam/api/v1/component/motor/m/is_moving", "/api/v1/component/motor/m/power?power_pct=1"
     response, data = ask(server, "PUT", "/viam/api/v1/component/motor/m/stop", [])
     assert (response.status, json.loads(data)) == (200, {})
@@ -154,7 +154,7 @@ def test_http_and_json(server: Server) -> None:
 
 
 def test_shells_files_and_tunnels_need_keys(server: Server) -> None:
-    """An open server gives nobody the computer itself."""
+    """A server without keys gives nobody access to the computer itself."""
 
     async def first(method: Any, request: Any) -> None:
         async with method.open(timeout=20) as stream:
@@ -204,7 +204,7 @@ def test_configured_origins_may(tmp_path: Path) -> None:
         network = {"bind_address": "localhost:0", "allowed_origins": []}
         assert server.log().count("listening on") == 1
         server.write({"components": [MOTOR], "network": network})
-        for _ in range(100):  # a page of the list that was taken off it is refused without a restart of the port
+        for _ in range(100):  # after a page is removed from the list, it is refused without a restart of the port
             response, _ = web(server, ("origin", APP))
             if response.status == 403:
                 break

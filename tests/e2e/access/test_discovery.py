@@ -1,4 +1,4 @@
-"""The discovery service `hardware` through the official SDK, and `machine hal`: two views of one thing."""
+"""The discovery service `hardware` through the official SDK gives the same result as `machine hal`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MACHINE = str(Path(sys.executable).with_name("machine"))
 def hal(*words: str) -> object:
     done = subprocess.run([MACHINE, "hal", *words, "--no-scan"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.replace(": null", ": 0").replace(":null", ":0"))  # as the SDK reads null
+    return json.loads(done.stdout.replace(": null", ": 0").replace(":null", ":0"))  # the SDK reads null as 0
 
 
 def test_the_service_says_what_the_command_says(tmp_path: Path) -> None:

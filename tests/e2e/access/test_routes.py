@@ -1,7 +1,7 @@
-"""Every door of a real machine-server with keys and of a real machine-cloud is locked, and to a wrong token too.
+"""Every route and method of a real machine-server with keys and of a real machine-cloud requires a valid token.
 
-The routes are read from the Starlette applications themselves, the methods from the published services, so that a new
-one is tried without anybody thinking of it. What is open is named here, each with its reason.
+The routes are read from the Starlette applications themselves and the methods from the published services, so new ones
+are covered automatically. The open ones are listed here, each with its reason.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
-from cloud.memory import open_cloud
+from cloud.server.memory import open_cloud
 from cloud.web.app import application
+from rpc.access.guard import METRICS
+from rpc.access.tokens import Signer
 from rpc.api.methods import methods_of
 from rpc.api.table import SERVICES
-from rpc.client import Channel
-from rpc.guard import METRICS
-from rpc.tokens import Signer
-from runtime.memory import open_machine
-from runtime.web.pages import app
+from rpc.client.channel import Channel
+from runtime.server.memory import open_machine
+from runtime.server.pages.app import app
 from tests.e2e.cloud.process import cloud
 from tests.e2e.server.process import server
 
-LIMIT = 120.0  # seconds for a walk of some hundred requests, which usually takes a few
+LIMIT = 120.0  # seconds for some hundred requests, which usually take a few
 KEY = {"type": "api-key", "config": {"id-of-key": "the key itself"}}
 
 OPEN_MACHINE = {
@@ -41,7 +41,7 @@ OPEN_MACHINE = {
     "/login": "the form by which one signs in",
 }
 LINKED = ("/files/", "/packages/")
-"""Below these a signed link opens, which the page itself checks; asked by a method that it has not, it says so."""
+"""Prefixes of paths that a signed link opens. The page itself checks the link; an unknown HTTP method gets 405."""
 
 OPEN_CLOUD = {
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
@@ -62,7 +62,7 @@ UPGRADE = (
 
 
 def wrong_token() -> str:
-    """Of the right form, signed by somebody else."""
+    """A well-formed token signed by somebody else."""
     return Signer().issue(
         subject="id-of-key",
         audience=("localhost",),
@@ -73,7 +73,7 @@ def wrong_token() -> str:
 
 
 def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """What somebody who may not enter shows."""
+    """Request headers of a client without access, by description."""
     return {
         "nothing": (),
         "a token of somebody else's": (("authorization", f"Bearer {wrong_token()}"),),
@@ -85,7 +85,7 @@ def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def doors(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str, bool]]:
-    """Pattern, path and whether it is a WebSocket, of every route."""
+    """Pattern, path and whether it is a WebSocket, for every route."""
     for route in routes:
         assert not isinstance(route, Mount), "say here how what is mounted is walked"
         assert isinstance(route, Route | WebSocketRoute), route
@@ -106,7 +106,7 @@ async def cloud_routes() -> Sequence[BaseRoute]:
 
 @asynccontextmanager
 async def running(kind: str, folder: Path) -> AsyncIterator[str]:
-    """The address of one of both."""
+    """Run one of the two programs and give its address."""
     if kind == "machine":
         components = [{"name": "pi", "api": "rdk:component:board", "model": "fake"}]
         document = {"auth": {"handlers": [KEY]}, "components": components}
@@ -118,7 +118,7 @@ async def running(kind: str, folder: Path) -> AsyncIterator[str]:
 
 
 class Client:
-    """Requests by HTTP/1.1."""
+    """An HTTP/1.1 client."""
 
     def __init__(self, address: str, pool: httpcore.AsyncConnectionPool) -> None:
         self.address = address
@@ -172,7 +172,7 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
                         locked = answer.status == 401 or (answer.status == 405 and path.startswith(LINKED))
                         if (pattern, what) == (METRICS, "a password") and kind == "machine":
                             assert answer.status == 200 or method not in ("GET", "HEAD", "GET as a browser")
-                            continue  # scrapers show a key so; `shown` has the machine's
+                            continue  # scrapers send a key this way; `shown` has the machine's
                         if pattern not in open_to_all and not login and not locked:
                             found.append(f"{method} {path} with {what}: {answer.status}")
                         if pattern in open_to_all and not websocket:
@@ -184,7 +184,7 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
 async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
-    """Names of resources, keys, addresses, versions: none without a token."""
+    """Without a token, no names of resources, keys, addresses or versions are disclosed."""
     async with running(kind, tmp_path) as address, client(address) as http:
         for path in ("/", "/healthz", "/login", "/restart_status"):
             text = (await http.ask("GET", path)).content.decode()
@@ -195,13 +195,13 @@ async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
 
 
 def methods() -> list[Any]:
-    """Every published method of every published service, and reflection's."""
+    """Every published method of every published service, and of reflection."""
     return [method for entry in SERVICES.values() for method in methods_of(entry).values()]
 
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
 async def test_every_call_is_locked(tmp_path: Path, kind: str) -> None:
-    """By gRPC and by gRPC-Web; what is not served at all may say so, everybody knows the published names."""
+    """Over gRPC and gRPC-Web. A method that is not served may say so, since the published names are public."""
     calls = [method.path for method in methods() if method.path != AUTHENTICATE]
     calls.append("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
     calls.append("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")

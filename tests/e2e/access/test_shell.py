@@ -1,4 +1,4 @@
-"""The shell service of a real server: the command `machine`, the published stub, and what is left afterwards."""
+"""The shell service of a real server: the `machine` command, the published stub, and what remains afterwards."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 LONG = f"sleep 1000{os.getpid()}"
-"""A program that is known wherever it hangs: what a shell leaves behind is nobody's child any more."""
+"""A command line unique to this run: programs that a shell leaves behind have lost their parent."""
 
 
 def children(server: Server) -> list[psutil.Process]:
-    """What the server runs, and every LONG."""
+    """The server's child processes, and every LONG."""
     assert server.process is not None
     found = []
     with suppress(psutil.NoSuchProcess):
@@ -64,7 +64,7 @@ def children(server: Server) -> list[psutil.Process]:
 
 
 def gone(server: Server) -> bool:
-    """Whether nothing that the server has started is left, within a few seconds: its end follows the client's."""
+    """Whether all processes that the server started end within a few seconds; they end after the client."""
     end = time.monotonic() + LIMIT
     while children(server) and time.monotonic() < end:
         time.sleep(0.05)
@@ -110,7 +110,7 @@ def test_a_terminal(server: Server) -> None:
         end = time.monotonic() + LIMIT
         while not any(one.name() == "sleep" for one in children(server)) and time.monotonic() < end:
             time.sleep(0.05)
-        os.write(master, b"\x03")  # to the program there, not to the command here
+        os.write(master, b"\x03")  # to the remote program, not to the local command
         os.write(master, b"echo still=$((6*8))\r")
         until(b"still=48")
         os.write(master, b"exit\r")
@@ -159,7 +159,7 @@ def test_files_there_and_back(server: Server, tmp_path: Path) -> None:
     (near / "site" / "index.html").write_bytes(data)
     (near / "site" / "css" / "a.css").write_text("a {}")
     (near / "site" / "css" / "a.css").chmod(0o640)
-    assert machine(server, "cp", str(near / "site"), ":").returncode == 1  # a directory needs -r
+    assert machine(server, "cp", str(near / "site"), ":").returncode == 1  # a directory requires -r
     assert machine(server, "cp", "-rp", str(near / "site"), ":").returncode == 0
     assert (far / "site" / "index.html").read_bytes() == data
     assert (far / "site" / "css" / "a.css").stat().st_mode & 0o777 == 0o640
@@ -205,7 +205,7 @@ def test_the_published_stub(server: Server, tmp_path: Path) -> None:
                 assert acknowledged.ack_last_file
                 await copies.end()
             assert (tmp_path / "far" / "x").read_bytes() == b"ab"
-            with pytest.raises((GRPCError, StreamTerminatedError)):  # grpclib may see the stream's end first
+            with pytest.raises((GRPCError, StreamTerminatedError)):  # grpclib may see the end of the stream first
                 await climb(stub)
             assert not (tmp_path / "y").exists()
         finally:
@@ -216,9 +216,9 @@ def test_the_published_stub(server: Server, tmp_path: Path) -> None:
 
 
 async def resized(stub: ShellServiceStub) -> str:
-    """What a terminal says whose window has changed."""
+    """What a terminal prints after its window is resized."""
     said = ""
-    # grpclib drops what it has not handed on when a server ends a call before its client does
+    # grpclib drops undelivered messages when a server ends a call before its client does
     with suppress(StreamTerminatedError):
         async with stub.Shell.open() as stream:
             await stream.send_message(ShellRequest(name="sh", data_in="stty size\n"))
@@ -232,7 +232,7 @@ async def resized(stub: ShellServiceStub) -> str:
 
 
 async def climb(stub: ShellServiceStub) -> None:
-    """Send a file out of its destination."""
+    """Send a file with a path outside its destination."""
     async with stub.CopyFilesToMachine.open() as copies:
         metadata = CopyFilesToMachineRequestMetadata(name="sh", source_type=3, destination=".")
         await copies.send_message(CopyFilesToMachineRequest(metadata=metadata))

@@ -1,4 +1,4 @@
-"""Tunnels of a real server: the published stub, our command, 100 MB, descriptors, memory with a slow reader."""
+"""Tunnels of a real server: the published stub, our command, 100 MB, descriptors, and memory with a slow reader."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Listening:
 
 
 def digest_at_end(connection: socket.socket) -> None:
-    """Answers with count and digest of all that was sent, once the sender has ended its side."""
+    """Answer with the count and digest of all received bytes, after the sender has closed its side."""
     count, digest = 0, hashlib.sha256()
     while data := connection.recv(1 << 16):
         count += len(data)
@@ -79,7 +79,7 @@ def document(*ports: int) -> dict[str, object]:
 
 @contextmanager
 def command(server: Server, *pairs: str) -> Iterator[int]:
-    """`machine tunnel PAIRS`; gives the first local port."""
+    """Run `machine tunnel PAIRS`; gives the first local port."""
     program = str(Path(sys.executable).with_name("machine"))
     process = subprocess.Popen(
         [program, "tunnel", *pairs, "--address", server.address], stdout=subprocess.PIPE, text=True
@@ -104,7 +104,7 @@ def descriptors(server: Server) -> int:
 
 
 def settled_descriptors(server: Server, wanted: int) -> int:
-    """After at most 30 s: the server hears of a closed connection a moment later than the client."""
+    """The descriptor count once it is stable, within 30 s; the server sees a close later than the client."""
     end = time.monotonic() + 30
     while (found := descriptors(server)) > wanted and time.monotonic() < end:
         time.sleep(0.05)
@@ -152,7 +152,7 @@ def test_a_reader_that_does_not_read_costs_no_memory(tmp_path: Path) -> None:
             with closing(socket.create_connection(("127.0.0.1", port))) as connection:
                 assert connection.recv(1)
                 before, count = process.memory_info().rss, -1
-                while count != sent[0] or count <= MB:  # until nothing goes through any more
+                while count != sent[0] or count <= MB:  # until nothing more gets through
                     count = sent[0]
                     time.sleep(0.5)
                 assert process.memory_info().rss - before < 16 * MB

@@ -1,11 +1,11 @@
-"""Debian's Chromium without a window, driven by the DevTools protocol.
+"""Headless Chromium from Debian, driven by the DevTools protocol.
 
     async with browser(tmp_path) as page:
         await page.goto(url)
         await page.click("button")
         await page.until_text("saved")
 
-A test fails if the console of its page says an error; when it fails, a picture of the page is in the folder.
+A test fails if the page logs an error to its console. A screenshot of a failure is saved in the folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPTIONS: Final = (
     "--remote-debugging-port=0",
     "--no-first-run",
     "--no-default-browser-check",
-    "--no-sandbox",  # it does not start under root with one; the pages are our own
+    "--no-sandbox",  # Chromium refuses to start as root with a sandbox; the pages are our own
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -53,7 +53,7 @@ needs_chromium = pytest.mark.skipif(not _THERE, reason=f"there is no {PROGRAM}")
 
 @asynccontextmanager
 async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
-    """A browser of its own with one tab, closed at the end. `folder` takes its profile and a picture of a failure."""
+    """Run a browser with one tab. `folder` takes its profile, and a screenshot if the block fails."""
     if not _THERE:
         pytest.skip(f"there is no {PROGRAM}")
     failure: BaseException | None = None
@@ -65,7 +65,7 @@ async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> Asyn
             yield page
             assert not errors, "the console of the page said:\n" + "\n".join(errors)
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-            failure = error  # raised below: here, each nursery would wrap it into a group
+            failure = error  # raised below: raised here, each nursery would wrap it in a group
             await _keep(page, folder / "failure.png", error)
             if errors:
                 error.add_note("the console of the page said:\n" + "\n".join(errors))
@@ -74,7 +74,7 @@ async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> Asyn
                 try:
                     await connection.call("Browser.close")
                 except (Refused, AssertionError):
-                    pass  # it is ended below
+                    pass  # the browser is ended below
     if failure is not None:
         raise failure
 
@@ -98,13 +98,13 @@ async def _keep(page: Page, file: Path, error: BaseException) -> None:
 
 @asynccontextmanager
 async def _process(profile: Path) -> AsyncIterator[str]:
-    """A running browser: the address of its DevTools."""
+    """Run a browser process and give its DevTools address."""
     process = await trio.lowlevel.open_process(
         [PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # its helpers end with it
+        start_new_session=True,  # its helper processes end with it
     )
     assert process.stderr is not None
     try:
@@ -126,7 +126,7 @@ async def _process(profile: Path) -> AsyncIterator[str]:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # all of it has ended
+                pass  # all processes have ended
             await process.wait()
             await process.stderr.aclose()
 

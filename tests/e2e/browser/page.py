@@ -1,4 +1,4 @@
-"""One tab of the browser, as a person uses it: see, click, type, wait until something is there."""
+"""One tab of the browser, used as a person uses it: look, click, type, wait until something appears."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ new Promise((resolve) => {
 """
 _NOW = """
 (() => { try { return (%s); } catch (error) { return null; } })()
-"""  # a page without scripts changes by loading only
+"""  # a page without scripts changes only by loading
 _PLACE = """
 (() => {
   const found = document.querySelector(%s);
@@ -70,7 +70,7 @@ _PLACE = """
 
 
 class Page:
-    """One tab. Whatever its console says as an error fails the test at the end, unless `expect` has announced it."""
+    """One browser tab. A console error fails the test at the end, unless `expect` has announced it."""
 
     def __init__(self, connection: Connection, session: str, errors: list[str]) -> None:
         self._connection = connection
@@ -80,15 +80,15 @@ class Page:
         self._expected: list[re.Pattern[str]] = []
         self._errors = errors
         self.dialogs: list[str] = []
-        """Kinds of the questions that pages have asked, such as `beforeunload`; each is answered with yes."""
+        """Kinds of the dialogs that pages have opened, such as `beforeunload`; each is accepted."""
         connection.listen(session, self._hear)
 
     async def call(self, method: str, /, **parameters: Any) -> dict[str, Any]:
-        """A command of the DevTools protocol for this tab."""
+        """Send a command of the DevTools protocol for this tab."""
         return await self._connection.call(method, self._session, **parameters)
 
     async def prepare(self) -> None:
-        """To be called once, before anything else."""
+        """Set up the tab; call it once, before anything else."""
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
             await self.call(f"{domain}.enable")
         await self.call("Page.setLifecycleEventsEnabled", enabled=True)
@@ -110,20 +110,20 @@ class Page:
         self._events.put(method, parameters)
 
     def expect(self, pattern: str) -> None:
-        """Errors of the console that match from here on are no failure, such as `status of 404`."""
+        """Ignore console errors that match `pattern` from here on, such as `status of 404`."""
         self._expected.append(re.compile(pattern))
 
-    # ---- moving
+    # ---- navigation
 
     async def goto(self, url: str) -> None:
-        """Open an address and wait until it has been loaded."""
+        """Open an address and wait until it is loaded."""
         answer = await self.call("Page.navigate", url=url)
         assert not answer.get("errorText"), f"{url}: {answer['errorText']}"
-        if answer.get("loaderId"):  # none if only the part behind # differs
+        if answer.get("loaderId"):  # absent if only the fragment after # differs
             await self._loaded(lambda loader: loader == answer["loaderId"])
 
     async def reload(self) -> None:
-        """Load the page again."""
+        """Reload the page."""
         before = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["loaderId"]
         await self.call("Page.reload")
         await self._loaded(lambda loader: loader != before)
@@ -140,20 +140,20 @@ class Page:
             raise AssertionError(f"the page was not loaded within {LIMIT} s") from None
 
     async def size(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Make the tab as large as this, in CSS pixels; with `phone`, as a phone shows it."""
+        """Resize the tab, in CSS pixels; with `phone`, emulate a phone."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
 
     async def scripts(self, *, enabled: bool) -> None:
-        """Whether pages that are opened from now on may run scripts."""
+        """Allow or forbid scripts in pages that are opened from now on."""
         await self.call("Emulation.setScriptExecutionDisabled", value=not enabled)
         self._scripts = enabled
 
-    # ---- looking
+    # ---- reading
 
     async def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is awaited."""
+        """Return the value of a JavaScript expression; a promise is awaited."""
         answer = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
         )
@@ -163,7 +163,7 @@ class Page:
         return answer["result"].get("value")
 
     async def until(self, expression: str, *, limit: float = LIMIT) -> Any:
-        """Wait until an expression is true, looking whenever the page changes; its value. Lives through navigation."""
+        """Wait until an expression is true, evaluated whenever the page changes, and return it. Survives navigation."""
         with trio.move_on_after(limit):
             while True:
                 try:
@@ -181,7 +181,7 @@ class Page:
         raise AssertionError(f"not within {limit} s: {expression}\n{await self._summary()}")
 
     async def until_text(self, words: str, selector: str = "body", *, limit: float = LIMIT) -> str:
-        """Wait until what `selector` finds shows `words`; its whole text."""
+        """Wait until the element that matches `selector` shows `words`, and return its whole text."""
         found = f"document.querySelector({json.dumps(selector)})"
         shown = await self.until(f"{found}.innerText.includes({json.dumps(words)}) && [{found}.innerText]", limit=limit)
         return str(shown[0])
@@ -195,30 +195,30 @@ class Page:
         await self.until(f"location.pathname === {json.dumps(path)} && document.readyState === 'complete'", limit=limit)
 
     async def path(self) -> str:
-        """Where the tab is, without host and query."""
+        """The path of the current address, without host and query."""
         return str(await self.evaluate("location.pathname"))
 
     async def text(self, selector: str = "body") -> str:
-        """What a person reads there; waits until it is there."""
+        """The visible text of an element; waits until the element exists."""
         shown = await self.until(f"[document.querySelector({json.dumps(selector)}).innerText]")
         return str(shown[0])
 
     async def texts(self, selector: str) -> Sequence[str]:
-        """What a person reads in each place that matches."""
+        """The visible text of each matching element."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)"
         texts: list[str] = await self.evaluate(found)
         return texts
 
     async def value(self, selector: str) -> str:
-        """What is in a field."""
+        """The value of a field."""
         return str(await self.evaluate(f"document.querySelector({json.dumps(selector)}).value"))
 
     async def count(self, selector: str) -> int:
-        """How many places match."""
+        """How many elements match."""
         return int(await self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     async def unnamed(self) -> list[str]:
-        """Controls and pictures that a screen reader cannot name; should be none."""
+        """Controls and pictures without an accessible name; there should be none."""
         tree = (await self.call("Accessibility.getFullAXTree"))["nodes"]
         shown = [node for node in tree if not node.get("ignored")]
         return [
@@ -228,11 +228,11 @@ class Page:
         ]
 
     async def overflow(self) -> int:
-        """By how many CSS pixels the page is wider than the window; should be 0 on a phone."""
+        """How many CSS pixels the page is wider than the window; should be 0 on a phone."""
         return int(await self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
     async def screenshot(self, file: Path) -> None:
-        """Keep a picture of the tab, PNG."""
+        """Save a screenshot of the tab as PNG."""
         picture = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         await trio.Path(file).write_bytes(base64.b64decode(picture["data"]))
 
@@ -242,12 +242,12 @@ class Page:
         except (AssertionError, Refused) as error:
             return f"(the page cannot be read: {error})"
 
-    # ---- doing
+    # ---- input
 
     async def click(self, selector: str) -> None:
-        """Click into the middle of what `selector` finds, once it can be seen and nothing lies over it."""
+        """Click the middle of the element that matches `selector`, once it is visible and nothing covers it."""
         found = f"document.querySelector({json.dumps(selector)})"
-        for _ in range(5):  # what is being drawn moves: a click may miss
+        for _ in range(5):  # elements move while the page is drawn: a click may miss
             x, y = await self.until(_PLACE % json.dumps(selector))
             await self.evaluate(
                 f"window.hit = 0, {found}.addEventListener('click', () => {{ hit = 1; }}, {{once: true}})"
@@ -260,7 +260,7 @@ class Page:
             except Refused as error:
                 if not any(words in str(error) for words in _LOST):
                     raise
-                return  # the click has led elsewhere
+                return  # the click has led to another page
         raise AssertionError(f"{selector} moves all the time")
 
     async def press(self, keys: str) -> None:
@@ -276,7 +276,7 @@ class Page:
         await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     async def type(self, text: str) -> None:
-        """Type into whatever has the focus, character by character."""
+        """Type into the focused element, character by character."""
         for character in text:
             if character == "\n":
                 await self.press("Enter")
@@ -284,7 +284,7 @@ class Page:
                 await self.call("Input.insertText", text=character)
 
     async def fill(self, selector: str, text: str) -> None:
-        """Replace what is in a field, at once, as pasting does."""
+        """Replace the content of a field at once, as pasting does."""
         await self.focus(selector)
         await self.press("Control+a")
         if text:
@@ -293,14 +293,14 @@ class Page:
             await self.press("Delete")
 
     async def focus(self, selector: str) -> None:
-        """Put the cursor there."""
+        """Focus an element."""
         found = f"document.querySelector({json.dumps(selector)})"
         await self.until(
             f"(({found})?.focus(), document.activeElement !== document.body && document.activeElement === {found})"
         )
 
     async def select(self, selector: str, value: str) -> None:
-        """Choose an option of a list by its value."""
+        """Select an option of a list by its value."""
         found = f"document.querySelector({json.dumps(selector)})"
         await self.until(f"{found} && [...{found}.options].some((one) => one.value === {json.dumps(value)})")
         await self.evaluate(

@@ -1,4 +1,4 @@
-"""The DevTools protocol over one WebSocket: commands with answers, and events for whoever waits."""
+"""The DevTools protocol over one WebSocket: commands with answers, and events."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
-from rpc.websocket_client import open_websocket
+from rpc.client.websocket import open_websocket
 
-MAX_MESSAGE = 64 * 2**20  # bytes; pictures of pages come as one message
-LIMIT = 60.0  # seconds for any one step; generous: the computer that runs the tests may be busy
+MAX_MESSAGE = 64 * 2**20  # bytes; a screenshot arrives as one message
+LIMIT = 60.0  # seconds for any one step; generous, since the computer that runs the tests may be busy
 
 
 class Refused(Exception):
-    """The browser did not do what a command says."""
+    """The browser rejected a command."""
 
 
 class Connection:
-    """One connection to a browser; make it with `connected`."""
+    """A connection to a browser; create it with `connected`."""
 
     def __init__(self, socket: WebSocketConnection) -> None:
         self._socket = socket
@@ -35,7 +35,7 @@ class Connection:
         self._listeners: list[tuple[str, Callable[[str, dict[str, Any]], None]]] = []
 
     async def call(self, method: str, session: str = "", /, **parameters: Any) -> dict[str, Any]:
-        """Carry out a command; Refused with the browser's words if it cannot."""
+        """Run a command and return its result; raises Refused with the browser's message if it fails."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
         send, receive = trio.open_memory_channel[dict[str, Any]](1)
@@ -56,16 +56,16 @@ class Connection:
         return result
 
     def listen(self, session: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
-        """Have `heard(method, parameters)` called for every event of a session."""
+        """Call `heard(method, parameters)` for every event of a session."""
         self._listeners.append((session, heard))
 
     def post(self, method: str, session: str, /, **parameters: Any) -> None:
-        """Carry out a command some time soon; for whoever hears an event and cannot wait."""
+        """Run a command later; for event handlers, which cannot wait."""
         assert self._nursery is not None
         self._nursery.start_soon(partial(self.call, method, session, **parameters))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take what comes until the browser goes."""
+        """Process incoming messages until the browser closes the connection."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             try:
@@ -89,7 +89,7 @@ class Connection:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Connection]:
-    """A connection to the browser at `url`, ws://..."""
+    """Open a connection to the browser at `url`, ws://..."""
     parts = urlsplit(url)
     stream = await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
     async with trio.open_nursery() as nursery:
@@ -100,23 +100,23 @@ async def connected(url: str) -> AsyncIterator[Connection]:
             await nursery.start(connection.run)
             yield connection
         finally:
-            await trio.aclose_forcefully(stream)  # the WebSocket leaves it open if the browser hung up without a word
+            await trio.aclose_forcefully(stream)  # the WebSocket leaves it open after an end without a close frame
             nursery.cancel_scope.cancel()
 
 
 class Events:
-    """The events of one session, kept until somebody waits for them."""
+    """The events of one session, queued until they are waited for."""
 
     def __init__(self) -> None:
         send, self._receive = trio.open_memory_channel[tuple[str, dict[str, Any]]](math.inf)
         self._send = send
 
     def put(self, method: str, parameters: dict[str, Any]) -> None:
-        """One more."""
+        """Add an event."""
         self._send.send_nowait((method, parameters))
 
     async def until(self, true: Callable[[str, dict[str, Any]], bool]) -> dict[str, Any]:
-        """The parameters of the next event for which `true` holds; those before it are forgotten."""
+        """Wait for the next event that satisfies `true` and return its parameters; earlier events are dropped."""
         while True:
             method, parameters = await self._receive.receive()
             if true(method, parameters):

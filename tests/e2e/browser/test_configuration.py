@@ -1,4 +1,4 @@
-"""A configuration edited in a real browser, run by a real machine."""
+"""A configuration is edited in a real browser and applied by a real machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
 
 @asynccontextmanager
 async def joined(folder: Path, *, machine: bool = True) -> AsyncIterator[tuple[CloudProcess, Page, dict[str, Any]]]:
-    """A cloud with one machine that runs, and a browser that has signed in."""
+    """A cloud with one running machine, and a browser that is signed in."""
     async with cloud(folder / "cloud") as running:
         async with running.client() as client:
             robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
@@ -43,7 +43,7 @@ async def save(running: CloudProcess, part: dict[str, Any], document: dict[str, 
 
 
 async def draft(page: Page, document: Any) -> None:
-    """Put a text into the editor, as pasting does."""
+    """Put text into the editor, as pasting does."""
     await page.fill("#document", document if isinstance(document, str) else json.dumps(document, indent=2))
 
 
@@ -53,7 +53,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.goto(f"http://{running.address}{path}")
         assert await page.unnamed() == []
 
-        # completion while one types
+        # completion while typing
         await draft(page, "{}")
         await page.press("Home")
         await page.press("ArrowRight")
@@ -66,7 +66,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.type("heat")
         assert '"name": "heat"' in await page.value("#document")
 
-        # a mistake at its line
+        # a mistake is marked at its line
         await draft(
             page, '{\n  "components": [\n    {"name": "heat", "api": "rdk:component:sensor", "model": "fakee"}\n  ]\n}'
         )
@@ -75,7 +75,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.until("document.querySelector('[data-signs] i').dataset.line === '3'")
         assert await page.texts("[data-layer] mark") == ['"fakee"']
 
-        # review and save: it runs within a moment
+        # review and save: the machine applies it within a moment
         await draft(page, {"components": [SENSOR]})
         await page.until_text("No problems found", "#findings")
         await page.click("[value=review]")
@@ -83,7 +83,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.click("[value=save]")
         await page.until("document.querySelector('#running[data-runs=yes][data-revision=\"2\"]')")
 
-        # break it: the reason is there
+        # break it: the reason is shown
         broken = {**SENSOR, "api": "rdk:component:motor", "model": "gpio", "name": "wheel"}
         await draft(page, {"components": [SENSOR, {**broken, "attributes": {"board": "none", "pins": {"pwm": "1"}}}]})
         await page.click("[value=review]")
@@ -91,7 +91,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         await page.until("document.querySelector('#running[data-revision=\"3\"]')")
         assert "wheel" in await page.until_text("1 resource does not work", "#running")
 
-        # revert by one click
+        # revert with one click
         await page.goto(f"http://{running.address}/machines/{part['id']}/history")
         assert await page.unnamed() == []
         await page.click("#revision-2 form button")
@@ -144,12 +144,12 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         await page.click("[value=add]")
         await page.until_text("left", "#outline")
         whole = len(await page.value("#document"))
-        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # lines that stay are not written again
+        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # unchanged lines are not written again
         made = json.loads(await page.value("#document"))["components"]
         assert [one["name"] for one in made] == ["heat", "left"]
         assert made[1]["attributes"] == {"board": "", "pins": {}}
 
-        # the outline leads to the place, completion goes on from there, and all of it can be undone
+        # the outline leads to the place, completion continues from there, and all of it can be undone
         await page.click("#outline [data-path='components.1']")
         await page.until("document.activeElement.id === 'document'")
         assert await page.evaluate("document.querySelector('#document').selectionStart") > 50

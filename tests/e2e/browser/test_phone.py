@@ -1,4 +1,4 @@
-"""How much of a phone the navigation takes."""
+"""How much of a phone's screen the navigation takes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every page of the cloud, with nothing behind it and with something of everything: what links lead to, and what forms
-show. Some 20 s: two clouds, a machine, and some forty pages, each in two sizes and two colour schemes."""
+"""Every page of an empty cloud and of one with something of everything: pages that links lead to, and pages that forms
+show. Takes about 20 s: two clouds, a machine, and some forty pages, each in two sizes and two color schemes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def kind(url: str) -> str | None:
-    """Which of many equal pages this is; None for what is no page."""
+    """Which of many equal pages this is; None for what is not a page."""
     found = without_ids(url)
     path = found.partition("?")[0]
     return (
@@ -56,7 +56,7 @@ def told(found: dict[str, list[str]]) -> str:
 
 
 async def looked(page: Page, name: str, found: dict[str, list[str]]) -> None:
-    """Note what is wrong with a page that a form has opened."""
+    """Record the faults of a page that a form has opened."""
     await page.until("document.readyState === 'complete'")
     found[name] = await faults(page)
 
@@ -103,7 +103,7 @@ async def test_pages_with_something_of_everything(tmp_path: Path) -> None:
 
 
 async def by_keyboard(page: Page) -> None:
-    """The first key leads past the navigation; a machine is made without a mouse."""
+    """The first Tab leads past the navigation; a machine is created without a mouse."""
     await page.until("document.readyState === 'complete'")
     await page.press("Tab")
     assert await page.evaluate("document.activeElement.className") == "skip"
@@ -117,14 +117,14 @@ async def by_keyboard(page: Page) -> None:
     await page.press("Enter")
     await page.until_text("by hand was created")
     await page.goto(str(await page.evaluate("document.querySelector('.crumbs a:last-child').href")))
-    await page.click("details:last-of-type summary")  # and gone again: this walk is of a cloud with nothing in it
+    await page.click("details:last-of-type summary")  # delete it again: this walk is of an empty cloud
     await page.fill("[action$=delete] [name=name]", "by hand")
     await page.press("Enter")
     await page.until_path("/")
 
 
 async def filled(running: CloudProcess) -> dict[str, Any]:
-    """Something of everything; the part that a machine can be."""
+    """Add something of everything to the cloud; returns the part that a machine can use."""
     async with running.client() as client:
 
         async def call(method: str, service: str = APP, /, **arguments: Any) -> Any:
@@ -164,7 +164,7 @@ async def filled(running: CloudProcess) -> dict[str, Any]:
 
 
 async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str, list[str]]) -> None:
-    """Pages that only forms lead to."""
+    """Visit the pages that only forms lead to."""
     here = f"http://{running.address}/machines/{part}"
     await page.goto(f"{here}/triggers")
     await page.click("#trigger-1 summary")

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 SILENCE: Final = timedelta(seconds=8)
 LIMITS: Final[tuple[tuple[str, str, Any], ...]] = (
-    ("cloud.online", "SILENCE", SILENCE),
-    ("cloud.web.push", "PRESENCE", SILENCE.total_seconds() / 3),
-    ("cloud.triggering.outbox", "LEASE", timedelta(seconds=5)),
+    ("cloud.domain.machines.online", "SILENCE", SILENCE),
+    ("cloud.web.api.push", "PRESENCE", SILENCE.total_seconds() / 3),
+    ("cloud.domain.triggering.outbox", "LEASE", timedelta(seconds=5)),
 )
 """Module, name and value. In this order: modules take SILENCE by name when they are imported."""
 
@@ -23,7 +23,7 @@ def main() -> None:
         found = importlib.import_module(module)
         assert type(getattr(found, name)) is type(value), f"{module}.{name}"
         setattr(found, name, value)
-    importlib.import_module("cloud.cli").main()
+    importlib.import_module("cloud.server.cli").main()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from cloud.certificates.issue import new_leaf, new_root
+from cloud.domain.certificates.issue import new_leaf, new_root
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 SHOWN: Final = ROOT / "docs/howto/nginx.conf"

@@ -12,8 +12,8 @@ from pathlib import Path
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from tests.e2e.harness import STOP_LIMIT_S
 from tests.e2e.process import ready
 
@@ -45,7 +45,7 @@ class CloudProcess:
 
 @asynccontextmanager
 async def cloud(
-    folder: Path, *options: str, module: str = "cloud.cli", environ: Mapping[str, str] | None = None
+    folder: Path, *options: str, module: str = "cloud.server.cli", environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[CloudProcess]:
     """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
     os.makedirs(folder, exist_ok=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cloud.target import SERVICES
-from rpc.api.names import python_name
+from cloud.services.target import SERVICES
+from rpc.api.convert.names import python_name
 
 FILE: Final = "TESTS_CALLS"  # environment variable: where they are noted, a line of JSON for each
 

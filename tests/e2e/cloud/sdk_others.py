@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from cloud import invites
-from cloud.first import create_owner
-from cloud.keys import Grant
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant
+from cloud.domain.people import invites
 from cloud.store.events import Events
 from cloud.store.sql import Sql
 from cloud.store.sqlite import SqliteStore
-from cloud.times import now
+from cloud.values.times import now
 from tests.e2e.cloud.process import CloudProcess
 
 ANNA: Final = "anna@example.com"

@@ -9,9 +9,9 @@ from typing import Any
 
 from grpclib.const import Handler
 
-import cloud.app
-from cloud.cli import main
-from cloud.target import CloudRouter
+import cloud.server.app
+from cloud.server.cli import main
+from cloud.services.target import CloudRouter
 from rpc.server_call import ServerCall
 from tests.e2e.cloud.sdk_calls import FILE, Call
 
@@ -35,5 +35,5 @@ def _note(call: ServerCall) -> None:
 
 
 if __name__ == "__main__":
-    cloud.app.CloudRouter = Recorded  # type: ignore[misc]
+    cloud.server.app.CloudRouter = Recorded  # type: ignore[misc]
     main()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from grpclib import GRPCError, Status
 
-from cloud.target import SERVICES
-from cloud.unbuilt import sentence
+from cloud.services.target import SERVICES
+from cloud.services.unbuilt import sentence
 
 
 @contextmanager
@@ -42,7 +42,7 @@ class Seen:
         assert words in str(caught.value.message), caught.value
 
     async def unbuilt(self, path: str, method: str, call: Awaitable[Any]) -> None:
-        """A method that this cloud does not have, and says so in a sentence of cloud.unbuilt."""
+        """A method that this cloud does not have, and says so in a sentence of cloud.services.unbuilt."""
         text = sentence(path, frozenset(SERVICES))
         assert text, path
         await self.refused(call, Status.UNIMPLEMENTED, text)

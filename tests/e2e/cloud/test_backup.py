@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cloud import cli
+from cloud.server import cli
 from cloud.store.migrations import migrate
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -28,7 +28,7 @@ DATA = "viam.app.data.v1.DataService"
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cloud.cli", *words], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "cloud.server.cli", *words], capture_output=True, text=True, timeout=60, check=False
     )
 
 

@@ -17,14 +17,14 @@ import pytest
 import trio
 from cryptography import x509
 
-from cloud.certificates import authorities
-from cloud.certificates.issue import new_leaf, new_root
+from cloud.domain.certificates import authorities
+from cloud.domain.certificates.issue import new_leaf, new_root
 from cloud.store.beside import opened_beside
-from cloud.times import now
+from cloud.values.times import now
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from rpc.tls import client_context
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.network.tls import client_context
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_machine import APP, LIMIT, MACHINE, sensors, until
@@ -36,7 +36,7 @@ SDK = Path(__file__).with_name("sdk_over_tls.py")
 
 def ca(folder: Path, *arguments: str) -> str:
     """What `machine-cloud ca` prints."""
-    command = [sys.executable, "-m", "cloud.cli", "--data", str(folder / "data"), "ca", *arguments]
+    command = [sys.executable, "-m", "cloud.server.cli", "--data", str(folder / "data"), "ca", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
 
@@ -252,7 +252,7 @@ async def test_a_machine_that_is_connected_follows_the_authorities_and_others_ar
         await until(learned, "the authorities of today")
         newest = await secured.replaced()  # without any overlap
         await until(learned, "the new authorities")
-        await told(machine, "the cloud has other authorities")
+        await told(machine, "the cloud has changed its authorities")
     async with secured.machine() as machine:
         await told(machine, "\tconnected to the cloud")
     assert secured.authorities.read_text() == given  # which is the owner's

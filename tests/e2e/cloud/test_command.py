@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from tests.e2e.cloud.process import CloudProcess, cloud
 
 SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
@@ -32,7 +32,7 @@ class Terminal:
     async def __call__(self, *words: str, given: str = "", status: int = 0, **environment: str) -> str:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
         done = await trio.run_process(
-            [sys.executable, "-m", "runtime.operator.cli", "cloud", *words],
+            [sys.executable, "-m", "command.cli", "cloud", *words],
             stdin=given.encode(),
             capture_stdout=True,
             stderr=subprocess.STDOUT,

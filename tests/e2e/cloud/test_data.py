@@ -25,8 +25,8 @@ from viam.proto.app.data import BinaryID, Filter, Order, TagsFilter, TagsFilterT
 from viam.rpc.dial import DialOptions
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import trio
 
-from cloud.app import App, run
-from cloud.options import Options
+from cloud.commands.options import Options
+from cloud.server.app import App, run
 
 
 async def test_what_a_cloud_starts_with_is_not_looked_through(tmp_path: Path) -> None:

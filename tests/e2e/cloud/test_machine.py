@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import Server, server
@@ -174,7 +174,7 @@ async def test_a_machine_starts_without_the_cloud_as_it_was_last(joined: Joined)
     joined.running.process.kill()
     async with joined.machine() as machine:
         await until(lambda: has("a", "b"), "the start without the cloud")
-        assert "the last configuration is used until the cloud answers" in machine.log()
+        assert "using the cached configuration until the cloud answers" in machine.log()
         assert machine.log().count("not connected to the cloud") == 1
 
 

@@ -16,7 +16,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from runtime.operator.cli import main
+from command.cli import main
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.triggers.test_smtp import server as mail_server
@@ -71,7 +71,7 @@ async def test_from_a_mail_to_a_key(tmp_path: Path) -> None:
 def running(tmp_path: Path) -> Iterator[CloudProcess]:
     """A cloud for a test that is no task of Trio, so that commands run in the test's own process, which is fast."""
     read, write = os.pipe()
-    command = [sys.executable, "-m", "cloud.cli", "--data", str(tmp_path / "data"), "--listen", "localhost:0"]
+    command = [sys.executable, "-m", "cloud.server.cli", "--data", str(tmp_path / "data"), "--listen", "localhost:0"]
     environ = {**os.environ, "MACHINE_READY_FD": str(write)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, pass_fds=[write], text=True) as process:
         os.close(write)
@@ -109,7 +109,7 @@ def test_from_the_terminal(running: CloudProcess, tmp_path: Path, monkeypatch: p
     assert "name the robot with --at" in machine("members", "invite", ADA, "--kind", "robot", status=2)
 
     folder = str(tmp_path / "data")
-    command = [sys.executable, "-m", "cloud.cli", "--data", folder, "organization", "Guest"]
+    command = [sys.executable, "-m", "cloud.server.cli", "--data", folder, "organization", "Guest"]
     said = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     words = dict(line.strip().rsplit("  ", 1) for line in said.splitlines() if line.startswith("  "))
     guest = {name.strip(): value for name, value in words.items()}

@@ -11,11 +11,11 @@ import psutil
 import pytest
 import trio
 
-from cloud.app import STOP_LIMIT
-from cloud.data.query_process import Bounds
+from cloud.domain.queries.query_process import Bounds
+from cloud.server.app import STOP_LIMIT
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
 from tests.e2e.harness import START_LIMIT_S

@@ -11,12 +11,12 @@ import pytest
 import trio
 from grpclib.const import Status
 
+from rpc.access.attempts import FAILURES
 from rpc.api import messages
 from rpc.api.client import ApiClient
-from rpc.attempts import FAILURES
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from rpc.tls import client_context
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.network.tls import client_context
 from tests.e2e.cloud.nginx import before, listener, nginx
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_machine import APP, names, sensors, until

@@ -16,9 +16,9 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from runtime.module.pack import pack
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from runtime.sdk.pack import pack
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import Server, server
@@ -284,7 +284,7 @@ async def test_what_is_not_what_was_uploaded_is_refused(world: World) -> None:
         listening(cut.serve) as proxied,
         world.machine(app_address=f"http://localhost:{proxied}") as machine,
     ):
-        await until(lambda: logged(machine, "is not what the registry has"), "refused", machine)
+        await until(lambda: logged(machine, "differs from the package in the registry"), "refused", machine)
         assert hashlib.sha256(data).hexdigest() in machine.log()
         assert not list((world.home / "packages" / "module").glob("told-*"))
         await until(lambda: world.says(machine, "1.0.0"), "the second attempt is whole", machine)

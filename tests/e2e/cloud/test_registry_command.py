@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.module.pack import pack
-from runtime.operator.module_new import write
+from command.modules.new import write
+from runtime.sdk.pack import pack
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_command import Terminal
 

@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from schema.cloud import Cloud
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from schema.document.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.e2e.cloud.process import CloudProcess, cloud

@@ -28,12 +28,12 @@ async def started(home: Path) -> tuple[str, str]:
         with trio.fail_after(60):
             while b"Ctrl-C ends them" not in said:
                 piece = await process.stdout.receive_some()
-                assert piece, said.decode()
+                assert piece, said.decode() + logs(home)
                 said += piece
         words = re.findall(r"export (.*)", (home / "env").read_text())
         variables = dict(word.split("=", 1) for line in words for word in line.split())
         done = await trio.run_process(
-            [sys.executable, "-m", "runtime.operator.cli", "cloud", "machines"],
+            [sys.executable, "-m", "command.cli", "cloud", "machines"],
             capture_stdout=True,
             stderr=subprocess.STDOUT,
             env={**environment, **variables},
@@ -48,6 +48,11 @@ async def started(home: Path) -> tuple[str, str]:
     key = re.search(r"and the key +(\S+)", said.decode())
     assert key is not None
     return key[1], done.stdout.decode()
+
+
+def logs(home: Path) -> str:
+    """Return what both programs logged, for the message of a failed start."""
+    return "\n".join(f"{path.name}:\n{path.read_text(errors='replace')}" for path in sorted(home.glob("*.log")))
 
 
 async def test_a_cloud_and_its_machine_start_and_stop_together(tmp_path: Path) -> None:

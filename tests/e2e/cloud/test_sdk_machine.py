@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from rpc.access.auth import LOCATION_SECRET
 from rpc.api.client import ApiClient
-from rpc.auth import LOCATION_SECRET
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from rpc.tls import client_context
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.network.tls import client_context
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.sdk_machine import readings

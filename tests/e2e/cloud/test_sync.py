@@ -15,7 +15,7 @@ from viam.app.viam_client import ViamClient
 from viam.proto.app.data import Filter
 from viam.rpc.dial import DialOptions
 
-from runtime.data.read import capture_files, moment, read
+from runtime.parts.data.files.read import capture_files, moment, read
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.e2e.server.process import server

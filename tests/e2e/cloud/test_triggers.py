@@ -15,8 +15,8 @@ import trio
 from standardwebhooks.webhooks import Webhook
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from schema.errors import MachineError
 from tests.e2e.cloud.brisk import SILENCE
 from tests.e2e.cloud.process import CloudProcess, cloud

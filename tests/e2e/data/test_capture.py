@@ -81,7 +81,7 @@ async def status(client: ApiClient) -> Mapping[str, Any]:
 
 def whole(data: bytes) -> int:
     """Readings that are whole in a file's bytes."""
-    from runtime.data.read import parse
+    from runtime.parts.data.files.read import parse
 
     return len(parse(Path("x"), data).readings)
 

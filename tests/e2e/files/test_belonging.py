@@ -16,17 +16,17 @@ import pytest
 import structlog
 import trio
 
-from cloud.app import App, run
 from cloud.blobs import Blobs, new_key, sizes
 from cloud.blobs.choice import store_of
-from cloud.blobs.copying import copy
 from cloud.blobs.s3_place import Place
-from cloud.identity import adopt, bind, confirm, keep, of
-from cloud.options import Options
+from cloud.commands.copying import copy
+from cloud.commands.options import Options
+from cloud.domain.upkeep.identity import adopt, bind, confirm, keep, of
+from cloud.domain.upkeep.sweep import Swept, sweep
+from cloud.server.app import App, run
 from cloud.store.beside import opened_beside
 from cloud.store.sql import Sql, Store, inserted
-from cloud.sweep import Swept, sweep
-from cloud.times import now
+from cloud.values.times import now
 from nursery_graph import State
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import LIMIT, put
@@ -336,7 +336,7 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
     backup = tmp_path / "before"
     shutil.copy(options.database, backup)
     async with opened_beside(options.database, "") as store:
-        from cloud.data import files
+        from cloud.domain.data import files
 
         assert await store.write(lambda sql: files.delete(sql, kept, now())) == COUNT
     assert await swept(options, days=6.9) == Swept(0, total=COUNT)
@@ -358,7 +358,7 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
 
 
 async def test_a_file_that_is_named_again_leaves_the_trash(options: Options, kept: list[str]) -> None:
-    from cloud import trash
+    from cloud.store import trash
 
     async with opened_beside(options.database, "") as store:
         await store.write(lambda sql: trash.put(sql, [*kept[:2], new_key()], now() - timedelta(days=30)))

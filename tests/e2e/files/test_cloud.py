@@ -21,9 +21,9 @@ from viam.rpc.dial import DialOptions
 from cloud.blobs import STAMP
 from cloud.blobs.s3 import PART, S3Blobs
 from cloud.blobs.s3_place import Place
+from cloud.domain.upkeep.sweep import sweep
 from cloud.store.beside import opened_beside
-from cloud.sweep import sweep
-from cloud.times import now
+from cloud.values.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
@@ -112,7 +112,7 @@ async def get(url: str, **headers: str) -> tuple[int, bytes]:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cloud.cli", *words], capture_output=True, text=True, timeout=LIMIT, check=False
+        [sys.executable, "-m", "cloud.server.cli", *words], capture_output=True, text=True, timeout=LIMIT, check=False
     )
 
 

@@ -15,10 +15,10 @@ import trio.testing
 
 from cloud.blobs import Kept, discard, sizes
 from cloud.blobs import s3_client as client
-from cloud.blobs.copying import Copied, copy
 from cloud.blobs.folder import FolderBlobs
 from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_place import Place
+from cloud.commands.copying import Copied, copy
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import LIMIT, content_of, pieces, put
 from tests.e2e.files.proxy import Proxy, Request, Way, proxy

@@ -9,8 +9,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rpc import errors, frames, hpack
+from rpc import errors
 from rpc.errors import code_name
+from rpc.http2.codec import frames, hpack
 from rpc.limits import KIB, Limits
 
 LIMITS = Limits(
@@ -142,13 +143,13 @@ HTTP2: tuple[Row, ...] = (
     Row("WINDOW_UPDATE of a stream not begun", frames.window_update(1, 8), PROTOCOL, "stream id"),
     Row("stream id of the server", head(2), PROTOCOL, "stream id"),
     Row(
-        "HEADERS of a stream that was passed over",
+        "HEADERS of a skipped stream",
         head(3, call("Hang")) + head(1, end=True),
         reset(errors.STREAM_CLOSED),
         "stream id",
     ),
     Row(
-        "DATA of a stream that was passed over",
+        "DATA of a skipped stream",
         head(3, call("Hang")) + data(1, b"x"),
         reset(errors.STREAM_CLOSED),
         "stream id",
@@ -237,19 +238,21 @@ HTTP2: tuple[Row, ...] = (
     Row("unknown pseudo-header field", head(1, [(":evil", "1"), *REQUEST]), MALFORMED, "header fields"),
     Row("request without path", head(1, [*REQUEST[:2], *REQUEST[3:]]), MALFORMED, "header fields"),
     Row(
-        "content-length that lies",
+        "wrong content-length",
         head(1, [*REQUEST, ("content-length", "3")]) + data(1, b"12345"),
         MALFORMED,
         "header fields",
     ),
-    Row("content-length that is no number", head(1, [*REQUEST, ("content-length", "-1")]), MALFORMED, "header fields"),
+    Row(
+        "content-length that is not a number", head(1, [*REQUEST, ("content-length", "-1")]), MALFORMED, "header fields"
+    ),
     Row("GET of a gRPC method", head(1, changed(":method", "GET"), end=True), Answer(":status", 405)),
     Row(
         "gRPC in an unknown encoding",
         head(1, changed("content-type", "application/grpc+json"), end=True),
         Answer(":status", 415),
     ),
-    Row("no gRPC at all", head(1, changed("content-type", "text/html"), end=True), Answer(":status", 415)),
+    Row("not gRPC", head(1, changed("content-type", "text/html"), end=True), Answer(":status", 415)),
     Row(
         "time limit of a million digits",
         head(1, [*REQUEST, ("grpc-timeout", "9" * 10_000 + "S")]),
@@ -271,8 +274,8 @@ HTTP2: tuple[Row, ...] = (
         "",
         "max_message",
     ),
-    Row("message cut off", head(1) + data(1, prefix(10) + b"abc", 1), Answer("grpc-status", 13)),
-    Row("compressed without saying so", head(1) + data(1, prefix(1, 1) + b"x", 1), Answer("grpc-status", 13)),
+    Row("truncated message", head(1) + data(1, prefix(10) + b"abc", 1), Answer("grpc-status", 13)),
+    Row("compressed without grpc-encoding", head(1) + data(1, prefix(1, 1) + b"x", 1), Answer("grpc-status", 13)),
     Row("not protobuf", head(1) + data(1, prefix(3) + b"\xff\xff\xff", 1), Answer("grpc-status", 13)),
     Row("empty DATA flood", head(1, call("Hang")) + data(1, b"") * 300, CALM, "useless frames", "glitch_burst"),
     Row(
@@ -332,10 +335,10 @@ def document() -> str:
     lines = [
         "# Hostile peers",
         "",
-        "What was tried against the port, and what it answered. This page is written from the tables in",
-        "`tests/e2e/hostile`: every row is run against a live server while a well-behaved client keeps calling, and is",
-        "served; memory stays bounded and no connection is left open. The bounds are fields of `rpc.limits.Limits` and",
-        "`rpc.http_limits.HttpLimits`, the words of the last column keys of `Statistics.refusals`.",
+        "This page lists attacks on the port and the server's answers. It is written from the tables in",
+        "`tests/e2e/hostile`: every row is run against a live server while a well-behaved client keeps calling and is",
+        "answered; memory stays bounded and no connection stays open. The limits are fields of `rpc.limits.Limits`",
+        "and `rpc.http.limits.HttpLimits`; the last column has the keys of `Statistics.refusals`.",
     ]
     for title, table, rule in (("HTTP/2", HTTP2, "RFC 9113"), ("HTTP/1.1, TLS and other protocols", ROWS, "")):
         lines += [
@@ -352,16 +355,10 @@ def document() -> str:
         "",
         "## Connections without a key",
         "",
-        "Where keys are configured, a connection has `authentication_timeout` to show one; then it ends with GOAWAY",
-        "NO_ERROR and is counted as `authentication timeout`. Before that such connections have at most half of the",
-        "places of the port, and each address a quarter. A new one that finds none of these free takes",
-        "the place of the one that has waited longest, which is closed without a word.",
-        "`tests/unit/rpc_edges/test_admission.py` tests it.",
+        "If keys are configured, a connection must present one within `authentication_timeout`; otherwise it ends",
+        "with GOAWAY NO_ERROR and is counted as `authentication timeout`. Until then, such connections may use at most",
+        "half of all connections of the port, and a quarter from each address. If a new one exceeds this, the one that",
+        "has waited longest is closed without an answer.",
+        "`tests/unit/rpc/access/test_admission.py` tests it.",
     ]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(document())

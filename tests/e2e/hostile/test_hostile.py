@@ -14,13 +14,13 @@ from grpclib.const import Cardinality, Handler
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
 
-from rpc import frames
 from rpc.call import ServerCore
-from rpc.client import Channel
-from rpc.hpack import Decoder
-from rpc.http2_server import serve_http2
+from rpc.client.channel import Channel
+from rpc.http2.codec import frames
+from rpc.http2.codec.hpack import Decoder
+from rpc.http2.server import serve_http2
 from tests.e2e.hostile.table import HTTP2, LIMITS, PATH, SETTINGS, Answer, Row, document
-from tests.unit.rpc_core.echo import EchoService, Stub
+from tests.unit.rpc.echo import EchoService, Stub
 
 MEMORY = 24 << 20  # bytes that server, attacker and good client may have at once, over what they begin with
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "hostile-peers.md"
@@ -131,4 +131,4 @@ async def test_row(row: Row):
 
 
 def test_the_document_is_current():
-    assert DOCUMENT.read_text() == document(), "write it again: python -m tests.e2e.hostile.table > docs/reference/..."
+    assert DOCUMENT.read_text() == document(), "run make generate"

@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 import trio
 
-from rpc.http_limits import HttpLimits
+from rpc.http.limits import HttpLimits
 from rpc.limits import Limits
 from tests.e2e.hostile.http1_rows import ROWS
 from tests.e2e.hostile.table import Row

@@ -14,10 +14,10 @@ import psutil
 import pytest
 import trio
 
-from rpc import frames
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from rpc.credentials import ApiKey
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.http2.codec import frames
 from tests.e2e.cloud.process import CloudProcess
 from tests.e2e.process import ready
 
@@ -35,14 +35,14 @@ async def machine(folder: Path) -> AsyncIterator[tuple[trio.Process, str, ApiKey
     handlers = [{"type": "api-key", "config": {"keys": [KEY[0]], KEY[0]: KEY[1]}}]
     document = {"network": {"bind_address": "localhost:0"}, "auth": {"handlers": handlers}}
     (folder / "machine.json").write_text(json.dumps(document))
-    command = [*LIMITED, "runtime.cli", "-config", str(folder / "machine.json"), "-disable-mdns"]
+    command = [*LIMITED, "runtime.server.cli", "-config", str(folder / "machine.json"), "-disable-mdns"]
     async with ready(command, folder / "log", env={"MACHINE_HOME": str(folder / "home")}) as (process, said):
         yield process, said.split()[0], ApiKey(*KEY), "viam.robot.v1.RobotService/get_version"
 
 
 @asynccontextmanager
 async def cloud(folder: Path) -> AsyncIterator[tuple[trio.Process, str, ApiKey, str]]:
-    command = [*LIMITED, "cloud.cli", "--data", str(folder / "data"), "--listen", "localhost:0"]
+    command = [*LIMITED, "cloud.server.cli", "--data", str(folder / "data"), "--listen", "localhost:0"]
     async with ready(command, folder / "log") as (process, said):
         running = CloudProcess(process, said.split()[0], (folder / "log").read_text())
         yield process, running.address, ApiKey(*running.key), "viam.app.v1.AppService/list_organizations"

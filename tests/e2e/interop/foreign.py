@@ -16,7 +16,7 @@ from typing import Any
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
 
-from tests.unit.rpc_core.echo import PATH, Stub
+from tests.unit.rpc.echo import PATH, Stub
 
 BIG = 3_000_000  # bytes; larger than every initial window
 
@@ -102,7 +102,7 @@ class Echo:
     """`EchoService` on asyncio, with its Hang."""
 
     def __mapping__(self) -> dict[str, Any]:
-        from tests.unit.rpc_core.echo import EchoService
+        from tests.unit.rpc.echo import EchoService
 
         mapping = dict(EchoService().__mapping__())
         mapping[PATH + "Hang"] = mapping[PATH + "Hang"]._replace(func=self.hang)

@@ -14,10 +14,10 @@ from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
 from rpc.call import ServerCore
-from rpc.client import Channel
-from rpc.http2_server import serve_http2
+from rpc.client.channel import Channel
+from rpc.http2.server import serve_http2
 from tests.e2e.interop.foreign import BIG
-from tests.unit.rpc_core.echo import PATH, EchoService, Stub
+from tests.unit.rpc.echo import PATH, EchoService, Stub
 
 FOREIGN = [sys.executable, "-m", "tests.e2e.interop.foreign"]
 

@@ -12,7 +12,7 @@ import trio
 
 from tests.e2e.server.process import Server
 
-PROGRAM = [sys.executable, "-c", "from runtime.operator.cli import main; main()", "logs"]
+PROGRAM = [sys.executable, "-c", "from command.cli import main; main()", "logs"]
 
 
 def environment(address: str, **more: str) -> dict[str, str]:

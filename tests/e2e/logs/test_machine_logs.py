@@ -76,7 +76,7 @@ async def test_the_newest_lines_with_filters_and_in_every_style(tmp_path: Path) 
         last = every[-1]
         assert (last["level"], last["logger"], last["message"]) == ("warn", "rdk.test", "the pump is dry")
         assert last["fields"] == {"litres": 0.5, "who": "me and you"}
-        assert every[0]["caller"].startswith("runtime/")
+        assert every[0]["caller"].startswith("server/")
         newest = await printed(one, "-n", "3")
         assert len(newest) == 3
         assert newest == every[-3:]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import trio
 
 from support.worker import Worker
-from telemetry.outbox import Gap, Outbox
+from telemetry.outbox.queue import Gap, Outbox
 from uplink.cached import load, path_of, save
 
 T = TypeVar("T")

@@ -18,13 +18,13 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
+from rpc.client.channel import Channel
 from schema.errors import MachineError
 from tests.e2e.module_api.test_same_tests import SENSOR, until_ready, until_said
 from tests.e2e.server.process import server
 from tests.loopback import free_port
 
-MACHINE = [sys.executable, "-m", "runtime.operator.cli"]
+MACHINE = [sys.executable, "-m", "command.cli"]
 
 
 def machine(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -163,7 +163,7 @@ async def test_a_saved_file_restarts_the_module_and_nothing_else(folder: Path) -
 KEEPING = """
     async def do_command(self, command):
         import greeting
-        from runtime.module import data_folder
+        from runtime.sdk import data_folder
         kept = data_folder() / "kept"
         before = kept.read_text() if kept.exists() else ""
         kept.write_text(str(command["keep"]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpc.api.client import ApiClient, methods_for
-from runtime.apis import base_of
+from runtime.engine.apis import base_of
 from schema.errors import MachineError
 from schema.names import API
 from tests.e2e.module_api.test_same_tests import until_ready

@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from telemetry.ftdc import read
+from telemetry.metrics.ftdc import read
 from tests.e2e.harness import Server
 from tests.e2e.options.support import until
 

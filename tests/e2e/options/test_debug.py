@@ -36,7 +36,7 @@ def test_tasks_are_a_tree_with_stacks(server: Server) -> None:
     text = get(server, "/debug/tasks")[1].decode()
     assert text.startswith("<init>\n")
     assert "rdk:component:motor/m" in text
-    assert "runtime/web/debug.py" not in text.splitlines()[0]
+    assert "runtime/parts/web/debug.py" not in text.splitlines()[0]
     assert " _serve\n" in text
     indents = {len(line) - len(line.lstrip()) for line in text.splitlines()}
     assert len(indents) > 5
@@ -85,7 +85,7 @@ def test_collapsed_stacks_name_frames_from_outside_in(server: Server) -> None:
         stack, _, count = line.rpartition(" ")
         assert int(count) > 0
         assert ";" in stack
-    assert "runtime/app.py:main" in text
+    assert "runtime/server/app.py:main" in text
 
 
 def test_memory_names_what_was_allocated(server: Server) -> None:

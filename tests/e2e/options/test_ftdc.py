@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.ftdc import read
+from telemetry.metrics.ftdc import read
 from tests.e2e.harness import Server
 from tests.e2e.modules.support import program
 from tests.e2e.options.support import inside, motor, until, until_logged

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from tests.e2e.options.support import motor
 from tests.e2e.server.process import server
 
@@ -36,7 +36,7 @@ def check(folder: Path, targets: dict[str, Any] | str, *options: str) -> subproc
     file = folder / "targets.json"
     file.write_text(targets if isinstance(targets, str) else json.dumps({**QUIET, **targets}))
     return subprocess.run(
-        [sys.executable, "-m", "runtime.cli", "-network-check", *options],
+        [sys.executable, "-m", "runtime.server.cli", "-network-check", *options],
         capture_output=True,
         text=True,
         timeout=60,

@@ -17,17 +17,17 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from rpc.auth import API_KEY, Authenticator, Credential
-from rpc.auth_service import AuthRouter
+from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.guard import Guard
 from rpc.call import ServerCore
-from rpc.guard import Guard
-from rpc.http_limits import HttpLimits
+from rpc.http.limits import HttpLimits
 from rpc.limits import Limits
-from rpc.listeners import open_listeners
-from rpc.port import serve
-from rpc.selfsigned import write_self_signed
-from rpc.tls import ServerTls
-from tests.unit.rpc_edges.support import Methods
+from rpc.network.listeners import open_listeners
+from rpc.network.tls import ServerTls
+from rpc.server.auth_service import AuthRouter
+from rpc.server.port import serve
+from tests.selfsigned import write_self_signed
+from tests.unit.rpc.http1.support import Methods
 
 KEY_ID = "3c61e4a8-5f0a-4d6b-9c1f-0a1b2c3d4e5f"
 KEY = "key-of-the-test"

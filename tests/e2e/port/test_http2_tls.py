@@ -17,16 +17,16 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from rpc import errors
-from rpc.client import Channel
+from rpc.client.channel import Channel
 from rpc.limits import Limits
-from rpc.listeners import names_of, only_loopback, open_unix_listener
-from rpc.port import serve
-from rpc.selfsigned import write_self_signed
-from rpc.tls import client_context
+from rpc.network.listeners import names_of, only_loopback, open_unix_listener
+from rpc.network.tls import client_context
+from rpc.server.port import serve
 from schema.errors import MachineError
 from tests.e2e.port.support import Port, port
-from tests.unit.rpc_core.h2_peer import H2Client
-from tests.unit.rpc_edges.http2 import ORIGIN, messages, page, read, web
+from tests.selfsigned import write_self_signed
+from tests.unit.rpc.h2_peer import H2Client
+from tests.unit.rpc.http2.browser import ORIGIN, messages, page, read, web
 
 pytestmark = pytest.mark.slow
 

@@ -16,14 +16,14 @@ from grpclib.exceptions import GRPCError
 from trio_websocket import open_websocket_url
 
 from rpc.carrier import Peer
-from rpc.client import Channel
-from rpc.credentials import ApiKey
-from rpc.http_limits import HttpLimits
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from rpc.http.limits import HttpLimits
 from rpc.limits import Limits
-from rpc.selfsigned import self_signed, write_self_signed
-from rpc.tls import TlsError, client_context
+from rpc.network.tls import TlsError, client_context
 from tests.e2e.port.support import CURL, KEY, KEY_ID, curl, port
-from tests.unit.rpc_edges.support import Response, frame
+from tests.selfsigned import self_signed, write_self_signed
+from tests.unit.rpc.http1.support import Response, frame
 
 pytestmark = pytest.mark.slow
 with_curl = pytest.mark.skipif(CURL is None, reason="curl is not installed")

@@ -10,7 +10,7 @@ from tests.e2e.rig.project import LINE, Project
 
 def test_logs_readings_graph_plots_and_properties(project: Project) -> None:
     project.test("""
-        from runtime.components.sensor import Sensor
+        from runtime.engine.components.sensing.sensor import Sensor
         DOCUMENT = {"components": [
             {"name": "host", "api": "rdk:component:sensor", "model": "rdk:builtin:fake"},
             {"name": "pi", "api": "rdk:component:board", "model": "rdk:builtin:linux",
@@ -102,7 +102,7 @@ def test_a_kind_of_rig_of_your_own(project: Project) -> None:
         "own.py",
         """
         from contextlib import asynccontextmanager
-        from runtime.rig.local import open_sim
+        from rig.local import open_sim
 
         @asynccontextmanager
         async def open_mine(setup):
@@ -142,7 +142,7 @@ def test_what_a_rig_cannot_do_skips_the_test(project: Project) -> None:
             rig.world
 
         async def test_machine(rig):
-            assert rig.machine.hosts == {}
+            assert rig.machine.roster.hosts == {}
         """)
     done = project.run("--rig", "linux", "-rs")
     assert "1 passed, 4 skipped" in done.stdout, done.stdout

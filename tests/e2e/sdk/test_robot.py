@@ -157,7 +157,7 @@ asyncio.run(main())
 def test_killing_a_client_stops_what_it_controlled(machine: str) -> None:
     """A motor whose client sends heartbeats runs for longer than their window, and stops after kill -9.
 
-    That it stops after exactly one window is shown in virtual time, by tests/unit/runtime/test_machine.py.
+    That it stops after exactly one window is shown in virtual time, by tests/unit/runtime/engine/test_machine.py.
     """
 
     async def main() -> float:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import trio
 
-from runtime.components.motor import Motor
-from runtime.resource import Attributes, Extra, Started, model
+from runtime.engine.components.motion.motor import Motor
+from runtime.engine.resource import Attributes, Extra, Started, model
 
 
 class Needs(Attributes):

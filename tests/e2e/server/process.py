@@ -14,7 +14,7 @@ import psutil
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
+from rpc.client.channel import Channel
 from tests.e2e.harness import STOP_LIMIT_S, Files
 from tests.e2e.process import ready
 
@@ -69,5 +69,5 @@ async def server(
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run machine-server with options that make it end by itself."""
-    command: Sequence[str] = [sys.executable, "-m", "runtime.cli", *arguments]
+    command: Sequence[str] = [sys.executable, "-m", "runtime.server.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

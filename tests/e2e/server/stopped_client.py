@@ -11,8 +11,8 @@ import trio
 from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
-from rpc.client import Channel
-from tests.unit.rpc_core.echo import Stub
+from rpc.client.channel import Channel
+from tests.unit.rpc.echo import Stub
 
 
 async def main(port: str, limit: float) -> None:

@@ -40,12 +40,20 @@ def stopped(folder: Path, program: str, early: str, signals: str, *options: str)
     )
 
 
-@pytest.mark.parametrize(("early", "number"), [("click", 15), ("runtime.app", 15), ("trio", 2)])
+@pytest.mark.parametrize(("early", "number"), [("click", 15), ("runtime.server.app", 15), ("trio", 2)])
 def test_machine_server(tmp_path: Path, early: str, number: int) -> None:
     config, profile = tmp_path / "machine.json", tmp_path / "profile"
     config.write_text(json.dumps({"network": {"bind_address": "127.0.0.1:0"}}))
     done = stopped(
-        tmp_path, "runtime", early, str(number), "-config", str(config), "-disable-mdns", "-cpuprofile", str(profile)
+        tmp_path,
+        "runtime.server",
+        early,
+        str(number),
+        "-config",
+        str(config),
+        "-disable-mdns",
+        "-cpuprofile",
+        str(profile),
     )
     assert done.returncode == 0, done.stderr
     assert f"received {'SIGTERM' if number == 15 else 'SIGINT'}" in done.stdout
@@ -55,7 +63,7 @@ def test_machine_server(tmp_path: Path, early: str, number: int) -> None:
 
 def test_machine_cloud(tmp_path: Path) -> None:
     folder = str(tmp_path / "cloud")
-    done = stopped(tmp_path, "cloud", "cloud.app", "15", "--data", folder, "--listen", "127.0.0.1:0")
+    done = stopped(tmp_path, "cloud.server", "cloud.server.app", "15", "--data", folder, "--listen", "127.0.0.1:0")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
@@ -63,8 +71,8 @@ def test_machine_cloud(tmp_path: Path) -> None:
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     config = tmp_path / "machine.json"
     config.write_text("{}")
-    assert stopped(tmp_path, "runtime", "runtime.app", "15,15", "-config", str(config)).returncode == -15
+    assert stopped(tmp_path, "runtime.server", "runtime.server.app", "15,15", "-config", str(config)).returncode == -15
 
 
 def test_a_command_that_does_not_stop_in_order_dies_of_it(tmp_path: Path) -> None:
-    assert stopped(tmp_path, "runtime", "click", "15", "-version").returncode == -15
+    assert stopped(tmp_path, "runtime.server", "click", "15", "-version").returncode == -15

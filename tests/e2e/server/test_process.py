@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, EXIT_USAGE
+from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, EXIT_USAGE
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.server.process import run, server
 
@@ -161,7 +161,7 @@ async def test_a_client_that_is_gone_loses_control(number: int, levels: dict[str
     program = """
 import sys, trio
 from rpc.api.client import ApiClient
-from rpc.client import Channel
+from rpc.client.channel import Channel
 async def main():
     async with Channel(sys.argv[1]) as channel:
         session = await ApiClient(channel).call("viam.robot.v1.RobotService", "", "start_session")
@@ -203,9 +203,9 @@ trio.run(main)
 
 STUCK = """
 import trio
-from runtime.builtin import BUILTIN
-from runtime.cli import main
-from runtime.components.motor import Motor
+from runtime.models import BUILTIN
+from runtime.server.cli import main
+from runtime.engine.components.motion.motor import Motor
 class Stuck(Motor):
     async def run(self, *, task_status):
         try:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.host import REST_LIMIT
-from runtime.options import EXIT_OK
+from runtime.engine.host import REST_LIMIT
+from runtime.engine.options import EXIT_OK
 from tests.e2e.server.process import server
 
 MOTOR = "rdk:component:motor"
@@ -61,7 +61,7 @@ async def test_two_hundred_resources_stop_in_order_whatever_they_do(number: int,
 CLIENT = """
 import sys, time, trio
 from rpc.api.client import ApiClient
-from rpc.client import Channel
+from rpc.client.channel import Channel
 async def main():
     async with Channel(sys.argv[1]) as channel:
         session = await ApiClient(channel).call("viam.robot.v1.RobotService", "", "start_session")
@@ -75,7 +75,7 @@ trio.run(main)
 
 
 async def test_a_killed_clients_motor_is_stopped_and_not_before_its_window_is_over(tmp_path: Path) -> None:
-    """That it is stopped after exactly one window is shown in virtual time, by tests/unit/runtime/test_machine.py."""
+    """That it is stopped after exactly one window is shown in virtual time, by unit/runtime/engine/test_machine.py."""
     events = tmp_path / "events"
     network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": f"{WINDOW * 1000:.0f}ms"}}
     document = {"components": [motor("m")], "network": network}

@@ -16,9 +16,9 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.call import ServerCore
-from rpc.http2_server import serve_http2
+from rpc.http2.server import serve_http2
 from tests.e2e.server.process import server
-from tests.unit.rpc_core.echo import EchoService
+from tests.unit.rpc.echo import EchoService
 
 ROBOT = "viam.robot.v1.RobotService"
 

@@ -17,6 +17,7 @@ from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.page import Page
 from tests.e2e.tour.readme import Checkout, Ports, blocks, editor, spoken, step
 from tests.e2e.triggers.receiver import receiver
+from tests.loopback import free_port
 
 pytestmark = [
     needs_chromium,
@@ -25,17 +26,8 @@ pytestmark = [
 RUNS = "document.querySelector('#running[data-runs=yes]')"
 
 
-async def free_ports() -> Ports:
-    found = []
-    for _ in range(3):
-        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        async with listener:
-            found.append(str(listener.socket.getsockname()[1]))
-    return Ports(*found)
-
-
 async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, await free_ports())
+    checkout = Checkout(tmp_path, Ports(*(str(free_port()) for _ in range(3))))
     make = spoken(step(1), "make run").replace("make", "make --assume-old=.venv/.run", 1)
     async with checkout.running(make) as started, browser(tmp_path / "browser") as page:
         said = await started.until("Ctrl-C ends them")

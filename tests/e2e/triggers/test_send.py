@@ -14,9 +14,9 @@ import pytest
 import trio
 from standardwebhooks.webhooks import Webhook
 
-from rpc.selfsigned import self_signed
 from tests.e2e.triggers.receiver import Received, answering, receiver
 from tests.loopback import listening
+from tests.selfsigned import self_signed
 from tests.unit.triggers.make import HOOK, SECRET, WHERE, data, trigger, upload
 from triggers.evaluate import fires
 from triggers.retry import next_try

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pytest
 import trio
 
-from rpc.selfsigned import self_signed
+from tests.selfsigned import self_signed
 from tests.unit.triggers.make import NOW, WHERE, conditional, trigger, upload
 from triggers.evaluate import fires
 from triggers.mail import mail

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import trio
 
-from cloud.memory import APP, ROBOT
-from cloud.target import SERVICES
-from cloud.unbuilt import sentence
+from cloud.server.memory import APP, ROBOT
+from cloud.services.target import SERVICES
+from cloud.services.unbuilt import sentence
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.browser.chromium import browser, needs_chromium

@@ -28,7 +28,7 @@ DOCUMENT: Mapping[str, Any] = {
     ]
 }
 KEYS = {"auth": {"handlers": [{"type": "api-key", "config": {"operator": "correct-horse-battery"}}]}}
-PROGRAM = [sys.executable, "-c", "from runtime.operator.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from command.cli import main; main()"]
 
 
 async def machine(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from tests.e2e.harness import Server
 
 def machine(server: Server, *words: str) -> subprocess.CompletedProcess[str]:
     """`machine status`, run as a module."""
-    program = [sys.executable, "-m", "runtime.operator.cli", "status", "--address", server.address]
+    program = [sys.executable, "-m", "command.cli", "status", "--address", server.address]
     return subprocess.run([*program, *words], capture_output=True, text=True, timeout=60)
 
 

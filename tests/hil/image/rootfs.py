@@ -61,8 +61,8 @@ FILES = {
     "etc/modules-load.d/rig.conf": "virtio_console\nvirtio_net\n9p\n9pnet_virtio\n",
     "etc/fstab": "tmpfs /tmp tmpfs defaults 0 0\n",
     "usr/lib/python3/dist-packages/rig.pth": f"{SITE}\n{SOURCE}\n",
-    "usr/local/bin/machine-server": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.cli "$@"\n',
-    "usr/local/bin/machine": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.operator.cli "$@"\n',
+    "usr/local/bin/machine-server": '#!/bin/sh\nexec /usr/bin/python3 -m runtime.server.cli "$@"\n',
+    "usr/local/bin/machine": '#!/bin/sh\nexec /usr/bin/python3 -m command.cli "$@"\n',
 }
 
 INIT_SCRIPT = f"""#!/bin/sh

@@ -13,13 +13,13 @@ import trio
 
 from hal.errors import Fault
 from hal.ports.digital import Line
+from hal.sim.bench.world import World
 from hal.sim.faults import FaultPlan
+from hal.sim.gpio.signal import HIGH, LOW
 from hal.sim.hardware import SimHardware
 from hal.sim.i2c import SimI2cBus
-from hal.sim.signal import HIGH, LOW
 from hal.sim.target import I2cTarget, Nak
-from hal.sim.world import World
-from runtime.rig.plant import load_plant
+from rig.plant import load_plant
 from tests.hil.guest.adapter import Adapter
 from tests.hil.guest.gpio_bank import GpioBank
 

@@ -18,11 +18,11 @@ import trio
 
 from hal.ports.digital import Line
 from hal.sim.faults import FaultPlan
+from rig.remote import open_session, wait_ready
+from rig.setup import Backend, Setup
 from rpc.api.client import ApiClient
-from rpc.client import Channel
-from runtime.machine import Machine
-from runtime.rig.remote import open_session, wait_ready
-from runtime.rig.setup import Backend, Setup
+from rpc.client.channel import Channel
+from runtime.server.machine import Machine
 from schema.errors import ErrorKind, MachineError
 from tests.hil.conftest import why_not
 from tests.hil.image.contents import SOURCE

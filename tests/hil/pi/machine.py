@@ -31,8 +31,8 @@ GPIO_LEVELS: Final = 0x3F200034  # GPLEV0 (BCM2835 ARM Peripherals, section 6.1,
 KERNEL_LINE: Final = "console=ttyS1,115200 quiet nokaslr panic=-1"
 PROGRAMS: Final = {
     "bin/bash": '#!/bin/busybox sh\nexec /bin/busybox sh "$@"\n',
-    "usr/bin/machine-server": '#!/bin/busybox sh\nexec python3 -m runtime.cli "$@"\n',
-    "usr/bin/machine": '#!/bin/busybox sh\nexec python3 -m runtime.operator.cli "$@"\n',
+    "usr/bin/machine-server": '#!/bin/busybox sh\nexec python3 -m runtime.server.cli "$@"\n',
+    "usr/bin/machine": '#!/bin/busybox sh\nexec python3 -m command.cli "$@"\n',
 }
 NETWORK: Final = f"""for name in $(ls /sys/class/net); do
     [ $name = lo ] || ip address add {GUEST_ADDRESS}/24 dev $name 2>/dev/null

@@ -1,4 +1,4 @@
-"""The host's end of the simulated radios: home routers, a phone, and the machine's NetworkManager."""
+"""The host's side of the simulated radios: home routers, a phone, and the machine's NetworkManager."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.hil.rig.plant import Plant, Thing
 
 Uplink = Literal["internet", "none", "portal"]
 Security = Literal["", "open", "wpa2", "wpa3"]
-JOIN_LIMIT: Final = 120.0  # seconds for joining a network, or starting an access point
+JOIN_LIMIT: Final = 120.0  # seconds to join a network or start an access point
 FETCH: Final = ("python3", "-I", "-S", f"{SOURCE}/tests/hil/guest/fetch.py")
 UNITS: Final = ("NetworkManager", "wpa_supplicant")
 
@@ -36,35 +36,35 @@ interval=60
 
 
 class FetchError(OSError):
-    """A request got no answer."""
+    """A request was not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a request was answered."""
+    """The answer to an HTTP request."""
 
     status: int
-    headers: dict[str, str]  # names in lower case
+    headers: dict[str, str]  # by name in lower case
     body: str
 
 
 class Place:
-    """A network namespace of the guest, in which programs run as if they were on another computer."""
+    """A network namespace of the guest, in which programs run as if on another computer."""
 
     def __init__(self, guest: Guest, namespace: str) -> None:
         self._guest = guest
         self.namespace = namespace
 
     async def run(self, command: str | Sequence[str], **how: Any) -> Completed:
-        """As `guest.run`."""
+        """Run a program to its end in this namespace. See Guest.run."""
         return await self._guest.run(self._words(command), **how)
 
     async def start(self, command: str | Sequence[str], **how: Any) -> GuestProcess:
-        """As `guest.start`."""
+        """Start a program in this namespace. See Guest.start."""
         return await self._guest.start(self._words(command), **how)
 
     async def fetch(self, *requests: Mapping[str, Any], limit: float = 20.0) -> list[dict[str, Any]]:
-        """Do HTTP requests one after the other: see tests/hil/guest/fetch.py."""
+        """Send HTTP requests in turn: see tests/hil/guest/fetch.py."""
         usual = {"method": "GET", "headers": {}, "body": "", "ca": "", "limit": limit}
         document = json.dumps([{**usual, **request} for request in requests])
         answers: list[dict[str, Any]] = json.loads((await self.run(FETCH, input=document)).stdout)
@@ -76,33 +76,33 @@ class Place:
 
 
 class AccessPoint(Thing):
-    """A home router. `place` is its namespace, `address` its own address; it gives out addresses up to .99."""
+    """A home router: its namespace `place` and its own `address`; it leases addresses up to .99."""
 
     place: Place
     address = ""
 
     async def down(self, *, says_goodbye: bool = False) -> None:
-        """Cut its power: it falls silent, and stations must notice. `says_goodbye` sends them away first."""
+        """Cut its power: stations are not notified, unless `says_goodbye` disconnects them first."""
         await self.call("down", says_goodbye=says_goodbye, limit=JOIN_LIMIT)
 
     async def up(self, **changed: Any) -> None:
-        """Switch it on again; arguments of `access_point` that have changed meanwhile, such as passphrase."""
+        """Switch it on again, with changed arguments of `access_point`, such as passphrase."""
         await self.call("up", **changed, limit=JOIN_LIMIT)
 
     async def uplink(self, kind: Uplink) -> None:
-        """Change what is behind it."""
+        """Change its uplink."""
         await self.call("uplink", kind)
 
     async def signal(self, strength: int) -> None:
-        """Let it be received so strongly, in dBm from -80 to -10; -30 at first."""
+        """Set the signal strength at the receivers, in dBm from -80 to -10; initially -30."""
         await self.call("signal", strength)
 
     async def away(self, away: bool = True) -> None:
-        """Carry it out of reach, or back."""
+        """Move it out of reach, or back."""
         await self.call("away", away)
 
     async def stations(self) -> list[str]:
-        """The hardware addresses of those who have joined."""
+        """Return the hardware addresses of the connected stations."""
         found: list[str] = await self.call("stations")
         return found
 
@@ -115,17 +115,17 @@ class Phone:
         self.place = place
 
     async def scan(self) -> list[dict[str, Any]]:
-        """The networks in reach now: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
+        """Return the networks in reach: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
         found: list[dict[str, Any]] = await self._thing.call("scan")
         return found
 
     async def join(
         self, ssid: str, passphrase: str = "", *, hidden: bool = False, limit: float = JOIN_LIMIT
     ) -> dict[str, Any]:
-        """Join a network, waiting for it to appear, and take an address.
+        """Wait for a network to appear, join it, and obtain an address.
 
-        Returns the lease: address, router, dns (a list) and portal (option 114), empty where not offered. PlantError
-        if the passphrase is refused, nobody gives an address, or the network does not appear within `limit` seconds.
+        Return the lease: address, router, dns (a list) and portal (option 114), empty where not offered. PlantError if
+        the passphrase is rejected, no address is leased, or the network does not appear within `limit` seconds.
         """
         lease: dict[str, Any] = await self._thing.call("join", ssid, passphrase, hidden, limit, limit=limit + 30)
         return lease
@@ -135,16 +135,16 @@ class Phone:
         await self._thing.call("leave")
 
     async def get(self, url: str, **headers: str) -> Response:
-        """Request a page; FetchError if there is no answer. Redirects are not followed. Certificates go unchecked."""
+        """Request a page; FetchError if there is no answer. Redirects are not followed, certificates not verified."""
         return await self._fetch({"method": "GET", "url": url, "headers": headers})
 
     async def post(self, url: str, form: Mapping[str, str], **headers: str) -> Response:
-        """Send a form, as `get`."""
+        """Send a form, with the rules of `get`."""
         fields = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         return await self._fetch({"method": "POST", "url": url, "headers": fields, "body": urlencode(form)})
 
     async def check(self) -> dict[str, Verdict]:
-        """What devices would find out about the network, by whose they are: online, portal (it pops up), or none."""
+        """Return what devices of each vendor conclude about the network: online, portal (it pops up) or none."""
         answers = await self.place.fetch(*({"url": probe.url} for probe in PROBES.values()))
         return {
             name: probe.verdict(answer.get("status", 0), answer.get("body", ""))
@@ -159,7 +159,7 @@ class Phone:
 
 
 class Air(Thing):
-    """Radios that hear each other. `devices` are the machine's; `internet` is a place where every name leads."""
+    """Radios in reach of each other. `devices` are the machine's; every name resolves to the namespace `internet`."""
 
     internet: Place
     devices: list[str]
@@ -177,10 +177,10 @@ class Air(Thing):
         hostapd: Mapping[str, str] | None = None,
         dnsmasq: Sequence[str] = (),
     ) -> AccessPoint:
-        """Switch on a home router; it takes one radio.
+        """Switch on a home router, which takes one radio.
 
-        With a passphrase its network has WPA2 unless `security` says otherwise. `hostapd` and `dnsmasq` are more
-        settings of those programs, such as {"ieee80211w": "2"} or ["dhcp-option=option:router"] (none offered).
+        With a passphrase, its network has WPA2 unless `security` is set. `hostapd` and `dnsmasq` are more settings of
+        those programs, such as {"ieee80211w": "2"} or ["dhcp-option=option:router"] (no router offered).
         """
         settings = {
             "ssid": ssid,
@@ -199,14 +199,14 @@ class Air(Thing):
         return point
 
     async def phone(self) -> Phone:
-        """Take a phone out of the pocket; it takes one radio."""
+        """Create a phone, which takes one radio."""
         thing = await self.plant.make("tests.hil.guest.air:Phone", self)
         return Phone(thing, await self._place(thing))
 
     async def network_manager(self) -> None:
-        """Start NetworkManager with no known network, for the machine's radios; it ends with the test.
+        """Start NetworkManager without saved networks for the machine's radios; it ends with the test.
 
-        The module of tests needs systemd. Returns when it has taken the radios over.
+        The test module needs systemd. Returns when NetworkManager manages the radios.
         """
         folder = "/etc/NetworkManager"
         guest = self.plant.guest

@@ -1,4 +1,4 @@
-"""Calls that are refused until a fault is over, and programs in the guest that carry out what they read."""
+"""Repeat calls until a fault begins or ends, and control programs in the guest line by line."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from grpclib.exceptions import GRPCError
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 
-LIMIT: Final = 60.0  # seconds for anything
+LIMIT: Final = 60.0  # seconds for each wait
 
 
 async def refusal(attempt: Callable[[], Awaitable[object]], words: str) -> str:
-    """Call until the answer is an error with `words` in it; what the user reads."""
+    """Repeat a call until it fails with `words` in its message; return the message."""
     message = ""
     try:
         with trio.fail_after(LIMIT):
@@ -34,7 +34,7 @@ async def refusal(attempt: Callable[[], Awaitable[object]], words: str) -> str:
 
 
 async def recovery(attempt: Callable[[], Awaitable[object]]) -> float:
-    """Call until the answer is good; seconds from now."""
+    """Repeat a call until it succeeds; return the seconds that took."""
     begin = time.monotonic()
     with trio.fail_after(LIMIT):
         while True:
@@ -46,28 +46,28 @@ async def recovery(attempt: Callable[[], Awaitable[object]]) -> float:
 
 
 class User:
-    """A program in the guest that keeps something open, reads lines of words and answers in lines of JSON."""
+    """A program in the guest that reads commands as lines and answers in lines of JSON."""
 
     def __init__(self, process: GuestProcess) -> None:
         self._process = process
 
     async def hear(self) -> dict[str, Any]:
-        """The next answer."""
+        """Return the next answer."""
         with trio.fail_after(LIMIT):
             said: dict[str, Any] = json.loads(await anext(self._process.lines))
             return said
 
     async def tell(self, words: str) -> None:
-        """Say something."""
+        """Send a command."""
         await self._process.write(words + "\n")
 
     async def ask(self, words: str) -> dict[str, Any]:
-        """Say something and wait for the answer."""
+        """Send a command and return the answer."""
         await self.tell(words)
         return await self.hear()
 
     async def until(self, words: str, key: str) -> dict[str, Any]:
-        """Ask again until the answer has `key`."""
+        """Repeat a command until its answer has `key`, and return that answer."""
         with trio.fail_after(LIMIT):
             while key not in (answer := await self.ask(words)):
                 pass
@@ -76,7 +76,7 @@ class User:
 
 @asynccontextmanager
 async def talking(guest: Guest, program: str, *arguments: str, user: str = "") -> AsyncIterator[User]:
-    """Run a Python program; at the end of the block its input ends, and it must end with status 0."""
+    """Run a Python program; at the end of the block its input is closed, and it must exit with status 0."""
     process = await guest.start(["python3", "-c", program, *arguments], user=user)
     yield User(process)
     await process.close_input()

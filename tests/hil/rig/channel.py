@@ -1,4 +1,4 @@
-"""The host's end of the command agent: requests, answers, and programs whose output is kept."""
+"""The host's side of the command agent: requests, answers, and programs whose output is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hil.rig.vm import VirtualMachine
 
 
 class GuestProcess:
-    """A program in the guest. `stdout` and `stderr` grow while it runs; `returncode` is None until it has ended."""
+    """A program in the guest. `stdout` and `stderr` grow while it runs; `returncode` is None until it ends."""
 
     def __init__(self, channel: Channel, number: int, what: str) -> None:
         self._channel = channel
@@ -34,27 +34,27 @@ class GuestProcess:
 
     @property
     def output(self) -> str:
-        """Both, for messages."""
+        """Return stdout and stderr together, for messages."""
         return self.stdout + self.stderr
 
     async def wait(self) -> int:
-        """The exit status, negative for a signal."""
+        """Wait for the end and return the exit status, negative for a signal."""
         await self._until(lambda: self.returncode is not None)
         assert self.returncode is not None
         return self.returncode
 
     async def wait_output(self, text: str) -> None:
-        """Return once `text` is in what the program has written. AssertionError if it ends without."""
+        """Return once `text` is in the program's output. AssertionError if it ends without it."""
         await self._until(lambda: text in self.stdout or text in self.stderr or self.returncode is not None)
         assert text in self.output, f"{self.what} ended with {self.returncode} before it wrote {text!r}:\n{self.output}"
 
     async def write(self, data: str | bytes) -> None:
-        """Send to its standard input."""
+        """Send data to its standard input."""
         raw = data.encode() if isinstance(data, str) else data
         await self._channel.send("input", self.number, data=base64.b64encode(raw).decode())
 
     async def close_input(self) -> None:
-        """End its standard input."""
+        """Close its standard input."""
         await self._channel.send("input", self.number, end=True)
 
     async def signal(self, number: int = SIGTERM, *, group: bool = True) -> None:
@@ -62,13 +62,13 @@ class GuestProcess:
         await self._channel.send("signal", self.number, number=int(number), only=not group)
 
     async def stop(self, number: int = SIGTERM) -> int:
-        """Signal it and wait."""
+        """Send a signal, wait for the end and return the exit status."""
         if self.returncode is None:
             await self.signal(number)
         return await self.wait()
 
     async def wait_change(self) -> None:
-        """Return after it has written something or ended; AssertionError if it has ended already."""
+        """Return after new output or the end of the program; AssertionError if it has already ended."""
         assert self.returncode is None, f"{self.what} ended with {self.returncode}:\n{self.output}"
         if self._channel.closed:
             raise Gone(f"the guest is gone while {self.what} ran")
@@ -101,7 +101,7 @@ class GuestProcess:
 
 
 class Channel:
-    """One session with the agent."""
+    """A session with the agent."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
@@ -112,13 +112,13 @@ class Channel:
         self.closed = False
 
     async def send(self, do: str, number: int, /, **fields: Any) -> None:
-        """Send one request."""
+        """Send a request without waiting."""
         data = json.dumps({"do": do, "id": number, **fields}).encode()
         async with self._sending:
             await self._stream.send_all(b"\n" + data + b"\n")
 
     async def ask(self, do: str, *, process: GuestProcess | None = None, **fields: Any) -> dict[str, Any]:
-        """Send one request and wait for its answer; OSError if the guest answers with one."""
+        """Send a request and return its answer; OSError if the guest reports an error."""
         number = process.number if process is not None else next(self._numbers)
         answers, answered = trio.open_memory_channel[dict[str, Any]](1)
         self._answers[number] = answers
@@ -142,12 +142,12 @@ class Channel:
         return process
 
     def attach(self, number: int, what: str) -> GuestProcess:
-        """Take over a program that an earlier session started to be kept."""
+        """Return a program that an earlier session started with `keep`."""
         process = self._processes[number] = GuestProcess(self, number, what)
         return process
 
     async def receive(self) -> None:
-        """Take what the guest says, until it is gone; run this in a nursery."""
+        """Receive messages from the guest until it is gone; run this in a nursery."""
         try:
             async with self._stream, aclosing(receive_lines(self._stream)) as lines:
                 async for message in lines:
@@ -162,7 +162,7 @@ class Channel:
                 process._wake()
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "do" in message:  # our own words: a serial line echoes until the agent has come
+        if "do" in message:  # our own message: a serial line echoes until the agent runs
             return
         number = message.get("id", -1)
         process = self._processes.get(number)
@@ -173,7 +173,7 @@ class Channel:
 
 
 async def connect_channel(vm: VirtualMachine, nursery: trio.Nursery, **hello: Any) -> Channel:
-    """Connect to the agent and begin a session; what the session before it started ends now."""
+    """Connect to the agent and begin a session; programs of the previous session end now."""
     channel = Channel(await vm.open_agent())
     nursery.start_soon(channel.receive)
     await channel.ask("hello", **hello)

@@ -1,4 +1,4 @@
-"""Disks of the guest that can be filled and made to fail: ext4 on dm-flakey on a loop device on a file there."""
+"""Disks of the guest that can be filled and made to fail: ext4 on dm-flakey on a loop device on a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 class Disk:
     """A disk of `size` bytes, mounted at `path`.
 
-    It survives a power cut as the guest's own disk does: call `attach` after the boot. It is taken away after the test.
+    It survives a power cut as the guest's own disk does: call `attach` after the boot. It is removed after the test.
     """
 
     def __init__(self, guest: Guest, path: str, size: int) -> None:
@@ -33,7 +33,7 @@ class Disk:
 
     @property
     def device(self) -> str:
-        """The block device in the guest."""
+        """Return the block device in the guest."""
         return f"/dev/mapper/{self._name}"
 
     @property
@@ -41,14 +41,14 @@ class Disk:
         return f"{FOLDER}/{self._name}"
 
     async def make(self) -> None:
-        """Make the file and its file system, and attach it."""
+        """Create the file and its file system, and attach it."""
         size = self.sectors * SECTOR
         await self._guest.run(f"mkdir -p {FOLDER} && truncate -s {size} {self._file}")
         await self._guest.run(["mke2fs", "-q", "-t", "ext4", "-m", "0", self._file])
         await self.attach()
 
     async def attach(self, options: str = "") -> None:
-        """Make the device and mount it, after `make` or a boot."""
+        """Create the device and mount it, after `make` or a boot."""
         await self._guest.run("modprobe -a loop dm-mod dm-flakey")
         self._loop = (await self._guest.run(["losetup", "--find", "--show", self._file])).stdout.strip()
         await self._guest.run(["dmsetup", "create", self._name], input=self._table([]))
@@ -60,18 +60,18 @@ class Disk:
         await self._guest.run(["mount", "-o", options or "defaults", self.device, str(self.path)])
 
     async def unmount(self) -> None:
-        """Unmount it; an error if programs use it."""
+        """Unmount it; AssertionError while programs use it."""
         await self._guest.run(["umount", str(self.path)])
 
     async def check(self) -> None:
-        """Repair the file system, unmounted, as a boot does after a disk has failed."""
+        """Repair the unmounted file system, as a boot after a disk failure does."""
         done = await self._guest.run(["e2fsck", "-fy", self.device], check=False)
         assert done.returncode in (0, 1), done.output
 
     async def fill(self, leave: int = 0) -> None:
-        """Fill it, except for `leave` bytes: then writes fail with ENOSPC, also those of root."""
+        """Fill it, except for `leave` bytes: further writes fail with ENOSPC, including those of root."""
         file = self.path / FILLING
-        # What is deleted is free only once the journal says so: the last blocks come in the second round.
+        # The journal frees deleted blocks later, so the last blocks are filled in the second round.
         await self._guest.run(
             f"for size in 64k 1k 1k; do dd if=/dev/zero bs=$size status=none >> {file}; sync -f {file}; done; "
             f"truncate -s -{leave} {file} && sync -f {file}"
@@ -82,31 +82,31 @@ class Disk:
         await self._guest.run(f"rm -f {self.path / FILLING} && sync -f {self.path}")
 
     async def fail(self, *, reads: bool = True, writes: bool = True, sectors: Iterable[range] | None = None) -> None:
-        """Let reads, writes or both fail with EIO, everywhere or in ranges of sectors only.
+        """Make reads, writes or both fail with EIO, everywhere or only in ranges of sectors.
 
-        What programs have written before and the kernel has not is lost, as far as it goes there. Nothing is read from
-        memory instead. A failed write of the journal makes ext4 read-only until it is mounted again. `writes=False`
-        needs a kernel from 6.6 on, as in guests of User-Mode Linux.
+        Data that programs have written and the kernel has not is lost where writes fail. Cached data is not read. A
+        failed write of the journal makes ext4 read-only until it is mounted again. `writes=False` needs kernel 6.6 or
+        newer, as in guests of User-Mode Linux.
         """
         await self._load(self._table(sectors if sectors is not None else [range(self.sectors)], _fault(reads, writes)))
         await self._guest.run("echo 3 > /proc/sys/vm/drop_caches")
 
     async def stall(self) -> None:
-        """Let it answer nothing, until `repair`: who reads from it or waits for it waits."""
+        """Make it answer nothing until `repair`: programs that read from it or wait for it hang."""
         await self._guest.run(["dmsetup", "suspend", "--nolockfs", "--noflush", self._name])
 
     async def repair(self) -> None:
-        """Undo `fail` and `stall`. The file system stays as it is: see `check`."""
+        """Undo `fail` and `stall`. The file system is not repaired: see `check`."""
         await self._load(self._table([]))
 
     async def sectors_of(self, path: Path | str) -> list[range]:
-        """Return where a file's content is on the disk."""
+        """Return the sectors of a file's content."""
         listed = (await self._guest.run(["filefrag", "-s", "-v", "-b512", str(path)])).stdout
         found = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\. *(\d+):", listed, re.MULTILINE)
         return [range(int(first), int(last) + 1) for first, last in found]
 
     async def unused(self) -> list[range]:
-        """Return the sectors that hold nothing: what is written next goes there, and neither journal nor names do."""
+        """Return the unused sectors: new data goes there, while journal and names do not."""
         await self._guest.run(["sync", "-f", str(self.path)])
         listed = (await self._guest.run(["dumpe2fs", self.device])).stdout
         per_block = int(re.findall(r"^Block size: +(\d+)", listed, re.MULTILINE)[0]) // SECTOR
@@ -114,7 +114,7 @@ class Disk:
         return [range(int(first) * per_block, (int(last or first) + 1) * per_block) for first, last in ranges]
 
     async def remove(self) -> None:
-        """Take it away, in whatever state it is."""
+        """Remove it, whatever its state."""
         words = f"dmsetup resume {self._name}; umount -l {self.path}; dmsetup remove --deferred {self._name}; "
         await self._guest.run(f"{words} losetup -d {self._loop}; rm -f {self._file}", check=False)
 
@@ -124,7 +124,7 @@ class Disk:
         await self._guest.run(["dmsetup", "resume", self._name])
 
     def _table(self, failing: Iterable[range], fault: str = "") -> str:
-        """Return what dmsetup(8) calls a table."""
+        """Return the table for dmsetup(8)."""
         lines = []
         for first, last, fails in _parts(failing, self.sectors):
             kind = f"flakey {self._loop} {first} 0 3600 {fault}" if fails else f"linear {self._loop} {first}"
@@ -138,7 +138,7 @@ def _fault(reads: bool, writes: bool) -> str:
 
 
 def _parts(failing: Iterable[range], sectors: int) -> Iterator[tuple[int, int, bool]]:
-    """Split a disk into (first sector, sector behind the last, whether it fails)."""
+    """Split a disk into parts (first sector, sector after the last, whether it fails)."""
     at = 0
     for part in sorted(failing, key=lambda one: one.start):
         if at < part.start:

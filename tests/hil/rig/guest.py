@@ -1,4 +1,4 @@
-"""The guest as tests use it: programs, files, the monitor, the power switch."""
+"""The guest as tests use it: programs, files, monitor, power."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.hil.rig.uml_machine import UmlHost, UmlMachine
 from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
 
-RUN_LIMIT: Final = 180.0  # seconds for a program that a test runs to its end, unless the test says otherwise
-RESUME_LIMIT: Final = 90.0  # about 2 on a quiet computer
+RUN_LIMIT: Final = 180.0  # seconds for a program that a test runs to its end, by default
+RESUME_LIMIT: Final = 90.0  # seconds; about 2 on a quiet computer
 BOOT_LIMIT: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A program that has ended."""
+    """The result of a program that has ended."""
 
     returncode: int
     stdout: str
@@ -44,11 +44,11 @@ class Completed:
 
 
 class Guest:
-    """A running guest. `host` is what surrounds it; `usb` plugs devices in from outside."""
+    """A running guest. `host` is its surroundings; `usb` plugs in devices from outside."""
 
     def __init__(self, vm: VirtualMachine, nursery: trio.Nursery) -> None:
         self.vm = vm
-        self.nursery = nursery  # of the test: what belongs to the guest ends with it
+        self.nursery = nursery  # of the test: everything started in the guest ends with it
         self.host: QemuHost | UmlHost
         self.channel: Channel
         self.disks: list[Disk] = []
@@ -59,12 +59,12 @@ class Guest:
 
     @property
     def qmp(self) -> Qmp:
-        """QEMU's monitor, in tests that are marked `qemu`."""
+        """Return QEMU's monitor; only in tests marked `qemu`."""
         assert isinstance(self.host, QemuHost), "this guest is not in QEMU: mark the test with pytest.mark.qemu(reason)"
         return self.host.qmp
 
     async def connect(self) -> None:
-        """Take the guest over as it is, running or just starting."""
+        """Connect to the guest, running or still starting."""
         self.host = UmlHost(self, self.vm) if isinstance(self.vm, UmlMachine) else await QemuHost.open(self)
         self.channel = await connect_channel(self.vm, self.nursery, time=time.time())
         await self.run(self.vm.setup())
@@ -78,7 +78,7 @@ class Guest:
         limit: float = RUN_LIMIT,
         **how: Any,
     ) -> Completed:
-        """Run a program, or a line of shell, to its end. With `check`, AssertionError if it fails."""
+        """Run a program or a shell command line to its end. With `check`, AssertionError if it fails."""
         with trio.fail_after(limit):
             process = await self.start(command, **how)
             if input is not None:
@@ -100,11 +100,11 @@ class Guest:
         fresh: bool = False,
         descriptors: Sequence[int] = (0, 1, 2),
     ) -> GuestProcess:
-        """Start a program, or a line of shell; it ends with the test, unless it is to be kept.
+        """Start a program or a shell command line; it ends with the test unless `keep` is set.
 
-        `machine-server`, `machine` and `python3 -m` are forked by an interpreter that has imported what they need,
-        unless they are to be `fresh`. `descriptors` is for those: which of 0 (input), 1 (output) and 2 (errors) the
-        program has as its descriptors 0, 1, 2, ...
+        `machine-server`, `machine` and `python3 -m` are forked by an interpreter that has imported their modules,
+        unless `fresh` is set. For these, `descriptors` lists which of 0 (input), 1 (output) and 2 (errors) become the
+        program's descriptors 0, 1, 2, ...
         """
         how: dict[str, Any] = {"user": user, "cwd": cwd, "keep": keep}
         how["env"] = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", **(env or {})}
@@ -116,11 +116,11 @@ class Guest:
         return await self.channel.start(argv, **how)
 
     def user(self, name: str = USER[0]) -> As:
-        """The same guest for an account without rights: `await guest.user().run("id")`."""
+        """Return this guest for an unprivileged account: `await guest.user().run("id")`."""
         return As(self, name)
 
     async def read(self, path: str | Path) -> bytes:
-        """The content of a file in the guest; OSError as there."""
+        """Return the content of a file in the guest; OSError if it cannot be read."""
         return base64.b64decode((await self.channel.ask("read", path=str(path)))["data"])
 
     async def write(self, path: str | Path, data: str | bytes, mode: int | None = None) -> None:
@@ -130,40 +130,40 @@ class Guest:
         await self.channel.ask("write", path=str(path), data=base64.b64encode(raw).decode(), **extra)
 
     async def disk(self, path: str, size: int) -> Disk:
-        """A new disk of `size` bytes, mounted at `path`, that can be filled and made to fail."""
+        """Create and mount a disk of `size` bytes at `path`, which can be filled and made to fail."""
         disk = Disk(self, path, size)
         self.disks.append(disk)
         await disk.make()
         return disk
 
     async def monotonic(self) -> float:
-        """The guest's CLOCK_MONOTONIC, in which the plant's events are timed."""
+        """Return the guest's CLOCK_MONOTONIC, the clock of the plant's events."""
         return float((await self.run("cut -d' ' -f1 /proc/uptime")).stdout)
 
     async def forward(self, port: int) -> int:
-        """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
+        """Forward a free loopback port of this computer to `port` in the guest, and return its number."""
         return await self.host.forward(port)
 
     async def unforward(self, port: int) -> None:
-        """Close what `forward` opened."""
+        """Close a port opened by `forward`."""
         await self.host.unforward(port)
 
     @asynccontextmanager
     async def server(self, document: Mapping[str, Any] | None, *options: str, **how: Any) -> AsyncIterator[Server]:
-        """machine-server in the guest: see tests.hil.rig.server.open_server."""
+        """Run machine-server in the guest: see tests.hil.rig.server.open_server."""
         from tests.hil.rig.server import open_server
 
         async with open_server(self, document, *options, **how) as server:
             yield server
 
     async def power_cut(self) -> None:
-        """End the machine without a word to the guest: what had not reached the disk is lost. `boot` comes after it."""
+        """End the machine without notice: data that had not reached the disk is lost. Call `boot` next."""
         await trio.to_thread.run_sync(self.vm.kill)
         while not self.channel.closed:
             await trio.lowlevel.checkpoint()
 
     async def boot(self) -> None:
-        """Start from the disk, as after a power cut."""
+        """Boot from the disk after a power cut."""
         self.vm.start(resume=False)
         with trio.fail_after(BOOT_LIMIT):
             await self.connect()
@@ -171,7 +171,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True)
 class As:
-    """A guest seen by one of its accounts."""
+    """A guest used through one of its accounts."""
 
     guest: Guest
     name: str
@@ -190,9 +190,9 @@ class As:
 
 @asynccontextmanager
 async def open_guest(vm: VirtualMachine) -> AsyncIterator[Guest]:
-    """Take over a machine that was started; everything that was not to be kept ends with the next one who does.
+    """Connect to a started machine. Programs started without `keep` end when the next session begins.
 
-    One that did not answer the last time is replaced first: a test is not to fail for what befell the one before.
+    A machine that did not answer last time is replaced first, so that one hang does not fail the next test.
     """
     if vm.hung:
         await vm.renew()

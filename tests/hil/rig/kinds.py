@@ -1,7 +1,7 @@
-"""Which kind of guest a test gets: User-Mode Linux where it can be had, QEMU otherwise and where a test asks for it.
+"""Choose the kind of guest for a test: User-Mode Linux where possible, QEMU otherwise and where a test requires it.
 
-A mark says what a test or a module needs: `qemu(reason)` for another processor, chipset or QEMU's own functions,
-`systemd` for systemd as the first process. MACHINE_HIL_GUEST=qemu has everything in QEMU.
+Marks state what a test or module requires: `qemu(reason)` for another processor, chipset or QEMU's own functions,
+`systemd` for systemd as the first process. MACHINE_HIL_GUEST=qemu selects QEMU for everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHOICE: Final = "MACHINE_HIL_GUEST"
 
 @functools.cache
 def why_not_uml() -> str:
-    """Why guests are in QEMU here; empty if they are in User-Mode Linux."""
+    """Return why guests run in QEMU here; empty if they run in User-Mode Linux."""
     if os.environ.get(CHOICE, "uml") != "uml":
         return f"{CHOICE} is {os.environ[CHOICE]!r}"
     if not (IMAGE / KERNEL).exists():
@@ -33,7 +33,7 @@ def why_not_uml() -> str:
 
 
 def new_machine(share: Path, node: pytest.Collector | None = None) -> VirtualMachine:
-    """A machine, not yet started: of the kind that the marks of a file of tests ask for, if there is one."""
+    """Create a machine of the kind that the marks of a test file require; it is not started."""
     if why_not_uml() or (node is not None and node.get_closest_marker("qemu")):
         return QemuMachine(share)
     return UmlMachine(share, systemd=node is not None and node.get_closest_marker("systemd") is not None)

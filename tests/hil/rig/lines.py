@@ -1,4 +1,4 @@
-"""JSON objects in lines, and the Unix sockets of QEMU that carry them."""
+"""JSON objects, one per line, and the Unix sockets of QEMU that carry them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.hil.rig.vm import VirtualMachine
 
 
 class Gone(Exception):
-    """The machine ended, or closed a socket."""
+    """The machine ended or closed a socket."""
 
 
 async def connect(vm: VirtualMachine, name: str) -> trio.SocketStream:
-    """Connect to a socket that QEMU is about to make."""
+    """Connect to a socket that QEMU is about to create."""
     path = vm.folder / name
     while True:
         try:
@@ -25,7 +25,7 @@ async def connect(vm: VirtualMachine, name: str) -> trio.SocketStream:
         except (FileNotFoundError, ConnectionRefusedError):
             if vm.process is None or vm.process.poll() is not None:
                 raise Gone(f"QEMU ended:\n{vm.log()}") from None
-            await trio.sleep(0.01)  # a process of somebody else's, which has no event for it
+            await trio.sleep(0.01)  # another process creates the socket, without an event
 
 
 async def _connect(path: Path) -> trio.SocketStream:
@@ -39,7 +39,7 @@ async def _connect(path: Path) -> trio.SocketStream:
 
 
 async def receive_lines(stream: trio.abc.ReceiveStream) -> AsyncGenerator[dict[str, Any], None]:
-    """Decode what comes; a line that is not JSON is left out."""
+    """Yield the decoded objects; skip lines that are not JSON."""
     rest = b""
     async for part in stream:
         *lines, rest = (rest + part).split(b"\n")

@@ -1,4 +1,4 @@
-"""The host's end of the plant: chips, adapters, GPIO chips and USB devices that tests wire to the guest."""
+"""The host's side of the plant: chips, adapters, GPIO chips and USB devices that tests connect to the guest."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 
-LIMIT: Final = 60.0  # seconds for one request that does not wait for something
+LIMIT: Final = 60.0  # seconds for a request that does not wait for an event
 
 
 class PlantError(AssertionError):
-    """The plant could not do what was asked."""
+    """The plant rejected a request."""
 
 
 class Thing:
-    """An object in the guest, of any class: `set(temperature_c=30)`, `get("temperature_c")`, `call("method", ...)`."""
+    """An object of any class in the guest: `set(temperature_c=30)`, `get("temperature_c")`, `call("method", ...)`."""
 
     def __init__(self, plant: Plant, name: str) -> None:
         self.plant = plant
         self.name = name
 
     async def set(self, **values: Any) -> None:
-        """Set attributes; one that does not exist is an error."""
+        """Set attributes; PlantError if one does not exist."""
         await self.plant.ask("set", name=self.name, values=values)
 
     async def get(self, attribute: str) -> Any:
-        """Read an attribute."""
+        """Return an attribute."""
         return await self.plant.ask("get", name=self.name, attribute=attribute)
 
     async def call(self, method: str, *args: Any, limit: float = LIMIT, **kwargs: Any) -> Any:
-        """Call a method; one that is async is awaited there, at most `limit` seconds."""
+        """Call a method and return its result; an async method may take at most `limit` seconds."""
         return await self.plant.ask("call", limit=limit, name=self.name, method=method, args=list(args), kwargs=kwargs)
 
     async def drop(self) -> None:
-        """Take it away before the test ends."""
+        """Remove the object before the test ends."""
         await self.plant.ask("drop", name=self.name)
 
 
@@ -51,18 +51,18 @@ Kind = TypeVar("Kind", bound=Thing)
 
 
 class Cable(Thing):
-    """A USB device that can be plugged and unplugged."""
+    """A USB device that can be plugged in and unplugged."""
 
     async def plug(self, serial: str = "") -> None:
-        """Plug it in, perhaps with another serial number; returns when udev has it."""
+        """Plug it in, optionally with another serial number; return when udev has it."""
         await self.call("plug", serial)
 
     async def unplug(self) -> None:
-        """Pull it out, whoever is using it; returns when it is gone."""
+        """Unplug it, even while it is in use; return when it is gone."""
         await self.call("unplug")
 
     async def stall(self, stalled: bool = True) -> None:
-        """Let it answer nothing more, or answer again."""
+        """Make it stop answering, or answer again."""
         await self.set(stalled=stalled)
 
 
@@ -72,37 +72,37 @@ class Adapter(Cable):
     bus = ""
 
     async def find(self) -> str:
-        """Its device node now, once it is there: the number may have changed after a replug."""
+        """Return its present device node once it exists; the number may change after a replug."""
         self.bus = await self.call("node")
         return self.bus
 
     async def plug(self, serial: str = "") -> None:
-        """As Cable; `bus` is its new node."""
+        """Plug it in and update `bus`. See Cable.plug."""
         await super().plug(serial)
         await self.find()
 
     async def attach(self, address: int, what: str | Thing, /, *args: Any, **kwargs: Any) -> Thing:
-        """Solder a chip to the bus: an object, or a class ("hal.sim.chips.tmp102:Tmp102Target") and its arguments."""
+        """Attach a chip to the bus: an object, or a class ("hal.sim.chips.tmp102:Tmp102Target") and its arguments."""
         chip = what if isinstance(what, Thing) else await self.plant.make(what, *args, **kwargs)
         await self.call("attach", address, chip)
         return chip
 
     async def detach(self, address: int) -> None:
-        """Take a chip off."""
+        """Remove a chip from the bus."""
         await self.call("detach", address)
 
     async def refuse(self, address: int, refused: bool = True) -> None:
-        """Let nobody acknowledge at an address, or let the chip do so again."""
+        """Make the chip at an address stop acknowledging, or acknowledge again."""
         await self.call("refuse", address, refused)
 
     async def messages(self, address: int | None = None) -> int:
-        """How many messages went to an address, or to all, since the adapter was made."""
+        """Count the messages to an address, or to all, since the adapter was created."""
         count: int = await self.call("messages", address)
         return count
 
 
 class Bank(Thing):
-    """A GPIO chip. `chip` is its name (gpiochip0), `path` its node, `label` what boards and lines find it by."""
+    """A GPIO chip: its name `chip` (gpiochip0), its `path`, and the `label` by which boards and lines refer to it."""
 
     chip = path = label = ""
 
@@ -111,41 +111,41 @@ class Bank(Thing):
         await self.call("pull", line, high)
 
     async def value(self, line: int) -> bool:
-        """The level of a line now."""
+        """Return the present level of a line."""
         level: bool = await self.call("value", line)
         return level
 
     async def wait_value(self, line: int, high: bool, limit: float = 30.0) -> float:
-        """Return once a line has a level; guest time of the change, 0.0 if it had it already."""
+        """Return the guest time at which a line reaches a level; 0.0 if it already has that level."""
         when: float = await self.call("wait_value", line, high, limit=limit)
         return when
 
     async def wait_event(self, line: int, what: str, *, since: float = 0.0, limit: float = 30.0) -> float:
-        """Return once software has set, requested, released or reconfigured a line; guest time of that."""
+        """Return the guest time at which software sets, requests, releases or reconfigures a line."""
         when: float = await self.call("wait_event", line, what, since, limit=limit)
         return when
 
     async def history(self, line: int, since: float = 0.0) -> list[dict[str, Any]]:
-        """What software did with a line: time, high, what (set, requested, released, reconfigured)."""
+        """Return what software did with a line: time, high, what (set, requested, released, reconfigured)."""
         events: list[dict[str, Any]] = await self.call("history", line, since)
         return events
 
     async def wait_rises(self, line: int, count: int, since: float = 0.0, *, limit: float = 30.0) -> None:
-        """Return once software has raised a line so many times since a guest time."""
+        """Return once software has raised a line `count` times since a guest time."""
         await self.call("wait_rises", line, count, since, limit=limit)
 
     async def duty(self, line: int, since: float = 0.0) -> dict[str, float]:
-        """Of the wave on a line since a guest time: duty, frequency, rises."""
+        """Return duty, frequency and rises of the wave on a line since a guest time."""
         found: dict[str, float] = await self.call("duty", line, since)
         return found
 
     async def quadrature(self, a: int, b: int, steps: int, rate: float) -> None:
-        """Turn an encoder: `steps` edges (backwards if negative), `rate` a second; returns when done."""
+        """Turn an encoder: `steps` edges (backwards if negative), `rate` per second; return when done."""
         await self.call("quadrature", a, b, steps, rate, limit=LIMIT + abs(steps) / rate * 5)
 
 
 class Plant:
-    """What is wired to the guest. Everything made in a test is taken away after it."""
+    """The devices connected to the guest. Everything created in a test is removed after it."""
 
     def __init__(self, process: GuestProcess, guest: Guest) -> None:
         self.guest = guest
@@ -155,7 +155,7 @@ class Plant:
         self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
 
     async def make(self, what: str, *args: Any, **kwargs: Any) -> Thing:
-        """Make an object of any class, by import path; with `async def run(self)` it lives until the test ends."""
+        """Create an object of a class, by import path; its `async def run(self)`, if any, runs until the test ends."""
         return await self.make_as(Thing, what, *args, **kwargs)
 
     async def i2c_adapter(self, serial: str = "RIGI2C1") -> Adapter:
@@ -165,7 +165,7 @@ class Plant:
         return adapter
 
     async def gpio(self, lines: int = 28, *, label: str = "rig", names: Mapping[int, str] | None = None) -> Bank:
-        """Make a GPIO chip."""
+        """Create a GPIO chip."""
         settings = {"label": label, "lines": lines, "names": {str(key): name for key, name in (names or {}).items()}}
         bank = await self.make_as(Bank, "tests.hil.guest.gpio_bank:GpioBank", **settings)
         bank.label, bank.chip, bank.path = label, await bank.get("chip"), await bank.get("path")
@@ -179,26 +179,26 @@ class Plant:
         return cable
 
     async def air(self, radios: int = 3, *, machine: int = 1) -> Air:
-        """Make simulated radios that hear each other: the first `machine` are the machine's own.
+        """Create simulated radios in reach of each other; the first `machine` of them are the machine's own.
 
-        Each of the others is for one access point or phone. There is one air at a time.
+        Each of the others serves one access point or phone. Only one air exists at a time.
         """
         from tests.hil.rig.air import open_air
 
         return await open_air(self, radios, machine)
 
     async def reset(self) -> None:
-        """Take everything away."""
+        """Remove everything."""
         await self.ask("reset")
 
     async def make_as(self, kind: type[Kind], what: str, *args: Any, **kwargs: Any) -> Kind:
-        """As `make`, with a class of the host's side for it."""
+        """Create an object like `make`, and return it as a `kind`."""
         thing = kind(self, f"{what.rpartition(':')[2]}-{next(self._names)}-{os.urandom(2).hex()}")
         await self.ask("make", name=thing.name, what=what, args=list(args), kwargs=kwargs)
         return thing
 
     async def ask(self, do: str, *, limit: float = LIMIT, **fields: Any) -> Any:
-        """One request to the service."""
+        """Send one request to the service in the guest and return its answer."""
         number = next(self._numbers)
         answers, answered = trio.open_memory_channel[dict[str, Any]](1)
         self._answers[number] = answers
@@ -218,7 +218,7 @@ class Plant:
         return _decode(answer["result"])
 
     async def receive(self) -> None:
-        """Hand answers out; run this in a nursery."""
+        """Distribute answers to their requests; run this in a nursery."""
         async for line in self._process.lines:
             answer = json.loads(line)
             if answer["id"] in self._answers:
@@ -228,7 +228,7 @@ class Plant:
 
 
 async def open_plant(guest: Guest) -> Plant:
-    """The plant of this guest's module; it is started by the first test that wants it."""
+    """Return the plant of this module's guest; the first test that uses it starts it."""
     number = guest.vm.kept.get("plant")
     if number is None:
         process = await guest.start(["python3", "-m", "tests.hil.guest.plant"], keep=True)

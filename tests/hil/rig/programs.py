@@ -1,4 +1,4 @@
-"""Which programs the guest's ready interpreter runs: those in Python that need no shell. Pure."""
+"""Select the programs that the guest's warm interpreter runs: Python programs that need no shell. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,35 @@ from tests.hil.image.contents import WARM_IMPORTS
 
 PYTHON: Final = ("python3", "-m")
 HARDWARE: Final = (
-    *("hal.inventory.linux", "hal.inventory.checks", "hal.linux.gpio", "hal.linux.i2c", "hal.linux.serial"),
-    *("hal.linux.hotplug", "hal.linux.usb"),
+    "hal.inventory.inventory",
+    "hal.inventory.checks",
+    "hal.linux.gpio.lines",
+    "hal.linux.i2c.bus",
+    "hal.linux.serial",
+    "hal.linux.hotplug",
+    "hal.linux.usb.device",
 )
 SERVER: Final = (
-    *("runtime.app", "runtime.builtin", "importlib.metadata", "hal.worker", "runtime.ftdc.ring"),
-    *("runtime.metrics.sample", "runtime.modules.command", "telemetry.ftdc", "runtime.mdns.names"),
-    *("runtime.mdns.follower", "runtime.components.sensor", "runtime.components.board", "encodings.idna"),
+    "runtime.server.app",
+    "runtime.models",
+    "importlib.metadata",
+    "hal.worker",
+    "support.file_ring",
+    "runtime.engine.metrics.sample",
+    "runtime.programs.command",
+    "telemetry.metrics.ftdc",
+    "runtime.parts.mdns.names",
+    "runtime.parts.mdns.follower",
+    "runtime.engine.components.sensing.sensor",
+    "runtime.engine.components.controls.board",
+    "encodings.idna",
 )
-OPERATOR: Final = ("runtime.operator.hal", "runtime.operator.connection", *HARDWARE)
+OPERATOR: Final = ("command.hal.group", "command.connection", *HARDWARE)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A module to be run, its arguments, and what is imported once for all who run it."""
+    """A module to run, its arguments, and the modules that are imported once for all its runs."""
 
     module: str
     arguments: tuple[str, ...] = ()
@@ -33,16 +48,16 @@ class Program:
 
 
 NAMED: Final = {
-    "machine-server": Program("runtime.cli", imports=(*WARM_IMPORTS, *SERVER)),
-    "machine": Program("runtime.operator.cli", imports=(*WARM_IMPORTS, *OPERATOR)),
+    "machine-server": Program("runtime.server.cli", imports=(*WARM_IMPORTS, *SERVER)),
+    "machine": Program("command.cli", imports=(*WARM_IMPORTS, *OPERATOR)),
 }
-"""As they are installed in the guest: each is `python3 -m` of its module."""
+"""Programs installed in the guest; each equals `python3 -m` of its module."""
 
 _PLAIN: Final = re.compile(r"[\w ./:,@%+=-]*")
 
 
 def program_of(command: str | Sequence[str]) -> Program | None:
-    """The program in Python that a command line is; None if it is another one, or the shell has something to do."""
+    """Return the Python program that a command line runs; None if it runs another program or needs a shell."""
     if isinstance(command, str):
         if not _PLAIN.fullmatch(command):
             return None

@@ -1,4 +1,4 @@
-"""A guest in QEMU: resumed from its saved state, watched and changed from outside over QEMU's monitor."""
+"""A guest in QEMU: resumed from its saved state, observed and changed from outside through QEMU's monitor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NETWORK: Final = f"ip link set lo up; ip address replace {GUEST_ADDRESS}/24 dev 
 
 
 class QemuMachine(VirtualMachine):
-    """`threads` is QEMU's `thread=`: "multi" or "single"."""
+    """A virtual machine in QEMU. `threads` is QEMU's `thread=`: "multi" or "single"."""
 
     logs = ("qemu.log", "console.log")
 
@@ -35,7 +35,7 @@ class QemuMachine(VirtualMachine):
         self.disk = self.folder / "disk.qcow2"
 
     def prepare_disk(self) -> None:
-        """A layer over base.qcow2, or base.qcow2 itself where the image is being built."""
+        """Create a layer over base.qcow2; create base.qcow2 itself while the image is being built."""
         self.disk.unlink(missing_ok=True)
         base = self.image / "base.qcow2"
         words = ["qemu-img", "create", "-q", "-f", "qcow2"]
@@ -47,7 +47,7 @@ class QemuMachine(VirtualMachine):
         subprocess.run(words, check=True, capture_output=True)
 
     def start(self, *, resume: bool) -> None:
-        """Start QEMU on the disk as it is now."""
+        """Start QEMU with the disk's present content."""
         for name in ("agent.sock", "qmp.sock"):
             (self.folder / name).unlink(missing_ok=True)
         state = self.image / "state.zst" if resume else None
@@ -55,7 +55,7 @@ class QemuMachine(VirtualMachine):
         self.launch(command_line(self.image, self.disk, self.folder, self.share, state=state, threads=self.threads))
 
     def setup(self) -> str:
-        """A saved guest has a network."""
+        """Return the setup command; a resumed guest already has its network."""
         return MOUNT if self.resumed else f"{NETWORK}; {MOUNT}"
 
     async def open_agent(self) -> trio.abc.Stream:
@@ -64,7 +64,7 @@ class QemuMachine(VirtualMachine):
 
 
 class QemuHost:
-    """What surrounds a guest in QEMU: forwarded ports, cables, the pause key."""
+    """The surroundings of a guest in QEMU: forwarded ports, cables, a way to freeze it."""
 
     def __init__(self, guest: Guest, qmp: Qmp) -> None:
         self.qmp = qmp
@@ -72,14 +72,14 @@ class QemuHost:
 
     @classmethod
     async def open(cls, guest: Guest) -> Self:
-        """Connect to the monitor, and wait until a saved guest has been resumed."""
+        """Connect to the monitor and wait until a saved guest has resumed."""
         qmp = await connect_qmp(guest.vm, guest.nursery)
         if not (await qmp("query-status"))["running"]:
             await qmp.wait_event("RESUME")
         return cls(guest, qmp)
 
     async def forward(self, port: int) -> int:
-        """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
+        """Forward a free loopback port of this computer to `port` in the guest, and return its number."""
         before = await self._forwarded()
         said = await self.qmp.monitor(f"hostfwd_add net0 tcp:127.0.0.1:0-{GUEST_ADDRESS}:{port}")
         new = await self._forwarded() - before
@@ -87,7 +87,7 @@ class QemuHost:
         return new.pop()[0]
 
     async def unforward(self, port: int) -> None:
-        """Close what `forward` opened."""
+        """Close a port opened by `forward`."""
         await self.qmp.monitor(f"hostfwd_remove net0 tcp:127.0.0.1:{port}")
 
     async def _forwarded(self) -> set[tuple[int, int]]:

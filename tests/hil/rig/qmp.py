@@ -1,4 +1,4 @@
-"""QEMU's monitor: devices come and go, the machine is paused and looked at from outside."""
+"""QEMU's monitor: add and remove devices, pause the machine, inspect it from outside."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.hil.rig.vm import VirtualMachine
 
 
 class QmpError(Exception):
-    """QEMU refused a command; its own words."""
+    """QEMU rejected a command; the message is QEMU's own."""
 
 
 class Qmp:
-    """One connection. `await qmp("device_del", id="ftdi")`; events by `wait_event`."""
+    """A monitor connection: `await qmp("device_del", id="ftdi")` runs a command, `wait_event` waits for events."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
@@ -34,7 +34,7 @@ class Qmp:
             request = {"execute": command, "arguments": arguments, "id": number}
             await self._stream.send_all(json.dumps(request).encode() + b"\n")
             answer: dict[str, Any] = {}
-            while answer.get("id") != number:  # answers to those who were cancelled come first
+            while answer.get("id") != number:  # skip answers to cancelled commands
                 try:
                     answer = await self._answered.receive()
                 except trio.EndOfChannel:
@@ -44,12 +44,12 @@ class Qmp:
         return answer["return"]
 
     async def monitor(self, line: str) -> str:
-        """A command of the human monitor, such as `xp /1wx 0x3f200034`."""
+        """Run a command of the human monitor, such as `xp /1wx 0x3f200034`, and return its output."""
         answer: str = await self("human-monitor-command", **{"command-line": line})
         return answer.strip()
 
     async def wait_event(self, name: str, **data: Any) -> dict[str, Any]:
-        """The first event called `name` with this data, also if it has come already. Forgets those before it."""
+        """Return the first event with this name and data, even if it has already arrived. Drop earlier events."""
         while True:
             for index, event in enumerate(self.events):
                 if event["event"] == name and data.items() <= event.get("data", {}).items():
@@ -58,7 +58,7 @@ class Qmp:
             await self._changed.wait()
 
     async def receive(self) -> None:
-        """Take what QEMU says, until it closes the connection; run this in a nursery."""
+        """Receive QEMU's messages until it closes the connection; run this in a nursery."""
         async with self._stream, self._answers, aclosing(receive_lines(self._stream)) as lines:
             try:
                 async for message in lines:
@@ -73,7 +73,7 @@ class Qmp:
 
 
 async def connect_qmp(vm: VirtualMachine, nursery: trio.Nursery) -> Qmp:
-    """Connect and take part in the monitor's protocol."""
+    """Connect and negotiate the monitor's protocol."""
     qmp = Qmp(await connect(vm, "qmp.sock"))
     nursery.start_soon(qmp.receive)
     await qmp("qmp_capabilities")

@@ -1,4 +1,4 @@
-"""What tests measured: how long recovery from each fault takes, for docs/reference/hardware-faults.md."""
+"""Record measured recovery times from faults for docs/reference/hardware-faults.md."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.hil.image.places import BUILD
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Writes under the name of one test."""
+    """Writes records under the name of one test."""
 
     test: str
 
     def __call__(self, what: str, seconds: float, *, seen: str = "") -> None:
-        """Keep the last figure for `what`; `seen` is what the user reads meanwhile. Also printed."""
+        """Store and print the latest figure for `what`; `seen` is the text that the user reads until recovery."""
         path = BUILD / "recovery.json"
         with (BUILD / "recovery.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in two processes

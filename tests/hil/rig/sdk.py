@@ -1,4 +1,4 @@
-"""The official Python SDK, which lives on asyncio, for tests on Trio: its loop runs in a thread of its own."""
+"""The official Python SDK, which needs asyncio, for tests on Trio: its event loop runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Sdk:
-    """One connection: `robot`, and a call that awaits any coroutine of the SDK."""
+    """A connection: `robot`, and a call that awaits any coroutine of the SDK."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -38,7 +38,7 @@ class Sdk:
 
 @asynccontextmanager
 async def open_sdk(address: str) -> AsyncIterator[Sdk]:
-    """Connect to a machine directly, without TLS and credentials."""
+    """Connect directly to a machine, without TLS and credentials."""
     loop = asyncio.new_event_loop()
     try:
         async with trio.open_nursery() as nursery:
@@ -57,6 +57,6 @@ async def open_sdk(address: str) -> AsyncIterator[Sdk]:
                 loop.call_soon_threadsafe(loop.stop)
     finally:
         loop.close()
-        with warnings.catch_warnings():  # the SDK leaves channels of attempts that it gave up
+        with warnings.catch_warnings():  # the SDK does not close channels of abandoned attempts
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()

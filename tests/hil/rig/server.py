@@ -1,4 +1,4 @@
-"""machine-server in the guest, reached from here as clients reach any machine."""
+"""machine-server in the guest, reached from the host as clients reach any machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, Final
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.client import Channel
+from rpc.client.channel import Channel
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.sdk import Sdk, open_sdk
 
-START_LIMIT: Final = 120.0  # seconds; about 1 on a quiet computer, 5 for the first of a guest
+START_LIMIT: Final = 120.0  # seconds; about 1 on a quiet computer, 5 for the first in a guest
 STOP_LIMIT: Final = 60.0
 
 
 class Server:
-    """A running machine-server. `address` leads to it from here; `log` is everything it has logged."""
+    """A running machine-server. `address` reaches it from the host; `log` is everything it has logged."""
 
     def __init__(self, guest: Guest, process: GuestProcess, config: str, network: Mapping[str, Any], port: int) -> None:
         self.guest = guest
@@ -41,44 +41,44 @@ class Server:
         return self.process.stderr
 
     async def write(self, document: Mapping[str, Any]) -> None:
-        """Replace the configuration atomically; the server takes it over by itself."""
+        """Replace the configuration file atomically; the server notices the change itself."""
         await write_document(self.guest, self.config, {**document, "network": self._network})
 
     async def wait_log(self, pattern: str, count: int = 1) -> None:
-        """Return once the regular expression has been found `count` times in the log; bound it with a cancel scope."""
+        """Return once the log has `count` matches of the regular expression; bound it with a cancel scope."""
         while len(re.findall(pattern, self.log)) < count:
             await self.process.wait_change()
 
     async def signal(self, number: int) -> None:
-        """Send a signal to the server itself."""
+        """Send a signal to the server process only."""
         await self.process.signal(number, group=False)
 
     async def stop(self, number: int = SIGTERM) -> int:
-        """Signal the server, wait until it has ended, and return its exit status (negative for a signal)."""
+        """Send a signal, wait until the server ends, and return its exit status (negative for a signal)."""
         await self.signal(number)
         with trio.fail_after(STOP_LIMIT):
             return await self.process.wait()
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[ApiClient]:
-        """Our own client, over a connection of its own."""
+        """Yield our own client with a connection of its own."""
         async with Channel(self.address) as channel:
             yield ApiClient(channel)
 
     @asynccontextmanager
     async def sdk(self) -> AsyncIterator[Sdk]:
-        """The official Python SDK: `await sdk(Sensor.from_robot(sdk.robot, "t").get_readings())`."""
+        """Yield the official Python SDK: `await sdk(Sensor.from_robot(sdk.robot, "t").get_readings())`."""
         async with open_sdk(self.address) as sdk:
             yield sdk
 
 
 def network(port: int = 8080) -> dict[str, str]:
-    """The section `network` of a machine that can be reached from here."""
+    """Return the section `network` of a machine that the host can reach."""
     return {"bind_address": f"0.0.0.0:{port}"}
 
 
 async def write_document(guest: Guest, path: str, document: Mapping[str, Any]) -> None:
-    """Write a configuration as editors and agents do: beside it, then renamed."""
+    """Write a configuration as editors and agents do: to a temporary file, then renamed."""
     await guest.write(f"{path}.new", json.dumps(document))
     await guest.run(["mv", f"{path}.new", path])
 
@@ -95,11 +95,11 @@ async def open_server(
     port: int = 8080,
     running: bool = True,
 ) -> AsyncIterator[Server]:
-    """Run machine-server with `document`; every resource was tried once when the block begins (with `running`).
+    """Run machine-server with `document`; with `running`, every resource has been tried once when the block begins.
 
-    It is stopped with SIGTERM at the end of the block, and must end with status 0 then; killed if the block fails.
-    `user` runs it for an account of the guest. Its own port in the guest is `port`, which a document that is already in
-    the file `config` (then `document` is None) must name: `"network": network(port)`.
+    At the end of the block it is stopped with SIGTERM and must exit with status 0; it is killed if the block fails.
+    `user` runs it with another account of the guest. Its port in the guest is `port`, which an existing document in the
+    file `config` (then `document` is None) must name: `"network": network(port)`.
     """
     folder = f"/tmp/server-{os.urandom(3).hex()}"
     await guest.run(f"mkdir {folder} && chmod 777 {folder}")

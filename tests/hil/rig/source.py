@@ -1,4 +1,4 @@
-"""The project's source as the guest sees it: a copy, compiled here because compiling in the guest takes long."""
+"""The guest's view of the project's source: a copy, compiled on the host because compiling in the guest is slow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.hil.image.places import BUILD, ROOT
 
 
 def share_source(target: Path) -> None:
-    """Fill `target` with the working tree's files as they are now. What was copied before is reused by hard links."""
+    """Fill `target` with the present working tree, with hard links to files copied earlier."""
     copy = BUILD / "source"
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / "source.lock").open("w") as lock:
@@ -24,7 +24,7 @@ def share_source(target: Path) -> None:
 
 
 def _update(copy: Path) -> None:
-    """Bring the copy up to date and compile what changed."""
+    """Update the copy and compile changed files."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -40,11 +40,11 @@ def _update(copy: Path) -> None:
         original, path = ROOT / name, copy / name
         if not path.exists() or _stamp(original) != _stamp(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)  # a running guest may hold the old file by its link
+            path.unlink(missing_ok=True)  # a running guest may use the old file through its link
             shutil.copy2(original, path)
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     words = [sys.executable, "-m", "compileall", "-q", "-j2", "-s", str(copy), "-p", SOURCE, str(copy)]
-    subprocess.run(words, env=env, capture_output=True, check=False)  # a file that does not compile says so when run
+    subprocess.run(words, env=env, capture_output=True, check=False)  # a file with an error raises it when it runs
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a test waits for, when it has waited too long."""
+"""Describe what a test is waiting for after it exceeded its time limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trio.lowlevel import Task
 
 
 def waits() -> str:
-    """Of every task of this run that is in the tests' own code: where it is."""
+    """Return the location of every waiting task, in the frames of the tests' own code."""
     root = trio.lowlevel.current_root_task()
     assert root is not None
     lines = []

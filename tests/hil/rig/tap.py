@@ -1,7 +1,7 @@
 """The network between this computer and a guest of User-Mode Linux: a tap in a network namespace of its own.
 
-No address or route of this computer changes, and guests beside each other may have the same addresses. The namespace
-goes with the last of its descriptors and processes.
+No address or route of this computer changes, and simultaneous guests may have the same addresses. The namespace ends
+with the last of its descriptors and processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Tap:
-    """`with tap.inside():` makes sockets and starts programs in the namespace."""
+    """A tap in its namespace; sockets and programs created within `with tap.inside():` belong to the namespace."""
 
     def __init__(self) -> None:
         with _kept():
@@ -43,7 +43,7 @@ class Tap:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """The block runs in the namespace, and must not await."""
+        """Run the block in the namespace. The block must not await."""
         with _kept():
             _enter(self._namespace)
             yield
@@ -61,7 +61,7 @@ class Tap:
         return trio.SocketStream(sock)
 
     def close(self) -> None:
-        """Give the namespace up."""
+        """Close the descriptor of the namespace."""
         os.close(self._namespace)
 
 
@@ -76,7 +76,7 @@ def _enter(namespace: int) -> None:
 
 @contextmanager
 def _kept() -> Iterator[None]:
-    """Return to the namespace of before at the end."""
+    """Return to the previous namespace at the end of the block."""
     before = _own()
     try:
         yield

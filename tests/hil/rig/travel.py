@@ -1,4 +1,4 @@
-"""Days of a real kernel in seconds: a scenario in a guest whose clock jumps to the next timer when it is idle.
+"""Simulate days of a real kernel in seconds: the clock of an idle guest jumps to its next timer.
 
 The host cannot take part: an idle guest does not wait for it, so seconds of the host would be months of the guest.
 """
@@ -19,11 +19,11 @@ from tests.hil.image.contents import SCENARIO_OPTION, SOURCE_OPTION
 from tests.hil.rig.uml_machine import UmlMachine
 
 START: Final = datetime(2030, 1, 1, tzinfo=UTC)
-LIMIT: Final = 180.0  # seconds of the host
+LIMIT: Final = 180.0  # seconds of host time
 
 
 class TravelMachine(UmlMachine):
-    """A guest that carries out the order in its folder, under time travel, and ends."""
+    """A guest that runs the scenario from its order folder under time travel, and then ends."""
 
     logs = ("console.log", JOURNAL)
     start_time = START
@@ -46,9 +46,9 @@ class TravelMachine(UmlMachine):
 
 
 class TimeTravel:
-    """`result = await time_travel(scenario, days=2)` runs `scenario` in a guest of its own and returns its result.
+    """Run scenarios, each in a guest of its own: `result = await time_travel(scenario, days=2)`.
 
-    The second call of a test boots from the disk that the first has left.
+    A second call in a test boots from the disk that the first call left.
     """
 
     def __init__(self, vm: TravelMachine) -> None:
@@ -66,12 +66,12 @@ class TimeTravel:
         power_cut: bool = False,
         limit: float = LIMIT,
     ) -> Any:
-        """Boot the guest, run `await scenario(*arguments)` there, and return its result after the guest has ended.
+        """Boot the guest, run `await scenario(*arguments)` in it, and return the result after the guest has ended.
 
-        `scenario` is a function of a module below the project's root; arguments and result are what JSON can hold. It
-        may take `days` of the guest's time, which is `start` at boot, and `limit` seconds of the host's for all. At
-        its end the machine is switched off; with `power_cut`, what was not flushed to the disk is lost.
-        AssertionError with the scenario's traceback if it fails.
+        `scenario` is a function in a module below the project's root; arguments and result must be JSON values. It
+        takes `days` of guest time, beginning at `start`, and `limit` seconds of host time in all. At the end the
+        machine is powered off; with `power_cut`, data not flushed to the disk is lost. Raises AssertionError with the
+        scenario's traceback if it fails.
         """
         module, name = scenario.__module__, scenario.__qualname__  # type: ignore[attr-defined]
         order = {"module": module, "function": name, "arguments": arguments, "days": days, "power_cut": power_cut}

@@ -1,7 +1,7 @@
-"""A guest in User-Mode Linux: a kernel that is a program of this computer, so the guest computes at native speed.
+"""A guest in User-Mode Linux: a kernel that is a program of this computer, so the guest runs at native speed.
 
-It has no saved state; it boots in two seconds, because systemd is left out unless a test is about it. All of it lives
-in a process namespace of its own: when the first process of that is killed, nothing is left.
+It has no saved state; it boots in two seconds, because systemd is left out unless a test requires it. All its processes
+are in a process namespace of their own: when the first of them is killed, nothing is left.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tests.hil.rig.guest import Guest
 
 PROCESSOR: Final = "MACHINE_HIL_PROCESSOR"
-"""The number of the processor on which guests of this test run stay."""
+"""Environment variable: the number of the processor on which guests of this test run stay."""
 
 MEMORY: Final = Path("/dev/shm")
-BUFFER: Final = 1 << 20  # bytes on their way to or from the agent
+BUFFER: Final = 1 << 20  # buffer size in bytes of the agent's connection
 KERNEL_LINE: Final = (
     "root=/dev/ubda rw con=null con0=null,fd:1 ssl=null noreboot quiet loglevel=4 net.ifnames=0 panic=-1 "
     "systemd.show_status=0 log_buf_len=1M rig.port=/dev/ttyS0"
@@ -39,7 +39,7 @@ READY: Final = "/run/rig-ready"
 
 
 class UmlMachine(VirtualMachine):
-    """`systemd` boots the guest with systemd as its first process."""
+    """A virtual machine in User-Mode Linux. With `systemd`, systemd is its first process."""
 
     def __init__(self, share: Path, *, image: Path = IMAGE, systemd: bool = False) -> None:
         super().__init__(share, image=image, resume=False)
@@ -53,11 +53,11 @@ class UmlMachine(VirtualMachine):
         self.tap.close()
 
     def prepare_disk(self) -> None:
-        """The kernel makes the layer over the image itself."""
+        """Do nothing: the kernel itself creates the layer over the image."""
         self.disk.unlink(missing_ok=True)
 
     def start(self, *, resume: bool) -> None:
-        """Boot on the disk as it is now."""
+        """Boot with the disk's present content."""
         self._agent, its = socket.socketpair()
         for end in (self._agent, its):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
@@ -70,7 +70,7 @@ class UmlMachine(VirtualMachine):
 
     def _command_line(self, agent: int) -> list[str]:
         return [
-            # Each system call of the guest hands over between two processes: on two processors that costs twice.
+            # Each system call switches between two processes: on two processors, that costs twice as much.
             *("taskset", "--cpu-list", str(processor()), str(self.image / KERNEL)),
             *(f"mem={MEMORY_MIB}M", f"uml_dir={self.folder}/", "umid=uml"),
             *(f"ubd0={self.disk},{self.image / 'root.ext4'}", f"ssl0=fd:{agent}"),
@@ -79,7 +79,7 @@ class UmlMachine(VirtualMachine):
         ]
 
     def setup(self) -> str:
-        """Once after each boot: drivers, network, source."""
+        """Return the command that sets up drivers, network and source, once after each boot."""
         lines = (
             f"modprobe -a {' '.join(DRIVERS)}",
             f"ip link set vec0 name eth0; ip address replace {GUEST_ADDRESS}/24 dev eth0; ip link set lo up",
@@ -88,14 +88,14 @@ class UmlMachine(VirtualMachine):
         return f"[ -e {READY} ] || {{ set -e; {'; '.join(lines)}; touch {READY}; }}"
 
     async def open_agent(self) -> trio.abc.Stream:
-        """The serial line of the agent; what the agent sent to an earlier connection may still come."""
+        """Open the serial line of the agent; data sent to an earlier connection may still arrive."""
         assert self._agent is not None
         if self.process is None or self.process.poll() is not None:
             raise Gone(f"the guest has ended:\n{self.log()}")
         return trio.SocketStream(trio.socket.from_stdlib_socket(self._agent.dup()))
 
     def kill(self) -> None:
-        """End every process of the machine; the first of them takes all others with it."""
+        """Kill the first process of the machine, with which all others end."""
         first = self._first_process()
         if first and self.process is not None:
             os.kill(first, signal.SIGKILL)
@@ -109,7 +109,7 @@ class UmlMachine(VirtualMachine):
         os.kill(self._first_process(), signal.SIGSTOP)
 
     def _first_process(self) -> int:
-        """The kernel itself, the first process of its namespace; 0 if it has ended or not begun."""
+        """Return the kernel's process ID, the first of its namespace; 0 before it begins and after it ends."""
         if self.process is None or self.process.poll() is not None:
             return 0
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -117,14 +117,14 @@ class UmlMachine(VirtualMachine):
 
 
 def processor() -> int:
-    """The processor on which guests of this process run."""
+    """Return the processor on which guests of this process run."""
     usable = sorted(os.sched_getaffinity(0))
     chosen = os.environ.get(PROCESSOR, "")
     return int(chosen) if chosen else usable[os.getpid() % len(usable)]
 
 
 def memory_folder(otherwise: Path) -> Path:
-    """Where the guest's memory is a file: in memory where there is room for it and programs may run from it."""
+    """Return the folder for the guest's memory file: in RAM if there is room and programs may run from it."""
     try:
         room = os.statvfs(MEMORY)
     except OSError:
@@ -134,7 +134,7 @@ def memory_folder(otherwise: Path) -> Path:
 
 
 class UmlHost:
-    """What surrounds the guest of a test: forwarded ports, cables, the pause key."""
+    """The surroundings of a guest: forwarded ports, cables, a way to freeze it."""
 
     def __init__(self, guest: Guest, vm: UmlMachine) -> None:
         self.vm = vm
@@ -143,7 +143,7 @@ class UmlHost:
         self.usb = UmlUsb(guest, vm.tap.connect)
 
     async def forward(self, port: int) -> int:
-        """Open a port of this computer's loopback that leads to `port` in the guest; its number."""
+        """Forward a free loopback port of this computer to `port` in the guest, and return its number."""
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
         number: int = listener.socket.getsockname()[1]
         self._open[number] = scope = trio.CancelScope()
@@ -151,7 +151,7 @@ class UmlHost:
         return number
 
     async def unforward(self, port: int) -> None:
-        """Close what `forward` opened."""
+        """Close a port opened by `forward`."""
         self._open.pop(port).cancel()
 
     async def freeze(self) -> None:
@@ -163,7 +163,7 @@ class UmlHost:
             async with near:
                 try:
                     far = await self.vm.tap.connect(port)
-                except OSError:  # nobody listens there: the client finds a connection that ends
+                except OSError:  # no listener in the guest: the client's connection ends
                     return
                 async with far, trio.open_nursery() as nursery:
                     nursery.start_soon(_pump, near, far)
@@ -179,6 +179,6 @@ async def _pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
             await target.send_all(part)
         await target.send_eof()
     except trio.BrokenResourceError:
-        await trio.aclose_forcefully(target)  # reset towards one side is reset towards the other
+        await trio.aclose_forcefully(target)  # a reset on one side is passed on to the other
     except trio.ClosedResourceError:
         pass

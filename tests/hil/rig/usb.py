@@ -1,7 +1,7 @@
-"""Serial cables that are plugged into the guest from outside; the test holds their far end.
+"""Serial cables plugged into the guest from outside; the test holds their far end.
 
-In QEMU a cable is a device of QEMU. In User-Mode Linux it is a program in the guest behind vhci_hcd, and its far end is
-a TCP connection to that program.
+In QEMU, a cable is a device of QEMU. In User-Mode Linux, it is a program in the guest behind vhci_hcd, and its far end
+is a TCP connection to that program.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tests.hil.rig.guest import Guest
 
     Connect = Callable[[int], Awaitable[trio.SocketStream]]
-    """Connect to a TCP port of the guest."""
+    """Connects to a TCP port of the guest."""
 
-PERIPHERAL = "/machine/peripheral"  # where QEMU keeps devices that were plugged in
-PREFIX = "cable"  # of the names of our cables and their far ends in QEMU
+PERIPHERAL = "/machine/peripheral"  # QEMU's path of plugged-in devices
+PREFIX = "cable"  # of the names of cables and their far ends in QEMU
 
 
 class SerialCable(ABC):
-    """An FTDI cable (ftdi_sio, /dev/ttyUSB…). `far` is a stream of bytes: the instrument's end of it."""
+    """An FTDI cable (ftdi_sio, /dev/ttyUSB…). `far` is a byte stream: the instrument's end of the cable."""
 
     far: trio.SocketStream
 
@@ -39,17 +39,17 @@ class SerialCable(ABC):
 
     @property
     def by_id(self) -> str:
-        """The stable path of the cable in the guest."""
+        """Return the stable path of the cable in the guest."""
         return _by_id(self.serial)
 
     async def plug(self, serial: str = "") -> None:
-        """Plug it in, with another serial number if one is given, and wait until its stable path is there."""
+        """Plug it in, optionally with another serial number, and wait until its stable path exists."""
         self.serial = serial or self.serial
         await self._insert()
         await self.guest.run(["udevadm", "wait", self.by_id])
 
     async def unplug(self) -> None:
-        """Pull it out, whoever is using it, and wait until its stable path is gone."""
+        """Unplug it, even while it is in use, and wait until its stable path is gone."""
         await self._pull()
         await self.guest.run(["udevadm", "wait", "--removed", self.by_id])
 
@@ -68,26 +68,26 @@ Kind = TypeVar("Kind", bound=SerialCable)
 
 
 class Usb(ABC, Generic[Kind]):
-    """What is plugged in from outside."""
+    """The cables plugged in from outside."""
 
     devices = ""
-    """The beginning of the paths of its devices below /sys."""
+    """The prefix of the devices' paths below /sys."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
         self.cables: list[Kind] = []
 
     async def serial(self, serial: str = "RIG0001") -> SerialCable:
-        """A new cable, plugged in. At most four in one test; they are taken away after it."""
+        """Create a cable and plug it in. A test may have at most four; they are removed after it."""
         if not self.cables:
-            await self._take_away()  # what was left by a test that was interrupted
+            await self._take_away()  # left by an interrupted test
         cable = await self._make(serial)
         self.cables.append(cable)
         await cable.plug()
         return cable
 
     async def clear(self) -> None:
-        """Take everything away."""
+        """Remove all cables."""
         for cable in self.cables:
             await cable.far.aclose()
         await self._take_away()
@@ -119,7 +119,7 @@ class QemuCable(SerialCable):
 
 
 class QemuUsb(Usb[QemuCable]):
-    """Cables by QEMU's monitor."""
+    """Cables controlled through QEMU's monitor."""
 
     devices = "/devices/pci"
 
@@ -139,7 +139,7 @@ class QemuUsb(Usb[QemuCable]):
         return QemuCable(self.guest, name, serial, port, trio.SocketStream(sock))
 
     async def _take_away(self) -> None:
-        """By what QEMU has, which a test that was interrupted may not know."""
+        """Remove what QEMU lists, including cables of an interrupted test."""
         for entry in await self.guest.qmp("qom-list", path=PERIPHERAL):
             if entry["name"].startswith(PREFIX):
                 serial = await self.guest.qmp("qom-get", path=f"{PERIPHERAL}/{entry['name']}", property="serial")
@@ -151,7 +151,7 @@ class QemuUsb(Usb[QemuCable]):
 
 
 class UmlCable(SerialCable):
-    """A cable of `python3 -m tests.hil.guest.ftdi` in the guest."""
+    """A cable simulated by `python3 -m tests.hil.guest.ftdi` in the guest."""
 
     def __init__(self, guest: Guest, serial: str, process: GuestProcess, far: trio.SocketStream) -> None:
         super().__init__(guest, serial)
@@ -172,7 +172,7 @@ class UmlCable(SerialCable):
 
 
 class UmlUsb(Usb[UmlCable]):
-    """Cables by programs in the guest; they end with the test, and their devices with them."""
+    """Cables simulated by programs in the guest; programs and devices end with the test."""
 
     devices = "/devices/platform/vhci_hcd"
 

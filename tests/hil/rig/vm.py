@@ -1,6 +1,6 @@
-"""One virtual machine: its process, its folder and its share. It lives as long as a module of tests.
+"""A virtual machine: its process, its folder and its share. It lives as long as a test module.
 
-`tests.hil.rig.qemu_machine` and `tests.hil.rig.uml_machine` are the two kinds; `tests.hil.rig.kinds` chooses one.
+The two kinds are in `tests.hil.rig.qemu_machine` and `tests.hil.rig.uml_machine`; `tests.hil.rig.kinds` chooses one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tests.hil.image.places import BUILD, IMAGE
 
 
 class VirtualMachine(ABC):
-    """`with QemuMachine(share) as vm:` has a guest of its own.
+    """The base of both kinds; `with QemuMachine(share) as vm:` runs a guest for the block.
 
-    Its disk is a layer over the image, thrown away at the end. `share` is a folder that the guest can mount.
+    Its disk is a layer over the image, discarded at the end. `share` is a folder that the guest can mount.
     """
 
     logs: tuple[str, ...] = ("console.log",)
-    """Files in `folder` that say why nothing else answers."""
+    """Files in `folder` that help to explain why the guest does not answer."""
 
     def __init__(self, share: Path, *, image: Path = IMAGE, resume: bool = True) -> None:
         self.image = image
@@ -38,7 +38,7 @@ class VirtualMachine(ABC):
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.hung = False
-        self.kept: dict[str, int] = {}  # programs that outlive a test, by name: their number at the agent
+        self.kept: dict[str, int] = {}  # agent numbers of the programs that outlive a test, by name
 
     def __enter__(self) -> Self:
         self.prepare_disk()
@@ -53,44 +53,44 @@ class VirtualMachine(ABC):
 
     @abstractmethod
     def prepare_disk(self) -> None:
-        """Make the disk as it is in the image."""
+        """Reset the disk to the content of the image."""
 
     @abstractmethod
     def start(self, *, resume: bool) -> None:
-        """Start the machine on the disk as it is now, from its saved state if it has one and `resume` is set.
+        """Start the machine with the disk's present content, from a saved state if there is one and `resume` is set.
 
         Call it in the main thread: the machine is killed when the thread that started it ends.
         """
 
     @abstractmethod
     def setup(self) -> str:
-        """The shell command with which every session in the guest begins: network and share, if they are not there."""
+        """Return the shell command that begins every session: it sets up network and share unless they are there."""
 
     @abstractmethod
     async def open_agent(self) -> trio.abc.Stream:
-        """A new connection to the command agent; `Gone` if the machine has ended."""
+        """Open a new connection to the command agent; `Gone` if the machine has ended."""
 
     async def renew(self) -> None:
-        """Replace a guest that does not answer by a new one, as it is in the image."""
+        """Replace a guest that does not answer by a new one with the disk of the image."""
         await trio.to_thread.run_sync(self.kill)
         self.prepare_disk()
         self.start(resume=True)
         self.hung = False
 
     def kill(self) -> None:
-        """End the machine at once, as a power cut does: what the guest had not written to its disk is lost."""
+        """End the machine at once, as a power cut does: data that the guest had not written to its disk is lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
         self.kept.clear()
 
     def log(self) -> str:
-        """The end of what the machine and the guest's console have written."""
+        """Return the end of the output of the machine and the guest's console."""
         paths = [self.folder / name for name in self.logs]
         return "\n".join(path.read_text(errors="replace")[-4000:] for path in paths if path.exists())
 
     def launch(self, words: list[str], **options: object) -> None:
-        """Start the process of the machine. It is killed when this process ends, however that happens."""
+        """Start the process of the machine. The kernel kills it when this process ends."""
         self.started = time.monotonic()
         with (self.folder / self.logs[0]).open("ab") as log:
             self.process = subprocess.Popen(  # type: ignore[call-overload]

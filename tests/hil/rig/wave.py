@@ -1,7 +1,7 @@
-"""Square waves made by software on an emulated processor, which is late now and then, sometimes most of the time.
+"""Judge square waves made by software on an emulated processor that is often late, sometimes most of the time.
 
-Late is all that it is: pulses and periods come out longer, never shorter. So a wave is judged by the shortest tenth of
-its pulses and periods, and watched until the processor has had a moment in which they are what they should be.
+Lateness makes pulses and periods longer, never shorter. A wave is therefore judged by the shortest tenth of its pulses
+and periods, and observed until the processor has had a moment in which they are correct.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import trio
 
 from tests.hil.rig.plant import Bank
 
-RISES: Final = 30  # that are judged together
+RISES: Final = 30  # judged together
 LIMIT: Final = 60.0  # seconds
-EARLY: Final = 0.0001  # seconds; what two writes of a line may differ in how long they take
+EARLY: Final = 0.0001  # seconds; the duration of two writes to a line may differ by this much
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Seconds: the shortest tenth (`width`, `period`) and the median of all."""
+    """Seconds of the shortest tenth (`width`, `period`) and medians of all pulses and periods."""
 
     width: float
     period: float
@@ -31,7 +31,7 @@ class Wave:
 
 
 def wave_of(history: Sequence[Mapping[str, Any]]) -> Wave | None:
-    """The wave in what software did with a line; None if it has risen less than three times."""
+    """Return the wave in the history of a line; None if it has risen less than three times."""
     sets = [event for event in history if event["what"] == "set"]
     changes = [event for index, event in enumerate(sets) if index == 0 or event["high"] is not sets[index - 1]["high"]]
     pulses = sorted(b["time"] - a["time"] for a, b in itertools.pairwise(changes) if a["high"])
@@ -45,7 +45,7 @@ def wave_of(history: Sequence[Mapping[str, Any]]) -> Wave | None:
 
 
 def is_wave(found: Wave, width: float, period: float, late: float) -> bool:
-    """Whether `found` is the wave asked for; nearly all of it is at least as long, a tenth at most `late` longer."""
+    """Return whether the medians are long enough and the shortest tenths differ from the request by at most `late`."""
     return (
         width - EARLY <= found.median_width
         and period - EARLY <= found.median_period
@@ -55,7 +55,7 @@ def is_wave(found: Wave, width: float, period: float, late: float) -> bool:
 
 
 async def wait_wave(bank: Bank, line: int, since: float, *, width: float, period: float, late: float) -> Wave:
-    """Return once the last RISES pulses since a guest time are a wave (seconds); AssertionError if they never are."""
+    """Return the wave once the last RISES pulses since a guest time fit; AssertionError after LIMIT seconds."""
     found, count = None, RISES
     with trio.move_on_after(LIMIT):
         while True:

@@ -1,4 +1,4 @@
-"""Who is online, to the second: silence, restarts, clocks that jump, replicas, parts that are deleted."""
+"""Presence to the second: silence, restarts, clocks that jump, replicas, deleted parts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from cloud import machines
-from cloud.online import Presence, presence
+from cloud.domain.machines import machines
+from cloud.domain.machines.online import Presence, presence
+from cloud.domain.triggering.presence import Watch
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql
-from cloud.triggering.presence import Watch
 from tests.sim.cloud_triggers.world import DiskStore, World, clock
 
 
 class Cloud:
-    """One disk, and the processes of it that watch."""
+    """One disk and the processes that watch it."""
 
     def __init__(self) -> None:
         self.world = World(0)
@@ -31,7 +31,7 @@ class Cloud:
         return clock() + self.jump
 
     async def start(self, nursery: trio.Nursery, ahead: timedelta = timedelta(0)) -> trio.CancelScope:
-        """One more process, whose clock is `ahead` of the others."""
+        """Start another process, whose clock is `ahead` of the others."""
         events = Events()
         store = DiskStore(self.world.disk, events, 10**9)
         scope = trio.CancelScope()
@@ -47,7 +47,7 @@ class Cloud:
         return scope
 
     async def call(self, process: int = 0, *, told: bool = True) -> None:
-        """The machine calls a replica; all hear of it, unless it is killed right after it was noted."""
+        """Let the machine call a replica. If `told`, notify the others; if not, the replica died first."""
         store, _ = self.processes[process]
 
         def work(sql: Sql) -> None:
@@ -60,12 +60,12 @@ class Cloud:
         await wait_all_tasks_blocked()
 
     def shown(self) -> Presence:
-        """What pages and calls say of the machine."""
+        """Return the presence that pages and calls show."""
         part = machines.part(self.world.sql(), self.part)
         return presence(part.seen, self.now(), online=part.online)
 
     def events(self) -> list[tuple[float, bool]]:
-        """Seconds since the beginning, and what was told then."""
+        """Return the recorded events as (seconds since the beginning, online)."""
         rows = self.world.sql().rows("SELECT happened, event FROM trigger_events ORDER BY number")
         return [(row["happened"] / 1e6 - 1_767_225_600, '"online":true' in row["event"]) for row in rows]
 
@@ -94,7 +94,7 @@ async def test_offline_after_a_minute_of_silence(
 ) -> None:
     await cloud.start(nursery)
     await trio.sleep(100)
-    assert cloud.events() == []  # it awaits its setup
+    assert cloud.events() == []  # the part is awaiting its setup
     for _ in range(20):
         await cloud.call()
         await trio.sleep(59)
@@ -184,7 +184,7 @@ async def test_a_machine_that_never_calls_again_is_offline_a_minute_after_its_ca
 async def test_replicas_whose_clocks_differ_take_nobody_offline(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, seconds: int
 ) -> None:
-    """What one of them writes is a wrong moment to the other."""
+    """The times that one replica writes look wrong to the other."""
     await cloud.start(nursery)
     await cloud.start(nursery, timedelta(seconds=seconds))
     for number in (0, 1, 1, 1, 1, 0, 0, 0, 0, 1):
@@ -220,11 +220,11 @@ async def test_a_lost_message_of_a_replica_takes_nobody_offline(
     await cloud.start(nursery)
     await cloud.call()
     await trio.sleep(40)
-    await cloud.call(told=False)  # the connection that tells replicas is away
+    await cloud.call(told=False)  # the connection that notifies replicas is down
     await trio.sleep(40)
     assert len(cloud.events()) == 1
     for _, events in cloud.processes:
-        events.tell("seen", EVERY)  # it is back, and nobody knows what was missed
+        events.tell("seen", EVERY)  # the connection is back, and what was missed is unknown
     await trio.sleep(1000)
     assert whole(cloud) == [(0, True), (140, False)]
 
@@ -241,7 +241,7 @@ async def test_two_replicas_tell_of_each_change_once(
     await trio.sleep(100)
     await cloud.call(1)
     await trio.sleep(10)
-    other.cancel()  # the other one goes on
+    other.cancel()  # the other process continues
     await trio.sleep(1000)
     assert whole(cloud) == [(7, True), (7 + 180 + 60, False), (307, True), (367, False)]
 
@@ -252,7 +252,7 @@ async def test_a_part_that_was_given_up_by_another_replica_comes_back_here(
     await cloud.start(nursery)
     await cloud.call()
     await trio.sleep(10)
-    cloud.world.sql().run("UPDATE trigger_presence SET online = 0")  # what this process does not know
+    cloud.world.sql().run("UPDATE trigger_presence SET online = 0")  # a change that this process does not know of
     await cloud.call()
     assert whole(cloud) == [(0, True), (10, True)]
 

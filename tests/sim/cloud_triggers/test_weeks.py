@@ -1,4 +1,4 @@
-"""Weeks of machines, receivers and a cloud that is killed at any step: nothing is lost, nothing comes under two ids."""
+"""In weeks of a cloud that is killed at any step, no delivery is lost and no event has two ids."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from cloud.online import SILENCE
-from cloud.triggering import deliveries
-from cloud.triggering.deliveries import Delivery, State
+from cloud.domain.machines.online import SILENCE
+from cloud.domain.triggering import deliveries
+from cloud.domain.triggering.deliveries import Delivery, State
 from tests.sim.cloud_triggers.world import HOT, LIMIT, LOGS, LONG, PAUSES, PRESENCE, START, World, numbers_of
 from triggers.retry import SCHEDULE
 
-QUIET = 5 * 86400.0  # seconds until the last retry is over
+QUIET = 5 * 86400.0  # seconds until the last retry has ended
 
 
 async def lived(seed: int, length: float) -> tuple[World, list[str]]:
@@ -33,7 +33,7 @@ async def lived(seed: int, length: float) -> tuple[World, list[str]]:
 
 
 def of_part(world: World, part: str) -> list[Delivery]:
-    """Every delivery of a part, in order."""
+    """Return every delivery of a part, in order."""
     found: list[Delivery] = []
     before = None
     while page := deliveries.deliveries(world.sql(), part, before=before, limit=500):
@@ -55,13 +55,13 @@ async def test_weeks(seed: int, length: float, autojump_clock: MockClock) -> Non
             came_and_went(world, part, [one for one in found if one.target == PRESENCE])
         orders(world)
         assert world.sql().rows("SELECT * FROM trigger_events") == []
-        assert sum(world.seen.count.values()) > len(world.seen.count)  # some came twice, under one id
+        assert sum(world.seen.count.values()) > len(world.seen.count)  # some were received twice, with one id
     finally:
         world.close()
 
 
 def uploads(world: World, part: str, found: list[Delivery]) -> None:
-    """For each target exactly what a plain reading of the rules says: none lost, none twice, pauses kept."""
+    """Check that each target got exactly what the rules say: no loss, no duplicate, and pauses kept."""
     kept = world.sql().rows("SELECT number, at, celsius FROM uploads WHERE part = ? ORDER BY rowid", part)
     assert len(kept) > 20
     for target, pause in PAUSES.items():
@@ -79,11 +79,11 @@ def uploads(world: World, part: str, found: list[Delivery]) -> None:
 
 
 def outcomes(world: World, found: list[Delivery]) -> None:
-    """Each was delivered, or refused for ever, or tried as often as the schedule says; and each was recorded."""
+    """Check that each delivery succeeded, was rejected, or used all attempts, and that every attempt is recorded."""
     for one in found:
         tries = deliveries.attempts(world.sql(), one.id)
         assert [each.number for each in tries] == list(range(1, one.attempts + 1))
-        assert tries[0].started - one.created < timedelta(seconds=LONG)  # nothing lies about until something else comes
+        assert tries[0].started - one.created < timedelta(seconds=LONG)  # no delivery waits for the next event
         if one.state is State.DELIVERED:
             assert world.seen.count[one.id] >= 1
             assert tries[-1].error == ""
@@ -94,7 +94,7 @@ def outcomes(world: World, found: list[Delivery]) -> None:
 
 
 def orders(world: World) -> None:
-    """The first tries to a target were in order: what arrives later than its successors was tried before in vain."""
+    """Check that first attempts to a target were in order: a delivery that arrives out of order had failed before."""
     for (part, target), numbers in world.seen.order.items():
         highest = 0
         for number in numbers:
@@ -107,13 +107,13 @@ def orders(world: World) -> None:
 
 
 def logged(world: World, part: str, found: list[Delivery]) -> None:
-    """Each error of the machine is told of once, within the hour; failures of deliveries are not."""
+    """Check that each error of the machine is delivered once, and failures of deliveries are not."""
     told = [number for one in found if one.target == LOGS for number in numbers_of(one)]
     assert sorted(told) == sorted(world.said[part])
 
 
 def came_and_went(world: World, part: str, found: list[Delivery]) -> None:
-    """Online and offline in turn, each once; offline after a minute of silence, and never missed."""
+    """Check that online and offline alternate, and that offline follows a minute of silence and is never missed."""
     events = [one.event for one in found]
     assert events == [("part_online", "part_offline")[number % 2] for number in range(len(events))]
     assert events[-1] == "part_offline"
@@ -128,12 +128,12 @@ def came_and_went(world: World, part: str, found: list[Delivery]) -> None:
     for start, end in pairwise([*calls, datetime.max.replace(tzinfo=START.tzinfo)]):
         if start - steady > timedelta(seconds=LONG):
             assert state(found, start) == "part_online", f"calling from {steady} to {start}"
-        if end - start > timedelta(seconds=LONG):  # one call alone, right before a long kill, is not told of at all
+        if end - start > timedelta(seconds=LONG):  # a single call right before a long kill may go unreported
             assert state(found, end) == "part_offline", f"silent from {start} to {end}"
         if end - start >= SILENCE:
             steady = end
 
 
 def state(found: list[Delivery], moment: datetime) -> str:
-    """What was told last before a moment."""
+    """Return the last event reported before a moment."""
     return next((one.event for one in reversed(found) if one.created < moment), "part_offline")

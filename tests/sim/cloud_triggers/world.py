@@ -1,4 +1,4 @@
-"""A cloud's triggers in memory: a disk that stays, processes that are killed at any step, receivers with bad days."""
+"""A cloud's triggers in memory: a persistent disk, processes killed at any step, and unreliable receivers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from cloud import configurations, logs, machines
-from cloud.author import THE_PROGRAM
-from cloud.first import create_owner
-from cloud.logs import LogRecord
+from cloud.domain.configurations import configurations
+from cloud.domain.machines import logs, machines
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.evaluation import evaluate
+from cloud.domain.triggering.hourly import watch
+from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.outbox import Outbox
+from cloud.domain.triggering.presence import Watch
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sql import Sql, Work
 from cloud.store.sqlite import SqliteHandle
-from cloud.triggering.deliveries import Delivery
-from cloud.triggering.evaluation import evaluate
-from cloud.triggering.hourly import watch
-from cloud.triggering.ingestion import Ingestion, Reading, ingested
-from cloud.triggering.outbox import Outbox
-from cloud.triggering.presence import Watch
+from cloud.values.author import THE_PROGRAM
 from triggers.document import Notification, Trigger
 from triggers.retry import Outcome, of_status
 
@@ -35,8 +36,8 @@ T = TypeVar("T")
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 ALL, SOME, HOT, PRESENCE, LOGS = (f"https://{name}.test/" for name in ("all", "some", "hot", "presence", "logs"))
 PAUSES: Final = {ALL: 0, SOME: 600, HOT: 3600}
-LIMIT: Final = 30.0  # degrees above which it is hot
-LONG: Final = 900.0  # seconds of silence that nobody misses, whatever is killed meanwhile
+LIMIT: Final = 30.0  # degrees; above this it is hot
+LONG: Final = 900.0  # seconds; a silence this long is noticed whatever is killed meanwhile
 
 
 def clock() -> datetime:
@@ -44,12 +45,14 @@ def clock() -> datetime:
 
 
 class Killed(Exception):
-    """The process is dead."""
+    """The simulated process was killed."""
 
 
 class DiskStore:
-    """A Store without threads, over a disk that outlives it. Its fuse kills the process at a step: before a commit,
-    or after one that nobody hears of."""
+    """A Store without threads over a disk that outlives it.
+
+    Its fuse kills the process at a step: before a commit, or after a commit that nobody is notified of.
+    """
 
     def __init__(self, connection: sqlite3.Connection, events: Events, fuse: int) -> None:
         self._connection = connection
@@ -86,7 +89,7 @@ class DiskStore:
 
 
 def document() -> dict[str, Any]:
-    """The triggers of every part."""
+    """Return the document with the triggers of every part."""
 
     def one(name: str, type: str, *targets: str, **event: Any) -> dict[str, Any]:  # noqa: A002 - field
         hooks = [
@@ -113,24 +116,24 @@ def document() -> dict[str, Any]:
 
 @dataclass
 class Seen:
-    """What receivers have got: each reception, with what it was about."""
+    """What receivers got: the event that each reception was about."""
 
-    ids: dict[tuple[str, str, str], str] = field(default_factory=dict)  # part, target, number -> id
-    order: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # first receptions
+    ids: dict[tuple[str, str, str], str] = field(default_factory=dict)  # key: part, target, number; value: id
+    order: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # key: part, target
     count: Counter[str] = field(default_factory=Counter)
 
 
 class World:
-    """Run it in a nursery: `live` has processes, `machine` is one part with its days."""
+    """The simulated cloud. Start `live` (the processes) and `machine` (one part each) in a nursery."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.seen = Seen()
         self.kills = 0
-        self.calm = False  # the bad days are over
-        self.refused: set[str] = set()  # ids that a receiver refused for ever
+        self.calm = False  # no faults from now on
+        self.refused: set[str] = set()  # ids that a receiver rejected permanently
         self.calls: dict[str, list[datetime]] = {}
-        self.said: dict[str, list[int]] = {}  # numbers of errors logged
+        self.said: dict[str, list[int]] = {}  # numbers of logged errors
         self._up = trio.Event()
         self._store: DiskStore | None = None
         self._numbers = 0
@@ -142,11 +145,11 @@ class World:
         self.disk.close()
 
     def sql(self) -> SqliteHandle:
-        """The disk, between two steps."""
+        """Return a handle on the disk, between two steps."""
         return SqliteHandle(self.disk)
 
     def part(self, name: str) -> str:
-        """A new part with triggers."""
+        """Create a part with triggers and return its id."""
         sql = self.sql()
         row = sql.row("SELECT id FROM locations")
         place = create_owner(sql, "Sim", START).location if row is None else row["id"]
@@ -158,7 +161,7 @@ class World:
     # ---- processes
 
     async def live(self) -> None:
-        """One process after the other."""
+        """Run one process after another, each until it is killed."""
         while True:
             fuse = (
                 10**9 if self.calm else self.random.choice((self.random.randint(1, 60), self.random.randint(1, 3000)))
@@ -181,13 +184,13 @@ class World:
             await trio.sleep(self.random.choice((0.0, 1.0, self.random.uniform(0, 120))))
 
     async def _murderer(self, store: DiskStore) -> None:
-        """Kills between two steps too: in the middle of a request."""
+        """Kill the process between two steps, such as during a request."""
         await trio.sleep(self.random.expovariate(1 / 7200))
         if not self.calm:
             raise Killed
 
     async def ask(self, work: Callable[[Sql], T]) -> T:
-        """As a machine: again and again, until it was acknowledged."""
+        """Repeat a write until it is acknowledged, as a machine does."""
         while True:
             await self._up.wait()
             assert self._store is not None
@@ -199,7 +202,7 @@ class World:
     # ---- machines
 
     async def machine(self, part: str, until: float) -> None:
-        """Days of one machine: on for minutes, off for hours."""
+        """Simulate one machine until a time: online for minutes, offline for hours."""
         self.calls[part], self.said[part] = [], []
         while trio.current_time() < until:
             end = trio.current_time() + self.random.uniform(10, 1800)
@@ -215,7 +218,7 @@ class World:
             await trio.sleep(self.random.choice((5.0, 50.0, 70.0, 20000.0, self.random.uniform(0, 30000))))
 
     def _call(self, sql: Sql, part: str) -> None:
-        """What counts is that it is kept, whether or not the machine hears so: a killed cloud knows of it, too."""
+        """Record a call, whether or not it is acknowledged: a killed cloud has kept it as well."""
         machines.note_seen(sql, part, clock())
         self.calls[part].append(clock())
 
@@ -225,7 +228,7 @@ class World:
 
         def work(sql: Sql) -> None:
             if sql.row("SELECT number FROM uploads WHERE number = ?", number) is not None:
-                return  # kept the last time, but not acknowledged
+                return  # stored by the last attempt, which was not acknowledged
             now = clock()
             micros = (now - START) // timedelta(microseconds=1)
             sql.run("INSERT INTO uploads VALUES (?, ?, ?, ?)", number, part, micros, celsius)
@@ -249,7 +252,7 @@ class World:
     # ---- receivers
 
     async def receive(self, one: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
-        """A receiver, with good and bad hours."""
+        """Simulate a receiver that works in some hours and fails in others."""
         await trio.sleep(self.random.uniform(0.0, 0.5))
         hour = random.Random(f"{one.target} {int(trio.current_time() // 5400)}").random()
         if not self.calm and hour < 0.1:
@@ -259,7 +262,7 @@ class World:
         if self.calm or hour < 0.6:
             return Outcome(200)
         if hour < 0.7:
-            await trio.sleep(self.random.uniform(1, 100))  # slow: it has got it, but we may not hear so
+            await trio.sleep(self.random.uniform(1, 100))  # the delivery has arrived, the answer may be late
             return Outcome(200)
         if hour < 0.85:
             return of_status(500 if self.random.random() < 0.7 else 200)
@@ -269,7 +272,7 @@ class World:
         return of_status(404)
 
     def _note(self, one: Delivery) -> None:
-        """Invariants at every reception: one id for one event, the first receptions in order."""
+        """Check at every reception that an event has one id, and record the order of first receptions."""
         self.seen.count[one.id] += 1
         for number in numbers_of(one):
             key = (one.part, one.target, str(number))
@@ -280,7 +283,7 @@ class World:
 
 
 def numbers_of(one: Delivery) -> list[int]:
-    """What a delivery tells of: numbers of an upload or of log entries; its own for presence."""
+    """Return the numbers of the upload or log entries in a delivery; for presence, the delivery's own number."""
     if not one.body:
         return [one.number]
     body = json.loads(one.body)

@@ -1,4 +1,4 @@
-"""A machine that is offline for a day: everything arrives in order and once, and what was dropped is told."""
+"""A machine that is offline for a day uploads everything once and in order, and reports what it dropped."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from trio.testing import MockClock
 
-from rpc.api import values
-from runtime.data import retention, store
-from runtime.data.read import capture_files, read
-from telemetry.entry import INFO, Entry
-from telemetry.outbox import Outbox
-from telemetry.outbox_sink import OutboxSink
-from tests.unit.data import machines
-from tests.unit.data.clouds import FakeCloud, Upload
-from tests.unit.data.machines import Counting, machine, sensor, status
+from rpc.api.convert import values
+from runtime.parts.data.files import retention, store
+from runtime.parts.data.files.read import capture_files, read
+from telemetry.logs.entry import INFO, Entry
+from telemetry.logs.outbox_sink import OutboxSink
+from telemetry.outbox.queue import Outbox
+from tests.unit.runtime.parts.data import machines
+from tests.unit.runtime.parts.data.clouds import FakeCloud, Upload
+from tests.unit.runtime.parts.data.machines import Counting, machine, sensor, status
 from uplink.upload import upload
 
 T = TypeVar("T")
@@ -32,13 +32,13 @@ DAY = 86_400.0
 
 @pytest.fixture(autouse=True)
 def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A day has tens of thousands of waits for the disk, which matter only to those."""
+    """Skip syncing to the disk: a day has tens of thousands of syncs, and only a power cut would show a difference."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
 
 
 class Network:
-    """Works until `away`, then not, with answers that are lost when it comes and goes."""
+    """A connection that fails while `away` is set and loses a share `shaky` of requests and answers."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -83,7 +83,7 @@ async def test_a_day_of_readings(autojump_clock: MockClock, tmp_path: Path) -> N
 async def test_a_day_offline_with_a_small_disk(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk holds part of a day only. Each reading is in the cloud or in a file that is counted as deleted."""
+    """Each reading is in the cloud or counted as deleted, although the disk holds only part of a day."""
     limit = 12_000
 
     def disk(folder: Path) -> tuple[int, int]:
@@ -140,7 +140,7 @@ async def here(function: Callable[[], T]) -> T:
 
 @pytest.mark.parametrize("max_bytes", [16 * 1024 * 1024, 200_000])
 async def test_a_day_of_logs(autojump_clock: MockClock, tmp_path: Path, max_bytes: int) -> None:
-    """Every message arrives in order, or is counted in its place; what is sent again is the very same."""
+    """Every message arrives in order or is counted as lost in its place, and a repeated upload is identical."""
     cloud, network = FakeCloud(), Network(5)
     cloud.before, cloud.after = network.before, network.after
     sink = OutboxSink(Outbox(tmp_path, here, max_bytes=max_bytes, segment_bytes=16 * 1024))
@@ -172,7 +172,7 @@ async def test_a_day_of_logs(autojump_clock: MockClock, tmp_path: Path, max_byte
     keys = set()
     for entry in cloud.logs:
         key = entry.SerializeToString(deterministic=True)
-        if key not in keys:  # as cloud.logs
+        if key not in keys:  # cloud.domain.machines.logs removes duplicates in the same way
             keys.add(key)
             seen.append(entry.message)
     numbers, lost = [], 0

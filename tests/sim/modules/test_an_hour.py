@@ -1,7 +1,7 @@
-"""An hour of modules that are killed, stopped, slow, hung and lying, in virtual time and from a seed.
+"""Simulate an hour of modules that die, stop, start slowly, hang or use too much memory, from a seed in virtual time.
 
-At every moment: other resources answer every call, no module has two processes, a call to a module's resource ends.
-When the trouble is over everything comes back, and when the machine stops nothing is left.
+At every moment, other resources answer every call, no module has two processes, and every call to a module's
+resource returns. Once the faults end, every module becomes ready again, and no process is left when the machine stops.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
-from runtime.memory import MemoryMachine
-from runtime.modules.memory import Behaviour, MemoryProcesses
+from runtime.parts.modules.memory import Behaviour, MemoryProcesses
+from runtime.server.memory import MemoryMachine
 from schema.errors import ErrorKind, MachineError
-from tests.unit.modules.support import SENSOR, entry, machine, ready, sensor, until
+from tests.unit.runtime.parts.modules.support import SENSOR, entry, machine, ready, sensor, until
 
 HOUR = 3600.0
 MODULES = ("m0", "m1", "m2")
 PLAIN = ("plain0", "plain1")
-ALLOWED = {ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND}  # the second while a module builds its resources anew
+ALLOWED = {ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND}  # NOT_FOUND while a module rebuilds its resources
 
 
 def document() -> dict[str, object]:
@@ -36,7 +36,7 @@ def document() -> dict[str, object]:
 
 
 class Trouble:
-    """How runs of modules go, and what happens to them, by one seed."""
+    """Random behavior of module processes and random faults, from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -89,7 +89,7 @@ async def watch_plain(client: ApiClient, name: str, calls: Counter[str]) -> None
 
 async def watch_modular(client: ApiClient, name: str, calls: Counter[str]) -> None:
     while True:
-        with trio.fail_after(20 + 120 + 60):  # watchdog, building, being ended
+        with trio.fail_after(20 + 120 + 60):  # seconds: watchdog, building, terminating the process
             try:
                 await client.call(SENSOR, name, "get_readings")
                 calls["answers"] += 1
@@ -131,7 +131,7 @@ async def test_an_hour(autojump_clock: object, tmp_path: Path, seed: int) -> Non
             trouble.over = True
             for process in list(processes.running.values()):
                 process.thaw()
-                process.end(0)  # the next runs are normal ones
+                process.end(0)  # the next processes behave normally
             await trio.sleep(1)
             await until(lambda: nothing_is_stuck(memory), 400)
             nursery.cancel_scope.cancel()

@@ -1,11 +1,12 @@
-"""Years in the life of a graph: `python -m tests.sim.nursery_graph.million [--events N] [--seed S] [--nodes N]`.
+"""Simulate years of a graph: `python -m tests.sim.nursery_graph.million [--events N] [--seed S] [--nodes N]`.
 
-A random graph of nodes that are slow, crash, refuse to start, hang at start, ignore cancellation and fail in their
-cleanup, under a storm of new configurations, restarts and retries, until a given number of events has happened: begins,
-cancellations and ends of runs as the nodes saw them, and transitions as the graph told them. Each world ends by one of
-the causes from outside and is followed by another one. Checked at every event: the contract (see
-nursery_graph.testing), the transition table as seen from outside, and that what the graph says is what is. Checked
-between storms: with calm nodes, all that can be ready becomes ready.
+A random graph has nodes that are slow, crash, refuse to start, hang at start, ignore cancellation or fail in their
+cleanup, under a storm of new configurations, restarts and retries. Events are counted: begins, cancellations and ends
+of runs as the nodes see them, and transitions as the graph reports them. Each world ends through one of CAUSES, and
+another follows until the given number of events is reached.
+
+Every event is checked against the contract (see nursery_graph.testing), the transition table as seen from outside, and
+the actual state of the nodes. Between storms, with well-behaved nodes, everything that can become ready must do so.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STOP_TIMEOUT = 4.0
 CALM = Script(start=0.1, cleanup=0.05)
 CAUSES = ("stop", "cancel", "deadline", "neighbour", "interrupt")
 
-# What may follow what, seen from outside; None is "not in the graph".
+# Legal successors of each state, seen from outside; None is "not in the graph".
 LEGAL = {
     None: {State.UNCONFIGURED},
     State.UNCONFIGURED: {State.CONFIGURING, None, State.UNCONFIGURED},
@@ -76,9 +77,9 @@ class World:
             cleanup=draw.uniform(0, 3 if slow else 0.1),
             deaf=draw.uniform(0, 12) if fault == "deaf" else 0.0,
             fails=fault != "returns",
-            refuses=fault == "refuse",
-            breaks=fault == "breaks",
-            sick_at=draw.uniform(0.1, 5) if fault == "sick" else math.inf,
+            start_fails=fault == "refuse",
+            cleanup_fails=fault == "breaks",
+            unhealthy_after=draw.uniform(0.1, 5) if fault == "sick" else math.inf,
         )
 
     def on_transition(self, event: Transition) -> None:
@@ -91,7 +92,7 @@ class World:
             self.states[event.name] = event.after
         if event.after is State.CONFIGURING:
             for name in self.edges[event.name][0]:
-                # A node that is running but unhealthy still counts as there; a failed one does not run.
+                # A running but unhealthy node still counts as present; a failed node does not run.
                 if self.states.get(name) is not State.READY and name not in self.witness.live:
                     self.witness.violations.append(f"{event}: {name} is {self.states.get(name)}")
 
@@ -114,7 +115,7 @@ class World:
         return made
 
     def disturb(self) -> None:
-        """One thing that a user or a neighbour may do."""
+        """Do one random thing that a user or a neighbor could do."""
         draw, graph = self.draw, self.graph
         what = draw.choice(("apply", "apply", "storm", "restart", "retry", "restart"))
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -129,19 +130,19 @@ class World:
             for name in draw.sample(sorted(self.edges), draw.randrange(3)):
                 self.versions[name] = self.versions.get(name, 0) + 1
             extra = []
-            if draw.random() < 0.1:  # a cycle and a doubled name, beside the rest
+            if draw.random() < 0.1:  # add a cycle and a duplicate name
                 extra = [Node("x", _never, {"y"}), Node("y", _never, {"x"}), Node("z", _never), Node("z", _never)]
                 self.edges.update(dict.fromkeys("xyz", (frozenset(), frozenset())))
             graph.apply([*self.nodes(present - set("xyz")), *extra])
 
     async def calm_down(self) -> None:
-        """With nodes that behave, everything must become ready."""
+        """Let all nodes behave, and check that every node becomes ready."""
         self.calm = True
         everything = set(self.edges) - set("xyz")
         for name in everything:
             self.versions[name] = self.versions.get(name, 0) + 1
         self.graph.apply(self.nodes(everything))
-        await trio.sleep(60)  # the last deaf ones end
+        await trio.sleep(60)  # the last nodes that ignore cancellation end
         snapshot = await self.graph.settled()
         late = {name: status for name, status in snapshot.nodes.items() if status.state is not State.READY}
         if late or self.witness.live.keys() != everything:
@@ -149,7 +150,7 @@ class World:
         self.calm = False
 
     async def live(self) -> None:
-        """Until the budget of events is spent, then end for one of the causes."""
+        """Run until the budget of events is spent, then end through a random cause."""
         cause = self.draw.choice(CAUSES)
         self.counts[cause] = self.counts.get(cause, 0) + 1
         with trio.CancelScope() as scope:
@@ -187,7 +188,7 @@ async def _never(deps: object, *, task_status: object) -> None:
 
 
 def simulate(events: int, seed: int, size: int, world_events: int = 20_000) -> dict[str, int]:
-    """Live through worlds until `events` have happened; returns what happened how often. Raises on a violation."""
+    """Simulate worlds until `events` have happened. Return counts by kind; raise on a violation."""
     draw = random.Random(seed)
     counts: dict[str, int] = {"events": 0, "runs": 0, "worlds": 0}
     while counts["events"] < events:
@@ -201,7 +202,7 @@ def simulate(events: int, seed: int, size: int, world_events: int = 20_000) -> d
 
 
 def main(argv: list[str]) -> int:
-    """Run from the command line."""
+    """Run the simulation from the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim.nursery_graph.million")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

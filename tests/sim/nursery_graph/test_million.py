@@ -1,4 +1,4 @@
-"""The simulation with a small budget; the million is run by `python -m tests.sim.nursery_graph.million`."""
+"""Run the simulation with a small budget; `python -m tests.sim.nursery_graph.million` runs the full million."""
 
 from __future__ import annotations
 

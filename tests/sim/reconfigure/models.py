@@ -1,4 +1,4 @@
-"""Instrumented models: whatever must never happen to a driver is written into one list."""
+"""Instrumented models that record every violation of a driver's life cycle in one list."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import trio
 
-from runtime.components.motor import Motor
-from runtime.components.sensor import Sensor
-from runtime.registry import Registry
-from runtime.resource import Attributes, Context, Extra, Resource, Started
+from runtime.engine.components.motion.motor import Motor
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Attributes, Context, Extra, Resource, Started
 from schema.names import API, Model
 
 
 class Witness:
-    """What was seen in one test."""
+    """Violations and counts of one test."""
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -26,7 +26,7 @@ class Witness:
 
 
 class Needs(Attributes):
-    """Attributes of every model here."""
+    """Attributes of every model in this module."""
 
     needs: tuple[str, ...] = ()
     likes: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Needs(Attributes):
 
 
 class Traced(Resource):
-    """A driver that checks at every step that it and everything it needs is alive."""
+    """A driver that checks at every step that it and all its dependencies are alive."""
 
     Config = Needs
     witness: ClassVar[Witness]
@@ -82,7 +82,7 @@ class Traced(Resource):
                 self.witness.violations.append(f"{self.name} {when}: {full} is dead")
 
     async def used(self) -> int:
-        """Every method: takes a while, and looks before and after."""
+        """Serve as the body of every method: check before and after a short wait."""
         self.witness.calls += 1
         self.inside += 1
         try:
@@ -97,14 +97,14 @@ class Traced(Resource):
 
 
 class TracedSensor(Traced, Sensor):
-    """Readings are its value."""
+    """A sensor whose reading is its configured value."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
         return {"value": await self.used()}
 
 
 class TracedMotor(Traced, Motor):
-    """Must be stopped before it ends, while everything it needs lives."""
+    """A motor that must be stopped before it ends, while its dependencies are alive."""
 
     async def stop(self, *, extra: Extra = None) -> None:
         if not self.alive:
@@ -121,7 +121,7 @@ MODEL = Model.parse("test:traced:it")
 
 
 def registry(witness: Witness) -> Registry:
-    """A registry of the instrumented models only, which report to `witness`."""
+    """Return a registry of only the instrumented models, which report to `witness`."""
     found = Registry({})
     for base in (TracedSensor, TracedMotor):
         found.add(base.API, MODEL, type(base.__name__, (base,), {"witness": witness}))

@@ -1,4 +1,4 @@
-"""A thousand changes of the configuration while clients call: nobody untouched notices, nothing dead is ever used."""
+"""A thousand configuration changes during calls: unchanged resources keep answering; no dead driver is ever used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from runtime.memory import MemoryMachine, open_machine
+from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import ErrorKind, MachineError
 from tests.sim.reconfigure.models import MODEL, Traced, Witness, registry
 
@@ -26,7 +26,7 @@ def entry(name: str, kind: str = "sensor", **attributes: Any) -> dict[str, Any]:
 
 
 class Bench:
-    """A document that is changed at random; some entries are never touched."""
+    """A document with random changes; some of its entries never change."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -94,7 +94,7 @@ class Bench:
 
 
 async def call_for_ever(memory: MemoryMachine, bench: Bench, outcomes: Counter[Any], seed: int) -> None:
-    """Call whatever is configured, including what is not."""
+    """Call random resources, including ones that are not configured."""
     rng = random.Random(seed)
     client = memory.client()
     while True:
@@ -111,7 +111,7 @@ async def call_for_ever(memory: MemoryMachine, bench: Bench, outcomes: Counter[A
 
 
 async def call_untouched(memory: MemoryMachine, outcomes: Counter[Any]) -> None:
-    """Every call must be answered."""
+    """Call a resource that never changes; every call must be answered."""
     client = memory.client()
     while True:
         await client.call("rdk:component:motor", "fixed", "is_moving")
@@ -128,7 +128,7 @@ async def test_a_thousand_changes_under_load(seed: int, autojump_clock: MockCloc
     witness, bench, outcomes = Witness(), Bench(seed), Counter[Any]()
     async with open_machine(bench.document(0), registry=registry(witness)) as memory:
         await settled(memory)
-        fixed = memory.machine.find("fixed").resource
+        fixed = memory.machine.roster.find("fixed").resource
         async with trio.open_nursery() as nursery:
             for number in range(5):
                 nursery.start_soon(call_for_ever, memory, bench, outcomes, seed * 100 + number)
@@ -141,12 +141,12 @@ async def test_a_thousand_changes_under_load(seed: int, autojump_clock: MockCloc
             nursery.cancel_scope.cancel()
         await settled(memory)
         assert witness.violations == []
-        assert memory.machine.find("fixed").resource is fixed  # never rebuilt
+        assert memory.machine.roster.find("fixed").resource is fixed  # never rebuilt
         assert min(bench.done[what] for what in ("add", "remove", "change", "rename", "break", "rewire")) > 50
         assert outcomes["untouched"] > 100
         assert outcomes["answered"] > 500
         assert outcomes[ErrorKind.UNAVAILABLE] > 50
-        assert memory.machine.config.revision == str(CHANGES)
+        assert memory.machine.configured.status.revision == str(CHANGES)
         check_observed(memory, bench)
         del fixed
     gc.collect()
@@ -154,7 +154,7 @@ async def test_a_thousand_changes_under_load(seed: int, autojump_clock: MockCloc
 
 
 def check_observed(memory: MemoryMachine, bench: Bench) -> None:
-    """What runs is what the last document wants, and nothing more."""
+    """Check that exactly the resources of the last document run."""
     status = memory.machine.status()
     assert {one.name.partition("/")[2] for one in status.resources} == set(bench.entries)
     for one in status.resources:
@@ -169,7 +169,7 @@ async def settled(memory: MemoryMachine) -> None:
 
 
 async def test_nothing_is_left_behind(autojump_clock: MockClock) -> None:
-    """After many changes and back again: as many tasks and as many drivers as at the start."""
+    """After many changes and their reversal, there are as many tasks and drivers as at the start."""
     witness = Witness()
     bench = Bench(7)
     start = copy.deepcopy(bench.document(0))

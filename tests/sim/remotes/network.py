@@ -1,24 +1,24 @@
-"""Machines in memory that have each other as remotes, over a network that can be cut, held and mended."""
+"""Machines in memory that are each other's remotes, over a network that can be cut, held and released."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import trio
 from trio.testing import memory_stream_pair
 
 from rpc.call import ServerCore
-from rpc.http2_server import serve_http2
-from runtime.components.motor import Motor
-from runtime.components.sensor import Sensor
-from runtime.memory import MemoryMachine, open_machine
-from runtime.parts import Surroundings
-from runtime.registry import Registry
-from runtime.remotes.dial import Way
-from runtime.remotes.manager import Remotes
-from runtime.resource import Attributes, Extra, Started
+from rpc.http2.server import serve_http2
+from runtime.engine.components.motion.motor import Motor
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Attributes, Extra, Started
+from runtime.parts.remotes.dial import Way
+from runtime.parts.remotes.manager import Remotes
+from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError
 from schema.names import Model
 
@@ -26,17 +26,17 @@ MOTOR, SENSOR, ROBOT = "rdk:component:motor", "rdk:component:sensor", "viam.robo
 
 
 class Options(Attributes):
-    speed: float = 0.0  # something that may change
-    needs: tuple[str, ...] = ()  # names of resources that it needs
-    slow: float = 0.0  # seconds until it is ready
+    speed: float = 0.0  # an attribute that tests change
+    needs: tuple[str, ...] = ()  # names of required resources
+    slow: float = 0.0  # seconds until the resource is ready
 
     def requires(self) -> tuple[str, ...]:
-        """As Attributes."""
+        """Return the names of required resources. See Attributes.requires."""
         return self.needs
 
 
 class Wheel(Motor):
-    """Turns while it has power; writes down what happens to it, and when, wherever it runs."""
+    """A motor that moves while it has power; `events` records what happens to every instance."""
 
     Config = Options
     events: ClassVar[list[tuple[float, str, str]]] = []  # time, event, name
@@ -70,7 +70,7 @@ class Wheel(Motor):
 
 
 class Gauge(Sensor):
-    """Reads what it is configured with; `broken` names those that cannot start."""
+    """A sensor that reads its configured value; `broken` names instances that cannot start."""
 
     Config = Options
     broken: ClassVar[set[str]] = set()
@@ -100,7 +100,7 @@ def gauge(name: str, **attributes: Any) -> dict[str, Any]:
 
 
 def document(*components: dict[str, Any], remotes: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
-    """`remotes`: addresses by name."""
+    """Return a document with these components; `remotes` maps names to addresses."""
     entries = [
         {"name": name, "address": address, "insecure": True, **more} for name, address in (remotes or {}).items()
     ]
@@ -108,7 +108,7 @@ def document(*components: dict[str, Any], remotes: Mapping[str, str] | None = No
 
 
 class Wire(trio.abc.Stream):
-    """One end of a connection. While it is held, nothing goes through and nobody is told."""
+    """One end of a connection. While it is held, no data passes and neither side notices."""
 
     def __init__(self, inner: trio.abc.Stream) -> None:
         self._inner = inner
@@ -116,11 +116,11 @@ class Wire(trio.abc.Stream):
         self._open.set()
 
     def hold(self) -> None:
-        """Let nothing through from now on."""
+        """Stop passing data."""
         self._open = trio.Event()
 
     def release(self) -> None:
-        """Let everything through that has waited."""
+        """Pass the data that was held back, and all later data."""
         self._open.set()
 
     async def send_all(self, data: Any) -> None:
@@ -140,17 +140,17 @@ class Wire(trio.abc.Stream):
 
 
 class Network:
-    """Machines by address; make it with `open_network`."""
+    """Machines by address; create it with `open_network`."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.machines: dict[str, MemoryMachine] = {}
-        self.held: set[str] = set()  # addresses that take connections and never answer
+        self.held: set[str] = set()  # addresses that accept connections and never answer
         self._nursery = nursery
         self._wires: list[tuple[str, str, Wire]] = []  # from, to
         self._ends: dict[str, trio.Event] = {}
 
     async def start(self, address: str, document: Mapping[str, Any]) -> MemoryMachine:
-        """A machine at an address, with the first document being applied."""
+        """Start a machine at an address; its first document may still be being applied."""
         memory: MemoryMachine = await self._nursery.start(self._live, address)
         memory.write(document)
         await trio.sleep(0.001)
@@ -163,39 +163,39 @@ class Network:
             return self._dialled(address, way.target.host)
 
         async with open_machine({}, registry=registry()) as memory:
-            await memory.machine.running.wait()
-            around = Surroundings(memory.machine, memory.serving.router, {}, memory.configuration._replan)
-            memory.machine.parts["remotes"] = Remotes(around, dial=dial)
+            await memory.machine.lifecycle.running.wait()
+            around = replace(memory.configuration.context, environment={})
+            memory.machine.parts.present["remotes"] = Remotes(around, dial=dial)
             self.machines[address] = memory
             task_status.started(memory)
             await end.wait()
 
     def stop(self, address: str) -> None:
-        """Begin the orderly end of a machine."""
+        """Begin the orderly shutdown of a machine."""
         self.crash(address)
         self._ends[address].set()
 
     def crash(self, address: str) -> None:
-        """All connections of a machine are gone at once, and it takes no new ones: as after kill -9, seen by others."""
+        """Close all connections of a machine and accept no new ones, as others see a `kill -9`."""
         self.machines.pop(address)
         self.cut(address)
 
     def cut(self, address: str) -> None:
-        """End all connections from and to a machine."""
+        """Close all connections from and to a machine."""
         for one in [wire for wire in self._wires if address in wire[:2]]:
             self._wires.remove(one)
             self._nursery.start_soon(one[2].aclose)
             one[2].release()
 
     def hold(self, address: str) -> None:
-        """A machine hangs: its connections live, nothing comes back."""
+        """Make a machine hang: its connections stay open, and no answer comes back."""
         self.held.add(address)
         for _, to, wire in self._wires:
             if to == address:
                 wire.hold()
 
     def release(self, address: str) -> None:
-        """It goes on."""
+        """Undo `hold`."""
         self.held.discard(address)
         for _, to, wire in self._wires:
             if to == address:
@@ -215,7 +215,7 @@ class Network:
 
 @asynccontextmanager
 async def open_network() -> AsyncIterator[Network]:
-    """A network; all its machines are stopped at the end."""
+    """Yield a network; stop all its machines at the end."""
     async with trio.open_nursery() as nursery:
         network = Network(nursery)
         yield network

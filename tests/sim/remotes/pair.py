@@ -1,4 +1,4 @@
-"""A machine with a remote, and what tests ask of both."""
+"""A machine with a remote, and helpers that query both."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.memory import MemoryMachine
-from runtime.remotes.life import ANSWER_LIMIT
+from runtime.parts.remotes.life import ANSWER_LIMIT
+from runtime.server.memory import MemoryMachine
 from schema.errors import MachineError
 from tests.sim.remotes.network import (
     ROBOT,
@@ -22,7 +22,7 @@ from tests.sim.remotes.network import (
     open_network,
 )
 
-HEAR = ANSWER_LIMIT + 1.0  # seconds after which a hung remote counts as lost: a beat's pause and one question
+HEAR = ANSWER_LIMIT + 1.0  # seconds until a hung remote counts as lost: one beat and one question
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ async def names(memory: MemoryMachine) -> list[str]:
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Virtual time passes until something is so; looks often, which costs nothing here."""
+    """Return once `condition` is true; polling is free in virtual time."""
     with trio.fail_after(seconds):
         while not condition():  # noqa: ASYNC110
             await trio.sleep(0.05)
 
 
 def ready(memory: MemoryMachine, *wanted: str) -> Callable[[], bool]:
-    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.hosts) for name in wanted)
+    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.roster.hosts) for name in wanted)
 
 
 def status(memory: MemoryMachine, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Whole machines with whole machines as their remotes, in simulated time."""
+"""Machines with other machines as their remotes, in simulated time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_two_remotes_with_one_name(network: Network, autojump_clock: MockC
     await network.start("two", PI)
     parent = await network.start("parent", document(motor("left"), remotes={"one": "one", "two": "two"}))
     await until(ready(parent, "one:left", "two:left", "one:air", "two:air"))
-    assert await parent.client().call(MOTOR, "left", "is_moving") is False  # the machine's own
+    assert await parent.client().call(MOTOR, "left", "is_moving") is False  # the parent's own motor
     error = await refused(parent, SENSOR, "air", "get_readings")
     assert error.kind is ErrorKind.INVALID
     assert f"may be {SENSOR}/one:air or {SENSOR}/two:air" in str(error)
@@ -89,13 +89,13 @@ async def test_a_remote_that_goes_and_comes_disturbs_nobody(
 
 async def test_only_what_is_different_after_a_restart_is_touched(network: Network, autojump_clock: MockClock) -> None:
     parent, _ = await pair(network)
-    kept, near = parent.machine.hosts[f"{MOTOR}/pi:left"], parent.machine.hosts[f"{SENSOR}/near"]
+    kept, near = parent.machine.roster.hosts[f"{MOTOR}/pi:left"], parent.machine.roster.hosts[f"{SENSOR}/near"]
     network.crash("pi")
     await network.start("pi", document(motor("left"), gauge("water")))
     await until(ready(parent, "pi:water"))
-    await until(lambda: f"{SENSOR}/pi:air" not in parent.machine.hosts, 15)
-    assert parent.machine.hosts[f"{MOTOR}/pi:left"] is kept
-    assert parent.machine.hosts[f"{SENSOR}/near"] is near
+    await until(lambda: f"{SENSOR}/pi:air" not in parent.machine.roster.hosts, 15)
+    assert parent.machine.roster.hosts[f"{MOTOR}/pi:left"] is kept
+    assert parent.machine.roster.hosts[f"{SENSOR}/near"] is near
     error = await refused(parent, SENSOR, "pi:air", "get_readings")
     assert error.kind is ErrorKind.NOT_FOUND
 
@@ -104,11 +104,11 @@ async def test_what_a_remote_adds_and_removes_without_a_restart(network: Network
     parent, pi = await pair(network)
     pi.write(document(motor("left"), gauge("water")))
     await until(ready(parent, "pi:water"), 15)
-    await until(lambda: f"{SENSOR}/pi:air" not in parent.machine.hosts, 1)
+    await until(lambda: f"{SENSOR}/pi:air" not in parent.machine.roster.hosts, 1)
     pi.write(document(gauge("water")))
-    error = await refused(parent, MOTOR, "pi:left", "is_moving")  # a doubtful answer: looked at soon
+    error = await refused(parent, MOTOR, "pi:left", "is_moving")  # a doubtful answer makes the parent look again soon
     assert error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE)
-    await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.hosts, 3)
+    await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.roster.hosts, 3)
     await until(
         lambda: "the remote 'pi' has none of that name" in status(parent, "near").reason or not ready(parent, "near")()
     )
@@ -155,7 +155,7 @@ async def test_a_remote_that_hangs_from_the_start_keeps_the_machine_from_nothing
     began = trio.current_time()
     parent = await network.start("parent", PARENT)
     await until(ready(parent, "own"), 1)
-    await until(lambda: not parent.machine.reconfiguring, 3)
+    await until(lambda: not parent.machine.configured.applying, 3)
     assert trio.current_time() - began < 3
     assert "a remote may have it and is not connected: pi (not connected yet)" in status(parent, "near").reason
     network.release("pi")
@@ -169,7 +169,7 @@ async def test_local_dependents_stop_before_what_they_need_there(network: Networ
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
     Wheel.events.clear()
     parent.write(document(motor("arm", needs=["pi:left"])))
-    await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.hosts, 10)
+    await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.roster.hosts, 10)
     order = [(what, who) for _, what, who in Wheel.events]
     assert order.index(("end", "arm")) < order.index(("stop", "left"))
 
@@ -212,26 +212,26 @@ async def test_a_machine_that_has_itself(network: Network, autojump_clock: MockC
 
 async def test_a_remote_that_starts_loses_nothing_meanwhile(network: Network, autojump_clock: MockClock) -> None:
     parent, _ = await pair(network)
-    near = parent.machine.hosts[f"{SENSOR}/near"]
+    near = parent.machine.roster.hosts[f"{SENSOR}/near"]
     network.crash("pi")
     pi = await network.start("pi", document(motor("left", slow=20.0), gauge("air")))
-    pi.machine.state = type(pi.machine.state).INITIALIZING
+    pi.machine.lifecycle.state = type(pi.machine.lifecycle.state).INITIALIZING
     await until(lambda: status(parent, "pi").state == "ready", 15)
     await trio.sleep(5)
-    assert f"{MOTOR}/pi:left" in parent.machine.hosts  # not ready there yet, and kept
+    assert f"{MOTOR}/pi:left" in parent.machine.roster.hosts  # kept while the remote is not ready
     assert status(parent, "pi:left").state == "unhealthy"
     await trio.sleep(20)
-    pi.machine.state = type(pi.machine.state).RUNNING
+    pi.machine.lifecycle.state = type(pi.machine.lifecycle.state).RUNNING
     await until(lambda: status(parent, "pi:left").state == "ready", 5)
-    assert parent.machine.hosts[f"{SENSOR}/near"] is near
+    assert parent.machine.roster.hosts[f"{SENSOR}/near"] is near
 
 
 async def test_another_address_is_another_connection(network: Network, autojump_clock: MockClock) -> None:
     await network.start("elsewhere", document(motor("left", speed=7.0), gauge("air", speed=7.0)))
     parent, _ = await pair(network)
-    air = parent.machine.hosts[f"{SENSOR}/pi:air"]
+    air = parent.machine.roster.hosts[f"{SENSOR}/pi:air"]
     parent.write(document(motor("own"), gauge("near", needs=["left"]), remotes={"pi": "elsewhere"}))
-    await until(lambda: parent.machine.hosts.get(f"{SENSOR}/pi:air") not in (None, air), 15)
+    await until(lambda: parent.machine.roster.hosts.get(f"{SENSOR}/pi:air") not in (None, air), 15)
     await until(ready(parent, "near"), 1)
     assert (await parent.client().call(SENSOR, "pi:air", "get_readings"))["speed"] == 7.0
     assert not happened("end", "own")

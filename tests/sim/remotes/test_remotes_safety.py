@@ -1,4 +1,4 @@
-"""What remotes and connections that go do to what moves, whole machines in simulated time."""
+"""Lost remotes and lost connections stop what moves; whole machines in simulated time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["network"]
 async def test_a_parent_that_vanishes_leaves_no_motor_turning(network: Network, autojump_clock: MockClock) -> None:
     parent, pi = await pair(network)
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
-    for _, to, wire in network._wires:  # the parent hangs: its connection lives, and is silent
+    for _, to, wire in network._wires:  # the parent hangs: its connection stays open but silent
         assert to == "pi"
         wire.hold()
     began = trio.current_time()
@@ -43,7 +43,7 @@ async def test_a_client_of_the_parent_that_vanishes_stops_what_it_moves_there(
     client = parent.client({"viam-sid": session["id"]})
     await client.call(MOTOR, "left", "set_power", power_pct=0.5)
     began = trio.current_time()
-    await trio.sleep(5)  # says nothing more
+    await trio.sleep(5)  # the client sends nothing more
     (stopped,) = happened("stop", "left")
     assert stopped - began == pytest.approx(2.0, abs=0.1)
 
@@ -52,9 +52,9 @@ async def test_our_session_there_is_begun_anew_without_a_word_to_clients(
     network: Network, autojump_clock: MockClock
 ) -> None:
     parent, pi = await pair(network)
-    pi.machine.sessions._sessions.clear()  # as if it had expired
+    pi.machine.traffic.sessions._sessions.clear()  # as if the session had expired
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
-    assert len(pi.machine.sessions) == 1
+    assert len(pi.machine.traffic.sessions) == 1
     (holder,) = pi.machine.status().sessions
     assert holder.resources == (f"{MOTOR}/left",)
 
@@ -65,20 +65,20 @@ async def test_only_what_was_commanded_from_here_is_stopped_at_the_end(
     pi = await network.start("pi", document(motor("left"), motor("right")))
     parent = await network.start("parent", document(remotes={"pi": "pi"}))
     await until(ready(parent, "pi:left", "pi:right"))
-    await pi.client().call(MOTOR, "right", "set_power", power_pct=0.5)  # somebody else's
+    await pi.client().call(MOTOR, "right", "set_power", power_pct=0.5)  # commanded by another client
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
     parent.write(document())
-    await until(lambda: not parent.machine.hosts, 10)
+    await until(lambda: not parent.machine.roster.hosts, 10)
     assert happened("stop", "left")
     assert not happened("stop", "right")
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_half_an_hour_of_faults(network: Network, autojump_clock: MockClock, seed: int) -> None:
-    """A remote that is killed, held, cut off and changed at random: local calls never wait, in the end all is well."""
+    """With a remote that is killed, held, cut off and changed at random, local calls never wait and all recovers."""
     rng = random.Random(seed)
     parent, _ = await pair(network)
-    own = parent.machine.hosts[f"{MOTOR}/own"]
+    own = parent.machine.roster.hosts[f"{MOTOR}/own"]
     answered = refusals = 0
     kinds: set[ErrorKind] = set()
 
@@ -126,7 +126,7 @@ async def test_half_an_hour_of_faults(network: Network, autojump_clock: MockCloc
         assert await names(parent) == ["near", "own", "pi:air", "pi:left", "pi:water"]
         assert {one.state for one in parent.machine.status().resources} == {"ready"}
         nursery.cancel_scope.cancel()
-    assert parent.machine.hosts[f"{MOTOR}/own"] is own
+    assert parent.machine.roster.hosts[f"{MOTOR}/own"] is own
     assert kinds <= {ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND}
     assert answered > 100
     assert refusals > 5

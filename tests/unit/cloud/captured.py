@@ -1,4 +1,4 @@
-"""Uploads and questions for tests of captured data."""
+"""Helpers that upload and query data in tests of captured data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cloud.blobs import sizes
-from cloud.memory import MemoryCloud
-from cloud.sweep import Swept, sweep
-from cloud.times import now
+from cloud.domain.upkeep.sweep import Swept, sweep
+from cloud.server.memory import MemoryCloud
+from cloud.values.times import now
 
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
@@ -22,12 +22,12 @@ def at(number: float) -> datetime:
 
 
 def piece(number: int, **value: Any) -> dict[str, Any]:
-    """One reading, captured `number` seconds after START and received half a second later."""
+    """Return a reading captured `number` seconds after START and received half a second later."""
     return {"metadata": {"time_requested": at(number), "time_received": at(number + 0.5)}, "struct": value}
 
 
 class Uploads:
-    """A part that uploads, and its owner who asks."""
+    """Uploads of one part, and queries of its owner."""
 
     def __init__(self, cloud: MemoryCloud, part: str, owner: str = "") -> None:
         self.cloud = cloud
@@ -83,21 +83,21 @@ class Uploads:
         return await self.owner.call(DATA, "", method, **arguments)
 
     async def found(self, **given: Any) -> list[str]:
-        """Ids of the files of a filter."""
+        """Return the ids of the files that match a filter."""
         answer = await self.ask("binary_data_by_filter", data_request={"filter": given, "limit": 1000})
         return [one["metadata"]["binary_data_id"] for one in answer["data"]]
 
     async def values(self, **given: Any) -> list[Any]:
-        """The readings of a filter."""
+        """Return the readings that match a filter."""
         answer = await self.ask("tabular_data_by_filter", data_request={"filter": given, "limit": 1000})
         return [one["data"] for one in answer["data"]]
 
 
 async def days_later(cloud: MemoryCloud, days: float = 7.1) -> Swept:
-    """What a sweep does after so many days."""
+    """Run the sweep as if `days` days had passed."""
     return await sweep(cloud.cloud.store, cloud.cloud.blobs, now() + timedelta(days=days))
 
 
 async def blobs(cloud: MemoryCloud) -> set[str]:
-    """The keys of what is kept in files."""
+    """Return the keys of the stored blobs."""
     return set(await sizes(cloud.cloud.blobs))

@@ -7,20 +7,20 @@ from typing import Final
 
 import pytest
 
-from cloud.memory import MemoryCloud, open_cloud
+from cloud.server.memory import MemoryCloud, open_cloud
 from tests.postgresql import postgresql
 
 __all__ = ["postgresql"]
 
 
 class Clock:
-    """A time of day that tests set."""
+    """A wall clock that tests set."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        self.now += timedelta(microseconds=1)  # two calls never meet the same moment
+        self.now += timedelta(microseconds=1)  # two calls never return the same time
         return self.now
 
 
@@ -30,13 +30,13 @@ def clock() -> Clock:
 
 
 BOTH: Final = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
-"""Of a test that is about what one of the databases does not take."""
+"""Run a test on both databases, for limits that only one of them has."""
 
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest) -> str:
-    """What `open_cloud` takes: SQLite, or PostgreSQL for tests that ask for it, and for all with
-    MACHINE_CLOUD_TESTS=postgresql.
+    """Return the argument of `open_cloud`: PostgreSQL for tests that request it, and for all tests with
+    MACHINE_CLOUD_TESTS=postgresql; SQLite otherwise.
     """
     if "postgresql" not in (getattr(request, "param", ""), os.environ.get("MACHINE_CLOUD_TESTS")):
         return ""
@@ -52,11 +52,11 @@ async def cloud(clock: Clock, database: str) -> AsyncIterator[MemoryCloud]:
 
 @pytest.fixture
 async def machine(cloud: MemoryCloud) -> str:
-    """The id of a machine called `rover`."""
+    """Create a machine named `rover` and return its id."""
     return await cloud.app("new_robot", name="rover", location=cloud.first.location)
 
 
 @pytest.fixture
 async def part(cloud: MemoryCloud, machine: str) -> str:
-    """The id of its main part."""
+    """Return the id of the main part of `machine`."""
     return (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]

@@ -1,4 +1,4 @@
-"""An organization with a machine, and a guest."""
+"""An organization with a machine, and a guest organization."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cloud.access import Of
-from cloud.first import create_owner
-from cloud.keys import Grant, create_key
-from cloud.memory import APP, MemoryCloud
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant, create_key
+from cloud.domain.permissions.access import Of
+from cloud.server.memory import APP, MemoryCloud
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import START
@@ -18,12 +18,12 @@ from tests.unit.cloud.captured import START
 
 @dataclass
 class World:
-    """The first organization has `location` with a machine; the guest is another one."""
+    """The first organization has `location` with a machine; `guest` is another organization."""
 
     cloud: MemoryCloud
     ids: dict[Of, str]
-    guest: str  # its id
-    owner: str  # its keys
+    guest: str  # id of the guest organization
+    owner: str  # key of an owner
     operator: str
 
     def by(self, key: str) -> ApiClient:

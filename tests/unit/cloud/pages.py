@@ -1,23 +1,23 @@
-"""A browser at the pages of a cloud in memory: through the guard, signed in with a key as a person is."""
+"""A browser for the pages of a cloud in memory, through the guard, signed in with a key through the form."""
 
 from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from cloud.memory import MemoryCloud
+from cloud.server.memory import MemoryCloud
 from cloud.web.app import application
-from tests.unit.web.client import HTML, Browser, Reply
+from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
 
 HOST = "localhost:8090"
 
 
 def browser(cloud: MemoryCloud) -> Browser:
-    """One that has not signed in."""
+    """Return a browser that is not signed in."""
     return Browser(application(cloud.cloud, loopback=True), host=HOST)
 
 
 async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> Browser:
-    """One that has signed in by the form, by default with the owner's key."""
+    """Return a browser that signed in through the form, by default with the owner's key."""
     made = browser(cloud)
     subject, secret = key or (cloud.first.id, cloud.first.key)
     reply = await post(made, "/login", id=subject, key=secret, next="/")
@@ -26,6 +26,6 @@ async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> B
 
 
 async def post(made: Browser, path: str, **form: str) -> Reply:
-    """Send a form of this site."""
+    """Submit a form with the headers of the same origin."""
     headers = {**HTML, "origin": f"http://{HOST}", "content-type": "application/x-www-form-urlencoded"}
     return await made.send("POST", path, headers, urlencode(form).encode())

@@ -1,4 +1,4 @@
-"""Several replicas of a cloud in memory, of which some hear nothing, and a store that counts."""
+"""Several replicas of a cloud in memory, some of which receive no events, and a store that counts reads."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import trio
 import trio.testing
 from grpclib.exceptions import GRPCError
 
-from cloud.authentication import CloudAuthenticator, open_signer
-from cloud.keys import Grant, create_key
-from cloud.memory import APP, MemoryCloud
+from cloud.domain.organizations.keys import Grant, create_key
+from cloud.domain.permissions.authentication import CloudAuthenticator, open_signer
+from cloud.server.memory import APP, MemoryCloud
+from cloud.services.target import CloudRouter
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store, Work
-from cloud.target import CloudRouter
+from rpc.access.auth import API_KEY
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
-from rpc.auth import API_KEY
 from rpc.carrier import Peer
 from schema.errors import ErrorKind, MachineError
 
-LIMIT = 30.0  # seconds for what takes milliseconds
+LIMIT = 30.0  # seconds; each step takes milliseconds
 LIST = "/viam.app.v1.AppService/ListOrganizations"
 
 
 class Counted:
-    """A store that counts what is read."""
+    """A store that counts reads and can become unavailable."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -52,7 +52,7 @@ class Counted:
 
 
 class Replica:
-    """The side of a cloud that faces the network: tokens instead of identities."""
+    """A replica as clients on the network see it: with tokens instead of identities."""
 
     def __init__(self, cloud: MemoryCloud, authenticator: CloudAuthenticator, store: Store, events: Events) -> None:
         self.cloud = replace(cloud.cloud, authenticator=authenticator, store=store, events=events)
@@ -61,7 +61,7 @@ class Replica:
         self._peers = iter(range(1 << 30))
 
     async def sign_in(self, entity: str, secret: str, kind: str = API_KEY) -> str:
-        number = next(self._peers)  # each from elsewhere: attempts are counted for each address
+        number = next(self._peers)  # a new address each time, because attempts are counted per address
         peer = Peer((f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 1))
         return await self.authenticator.sign_in(entity, kind, secret, peer=peer)
 
@@ -70,7 +70,7 @@ class Replica:
         return ApiClient(MemoryChannel(self.router, identity=identity))
 
     async def call(self, token: str, method: str, **arguments: Any) -> str:
-        """How a call ends, in a word."""
+        """Return the result of a call in one word."""
         try:
             await self.client(token).call(APP, "", method, **arguments)
         except GRPCError as error:
@@ -82,7 +82,7 @@ class Replica:
 
 @asynccontextmanager
 async def replica(cloud: MemoryCloud, *, hears: bool) -> AsyncIterator[tuple[Replica, Counted]]:
-    """One more replica on the same database. One that does not hear of what happens is the worst case."""
+    """Run another replica on the same database. One that receives no events is the worst case."""
     events = cloud.cloud.events if hears else Events()
     store = Counted(cloud.cloud.store)
     authenticator = CloudAuthenticator(await open_signer(store), store, events)

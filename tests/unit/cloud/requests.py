@@ -1,4 +1,4 @@
-"""Requests that nobody would make: messages filled at random, with ids of what is there where ids belong."""
+"""Random requests: messages with arbitrary values, and with existing ids in fields for ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 LONG: Final = Random(1).randbytes(30_000).hex()
-"""Nothing that can be compressed: an index of PostgreSQL takes some 2,700 bytes, a pattern of SQLite 50,000."""
-NUMBERS: Final = (  # of page tokens, indexes and versions, which a database cannot hold, or Python not read
+"""Incompressible text: longer than PostgreSQL's index rows (about 2,700 bytes) and SQLite's patterns (50,000 bytes)."""
+NUMBERS: Final = (  # page tokens, indexes and versions that a database cannot store or Python cannot parse
     "9" * 20, "9" * 5000, "-5.3", "--5.3", "1." + "9" * 25, "5." + "9" * 5000, "components." + "9" * 5000,
 )  # fmt: skip
-SHAPES: Final = tuple(  # documents that are JSON, and nothing else that they should be
+SHAPES: Final = tuple(  # documents that are valid JSON and nothing else
     f'{{"{section}": {value}}}'
     for section in ("components", "modules", "network", "triggers", "fragments", "fragment_mods", "agent", "log")
     for value in ("5", '"x"', "[5]", '{"x": 5}', '[{"name": 5, "notifications": 5, "id": 5}]')
@@ -44,15 +44,15 @@ KINDS: Final[Mapping[str, str]] = {
     "dataset_ids": "dataset", "binary_data_id": "file", "binary_data_ids": "file", "file_id": "file",
     "identity_id": "key", "bbox_id": "box",
 }  # fmt: skip
-"""What a field of this name holds the id of."""
-SUBJECTS: Final = (  # what the field `id` of a call holds the id of: the first that its path has
+"""The kind of object whose id a field of this name holds."""
+SUBJECTS: Final = (  # the kind of object whose id the field `id` holds, by the first word that the path contains
     ("Fragment", "fragment"), ("Part", "part"), ("Dataset", "dataset"), ("Key", "key"), ("Package", "item"),
     ("v1.RobotService", "part"), ("Agent", "part"), ("Robot", "robot"),
 )  # fmt: skip
 
 
 class Filler:
-    """Fills messages for one call; `known` are ids by kind, which may grow."""
+    """Fill messages with values; `known` maps kinds to ids and may grow."""
 
     def __init__(self, random: Random, known: Mapping[str, Sequence[str]]) -> None:
         self._random = random
@@ -60,7 +60,7 @@ class Filler:
         self._path = ""
 
     def message(self, path: str, cls: type[Message]) -> Message:
-        """A request of the call at `path`."""
+        """Return a request for the call at `path`."""
         self._path = path
         made = cls()
         self._fill(made, 0)

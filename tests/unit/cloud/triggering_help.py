@@ -1,4 +1,4 @@
-"""What the tests of triggers share: parts with triggers, uploads, and receivers that are functions."""
+"""Helpers for tests of triggers: parts with triggers, uploads, and fake receivers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import trio
 
-from cloud.memory import ROBOT, MemoryCloud
+from cloud.domain.triggering import deliveries
+from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.evaluation import evaluate_some
+from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.outbox import Outbox
+from cloud.server.memory import ROBOT, MemoryCloud
 from cloud.store.sql import Sql
-from cloud.triggering import deliveries
-from cloud.triggering.deliveries import Delivery
-from cloud.triggering.evaluation import evaluate_some
-from cloud.triggering.ingestion import Ingestion, Reading, ingested
-from cloud.triggering.outbox import Outbox
 from triggers.document import Notification, Trigger
 from triggers.retry import Outcome
 
@@ -54,7 +54,7 @@ async def configure(cloud: MemoryCloud, part: str, *triggers: Mapping[str, Any])
 
 
 async def upload(cloud: MemoryCloud, part: str, *celsius: float, data_type: str = "tabular") -> None:
-    """One upload of the component `oven`."""
+    """Upload readings of the component `oven` in one request."""
     now = cloud.cloud.clock()
     came = tuple(Reading(now, now, {"readings": {"celsius": one}}) for one in celsius)
     what = Ingestion(part, "sensor", "oven", "Readings", data_type, "file-1", now, now, came)
@@ -62,12 +62,12 @@ async def upload(cloud: MemoryCloud, part: str, *celsius: float, data_type: str 
 
 
 async def call_in(cloud: MemoryCloud, part: str) -> None:
-    """The part's machine calls."""
+    """Make a call as the part's machine."""
     await cloud.client(part, "robot-secret").call(ROBOT, "", "needs_restart", id=part)
 
 
 async def evaluated(cloud: MemoryCloud, part: str) -> list[Delivery]:
-    """Evaluate all that waits; the deliveries of a part, in order."""
+    """Evaluate everything that waits, and return the deliveries of a part in order."""
     while await cloud.cloud.store.write(lambda sql: evaluate_some(sql, cloud.cloud.links.page)):
         pass
     return await log(cloud, part)
@@ -85,7 +85,7 @@ async def rows(cloud: MemoryCloud, statement: str) -> list[Mapping[str, Any]]:
 
 
 class Receiver:
-    """Answers with what it is told to; keeps what came."""
+    """A sender that returns prepared outcomes and keeps what it received."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self.outcomes = deque(outcomes)
@@ -100,7 +100,7 @@ class Receiver:
 
 
 async def sent(cloud: MemoryCloud, receiver: Receiver) -> None:
-    """Send what can be sent now, one round."""
+    """Run one round of the outbox."""
     outbox = Outbox(cloud.cloud.store, cloud.cloud.events, cloud.cloud.clock, {"webhook": receiver, "email": receiver})
     async with trio.open_nursery() as nursery:
         await outbox.round(nursery)
@@ -108,7 +108,7 @@ async def sent(cloud: MemoryCloud, receiver: Receiver) -> None:
 
 @asynccontextmanager
 async def sending(cloud: MemoryCloud, receiver: Receiver) -> AsyncIterator[None]:
-    """The outbox lives."""
+    """Run the outbox."""
     outbox = Outbox(cloud.cloud.store, cloud.cloud.events, cloud.cloud.clock, {"webhook": receiver})
     async with trio.open_nursery() as nursery:
         await nursery.start(outbox.run)

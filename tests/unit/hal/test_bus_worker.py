@@ -1,4 +1,4 @@
-"""A bus that hangs: its worker names it with an error of the hardware and a remedy."""
+"""A worker reports its bus when it hangs, as a hardware error with a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of docs/howto/use-the-hardware-layer.md, run on the simulated bench."""
+"""Run the programs of docs/howto/use-the-hardware-layer.md on the simulated bench."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hal.ports.digital import Line
 from hal.ports.usb import UsbIdentity
 from hal.sim import World
 from hal.sim.chips.lm75 import Lm75Target
+from hal.sim.gpio.signal import HIGH, LOW
 from hal.sim.hardware import SimHardware
-from hal.sim.signal import HIGH, LOW
 from hal.sim.usb import SimUsbDevice
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "use-the-hardware-layer.md"
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "howto" / "use-the-hardware-layer.md
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """What the blocks of the page define, one after the other."""
+    """Run the code blocks of the page in order and return the names that they define."""
     names: dict[str, Any] = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):
         exec(block, names)
@@ -35,7 +35,7 @@ def page() -> dict[str, Any]:
 async def hardware(autojump_clock: MockClock) -> SimHardware:
     found = SimHardware(World())
     found.bus("1").attach(0x48, Lm75Target(temperature_c=21.5))
-    await trio.sleep(1)  # its first conversion
+    await trio.sleep(1)  # the chip's first conversion
     return found
 
 

@@ -12,11 +12,11 @@ from tests.hil.rig.programs import NAMED, program_of
 @pytest.mark.parametrize(
     ("command", "module", "arguments"),
     [
-        ("machine hal check", "runtime.operator.cli", ("hal", "check")),
-        ("machine data ls /tmp/a-b_c --json", "runtime.operator.cli", ("data", "ls", "/tmp/a-b_c", "--json")),
-        (["machine-server", "-config", "/a b/m.json"], "runtime.cli", ("-config", "/a b/m.json")),
+        ("machine hal check", "command.cli", ("hal", "check")),
+        ("machine data ls /tmp/a-b_c --json", "command.cli", ("data", "ls", "/tmp/a-b_c", "--json")),
+        (["machine-server", "-config", "/a b/m.json"], "runtime.server.cli", ("-config", "/a b/m.json")),
         (["python3", "-m", "tests.hil.guest.plant"], "tests.hil.guest.plant", ()),
-        ("machine", "runtime.operator.cli", ()),
+        ("machine", "command.cli", ()),
     ],
 )
 def test_programs_in_python(command: str | Sequence[str], module: str, arguments: tuple[str, ...]) -> None:

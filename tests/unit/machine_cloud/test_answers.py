@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trio
 
-from schema.cloud import Cloud
+from schema.document.cloud import Cloud
 from tests.loopback import listening
-from uplink.dial import Refused, address_of, connected
+from uplink.dial import CloudUnavailable, address_of, connected
 
 NEITHER = "speaks neither HTTP/1.1 nor WebSocket"
 AWAY = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\n"
@@ -47,7 +47,7 @@ async def test_every_answer_is_told(answer: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("uplink.dial.token_headers", no_headers)
     async with listening(serve) as number:
         address = address_of(Cloud(app_address=f"http://127.0.0.1:{number}", id="part", secret="hush"))
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(CloudUnavailable) as caught:
             async with connected(address):
                 pass
     assert told in str(caught.value)

@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from cloud.certificates.issue import crossed, fingerprint, new_leaf, new_root
-from runtime.data.disk import InlineDisk
+from cloud.domain.certificates.issue import crossed, fingerprint, new_leaf, new_root
+from runtime.parts.data.files.disk import InlineDisk
 from support.worker import Worker
-from uplink.authorities import MAX_TOLD, CloudAuthorities, path_of
+from uplink.authorities import MAX_LENGTH, CloudAuthorities, path_of
 from uplink.dial import CloudAddress
 
 NOW = datetime.now(UTC)
@@ -40,8 +40,8 @@ class Trusting:
         self.held = CloudAuthorities(self.file, self.path)
         self.held.load()
 
-    async def told(self, cloud: str, machines: str = "") -> None:
-        await self.held.told({"cloud": cloud, "machines": machines}, DISK)
+    async def update(self, cloud: str, machines: str = "") -> None:
+        await self.held.update({"cloud": cloud, "machines": machines}, DISK)
 
     def trusts(self) -> set[str]:
         """Names of the authorities by which the cloud is trusted."""
@@ -59,29 +59,29 @@ def told() -> Iterator[Sequence[Any]]:
 
 async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, told: Sequence[Any]) -> None:
     machine = Trusting(tmp_path, OLD)
-    await machine.told(OLD)
+    await machine.update(OLD)
     assert machine.trusts() == {"old"}
     assert not told
-    await machine.told(NEW + OLD)  # the overlap
+    await machine.update(NEW + OLD)  # the overlap
     assert machine.trusts() == {"old", "new"}
-    await machine.told(NEW)  # and its end
+    await machine.update(NEW)  # and its end
     assert machine.trusts() == {"new"}
     machine.restart()
     assert machine.trusts() == {"new"}
     assert (tmp_path / "ca.pem").read_text() == OLD
     assert oct(machine.path.stat().st_mode & 0o777) == "0o600"
-    assert [(one["new"], one["void"]) for one in told] == [
+    assert [(one["new"], one["withdrawn"]) for one in told] == [
         ([fingerprint(NEW)], []),
         ([], [fingerprint(OLD)]),
     ]
-    assert all(one["ca_file"] == f"{tmp_path / 'ca.pem'}, which stays as it is" for one in told)
+    assert all(one["ca_file"] == f"{tmp_path / 'ca.pem'}, which is not changed" for one in told)
 
 
 async def test_one_that_leaked_is_not_trusted_although_the_file_has_it(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD + MACHINES)
-    await machine.told(OLD, MACHINES)
+    await machine.update(OLD, MACHINES)
     assert machine.trusts() == {"old"}  # that of machines signs for no cloud
-    await machine.told(NEW, NEWEST)
+    await machine.update(NEW, NEWEST)
     assert machine.trusts() == {"new"}
     assert machine.held.machines == NEWEST
     machine.restart()
@@ -91,8 +91,8 @@ async def test_one_that_leaked_is_not_trusted_although_the_file_has_it(tmp_path:
 
 async def test_others_in_the_file_count_as_before(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, PROXY + OLD)
-    await machine.told(OLD)
-    await machine.told(NEW)
+    await machine.update(OLD)
+    await machine.update(NEW)
     assert machine.trusts() == {"proxy", "new"}
 
 
@@ -101,8 +101,8 @@ async def test_a_cloud_that_is_trusted_by_another_authority_says_nothing_of_it(
     tmp_path: Path, given: str | None, told: Sequence[Any]
 ) -> None:
     machine = Trusting(tmp_path, given)
-    await machine.told(OLD, MACHINES)
-    await machine.told(NEW, MACHINES)
+    await machine.update(OLD, MACHINES)
+    await machine.update(NEW, MACHINES)
     assert machine.held.trusted() == ""
     assert machine.held.machines == MACHINES
     assert not told
@@ -110,10 +110,10 @@ async def test_a_cloud_that_is_trusted_by_another_authority_says_nothing_of_it(
 
 async def test_another_file_starts_anew(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD)
-    await machine.told(OLD)
+    await machine.update(OLD)
     machine.give(NEWEST)  # it was away while the authority was replaced twice
     assert machine.trusts() == {"newest"}
-    await machine.told(NEWEST)
+    await machine.update(NEWEST)
     machine.give("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n")
     assert machine.held.trusted() == ""  # and the file's own damage is told where it is used
     assert machine.file is not None
@@ -123,20 +123,20 @@ async def test_another_file_starts_anew(tmp_path: Path) -> None:
 
 async def test_a_cloud_that_says_nothing_more_of_itself_changes_nothing(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD)
-    await machine.told(NEW + OLD)
-    await machine.held.told({"machines": MACHINES}, DISK)
+    await machine.update(NEW + OLD)
+    await machine.held.update({"machines": MACHINES}, DISK)
     assert machine.trusts() == {"old", "new"}
     assert machine.held.machines == MACHINES
 
 
 @pytest.mark.parametrize(
-    "wrong", [5, [], {"cloud": 5}, {"cloud": "x"}, {"machines": "x"}, {"cloud": OLD * (MAX_TOLD // len(OLD) + 1)}]
+    "wrong", [5, [], {"cloud": 5}, {"cloud": "x"}, {"machines": "x"}, {"cloud": OLD * (MAX_LENGTH // len(OLD) + 1)}]
 )
 async def test_what_is_none_is_refused_and_changes_nothing(tmp_path: Path, wrong: Any) -> None:
     machine = Trusting(tmp_path, OLD)
-    await machine.told(NEW + OLD)
+    await machine.update(NEW + OLD)
     with pytest.raises((TypeError, ValueError)):
-        await machine.held.told(wrong, DISK)
+        await machine.held.update(wrong, DISK)
     assert machine.trusts() == {"old", "new"}
 
 
@@ -150,7 +150,7 @@ async def test_what_is_damaged_on_the_disk_is_told_and_no_obstacle(
     machine.restart()
     assert [one["path"] for one in told] == [str(machine.path)]
     assert machine.trusts() == {"old"}
-    await machine.told(NEW + OLD)
+    await machine.update(NEW + OLD)
     machine.restart()
     assert machine.trusts() == {"old", "new"}
 
@@ -158,7 +158,7 @@ async def test_what_is_damaged_on_the_disk_is_told_and_no_obstacle(
 async def test_without_a_disk_it_counts_until_the_next_start(tmp_path: Path, told: Sequence[Any]) -> None:
     machine = Trusting(tmp_path, OLD)
     (tmp_path / "home").write_text("no folder")
-    await machine.told(NEW + OLD)
+    await machine.update(NEW + OLD)
     assert machine.trusts() == {"old", "new"}
     assert [one["log_level"] for one in told] == ["info", "error"]
 
@@ -177,13 +177,13 @@ async def test_the_connection_follows(tmp_path: Path) -> None:
         return _shakes_hands(tmp_path, leaf.certificate + "".join(between), leaf.key, context)
 
     cross = crossed(PAIRS["old"], PAIRS["new"])
-    await machine.told(OLD)
+    await machine.update(OLD)
     assert reaches("old")
     assert not reaches("new")
     assert reaches("new", cross)  # who was away all the time, during the overlap
-    await machine.told(NEW + OLD)
+    await machine.update(NEW + OLD)
     assert reaches("new")
-    await machine.told(NEW)
+    await machine.update(NEW)
     assert reaches("new")
     assert not reaches("old")
 

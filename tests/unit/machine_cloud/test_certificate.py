@@ -17,10 +17,10 @@ from grpclib.exceptions import GRPCError
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from cloud.certificates.issue import Pair, new_leaf, new_root
+from cloud.domain.certificates.issue import Pair, new_leaf, new_root
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
-from runtime.data.disk import InlineDisk
+from runtime.parts.data.files.disk import InlineDisk
 from support.worker import Worker
 from uplink.authorities import CloudAuthorities
 from uplink.authorities import path_of as authorities_of
@@ -88,7 +88,9 @@ class Machine:
         moves: Callable[[Callable[[], None]], Awaitable[None]] = self._moves
         address = cast("CloudAddress", self.cloud)
         self.authorities = CloudAuthorities(None, authorities_of(self.path.parent, self.cloud.part))
-        return CloudCertificate(address, self.path, self.authorities, names=lambda: [*self.names], moves=moves)
+        return CloudCertificate(
+            address, self.path, self.authorities, names=lambda: [*self.names], address_changes=moves
+        )
 
     async def _moves(self, ring: Callable[[], None]) -> None:
         self.ring = ring
@@ -197,7 +199,7 @@ async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
     assert MAX_DELAY / 2 <= waits[-1] <= MAX_DELAY
     assert len([one for one in told if one["event"] == "no certificate from the cloud"]) == 1
     machine.cloud.answer = pair()
-    machine.cloud.contact.came()
+    machine.cloud.contact.mark_reached()
     await trio.sleep(0.1)
     assert machine.certificate.tls.context is not None
     assert machine.changed == 1
@@ -210,7 +212,7 @@ async def test_a_cloud_that_gives_none_is_asked_each_hour(
     await machine.start()
     await trio.sleep(10 * HOUR)
     assert 10 <= len(machine.cloud.asked) <= 13
-    assert [one["goes_on_with"] for one in told] == ["none"]
+    assert [one["still_used"] for one in told] == ["none"]
     assert machine.certificate.tls.context is None
     assert machine.changed == 0
 
@@ -224,7 +226,7 @@ async def test_an_answer_that_cannot_be_used_changes_nothing(
     await trio.sleep(HOUR)
     assert machine.fingerprint == before
     assert "does not belong" in told[-1]["reason"]
-    assert told[-1]["goes_on_with"].startswith("the one until 20")
+    assert told[-1]["still_used"].startswith("the certificate valid until 20")
     assert "PRIVATE" not in str(told)
 
 
@@ -235,7 +237,7 @@ async def test_without_a_disk_it_is_served_all_the_same(
     machine.path.mkdir()
     await machine.start()
     assert machine.certificate.tls.context is not None
-    assert any("cannot be kept" in one["event"] for one in told)
+    assert any("cannot be cached" in one["event"] for one in told)
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", ROOT.certificate.encode(), b"\xff\xfe"])
@@ -264,7 +266,7 @@ async def test_a_chain_without_its_root_tells_no_roots(autojump_clock: MockClock
 
 async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, machine: Machine) -> None:
     await machine.start()
-    told = partial(machine.certificate.told, worker=cast("Worker", InlineDisk()))
+    told = partial(machine.certificate.update_authorities, worker=cast("Worker", InlineDisk()))
     await told({"machines": ROOT.certificate})
     await trio.sleep(QUIET + 1)
     assert len(machine.cloud.asked) == 1  # it has signed what there is
@@ -283,6 +285,6 @@ async def test_an_authority_that_signs_nothing_yet_is_asked_for_once(
 ) -> None:
     await machine.start()
     for _ in range(3):
-        await machine.certificate.told({"machines": OTHER.certificate}, cast("Worker", InlineDisk()))
+        await machine.certificate.update_authorities({"machines": OTHER.certificate}, cast("Worker", InlineDisk()))
         await trio.sleep(QUIET + 1)
     assert len(machine.cloud.asked) == 2

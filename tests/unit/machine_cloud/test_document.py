@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rpc.auth import API_KEY, credentials_of, digest_of
-from schema.cloud import ApiKey, Cloud
+from rpc.access.auth import API_KEY, credentials_of, digest_of
+from schema.document.cloud import ApiKey, Cloud
+from schema.document.machine import decode
 from schema.errors import ConfigError
-from schema.machine import decode
-from telemetry.entry import ERROR, Entry
+from telemetry.logs.entry import ERROR, Entry
 from uplink.dial import address_of
-from uplink.document import NotAMessage, document_of
+from uplink.document import InvalidMessage, document_of
 from uplink.upload import wire_entry
 
 OWN = {"cloud": {"id": "part", "secret": "s", "app_address": "http://localhost:8090"}}
@@ -93,7 +93,7 @@ def test_an_auth_section_of_a_wrong_shape_is_left_to_the_schema(auth: Any) -> No
     "wrong", [{}, {"document": 5}, {"document": {}, "keys": ["x"]}, {"document": {}, "cloud": "x"}]
 )
 def test_what_is_no_configuration_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(NotAMessage):
+    with pytest.raises(InvalidMessage):
         document_of(wrong, OWN)
 
 
@@ -125,7 +125,7 @@ def test_what_is_no_address_of_a_cloud_is_refused(address: str) -> None:
 
 
 def test_a_log_message_as_the_protocol_writes_it() -> None:
-    entry = Entry(1, 1.5, ERROR, "rdk.x", "runtime/host.py:12", "it broke", {"why": "heat"}, "Traceback")
+    entry = Entry(1, 1.5, ERROR, "rdk.x", "engine/host.py:12", "it broke", {"why": "heat"}, "Traceback")
     found = wire_entry(entry)
     assert found.pop("host")
     assert found == {
@@ -133,7 +133,7 @@ def test_a_log_message_as_the_protocol_writes_it() -> None:
         "time": datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=UTC),
         "logger_name": "rdk.x",
         "message": "it broke",
-        "caller": {"File": "runtime/host.py", "Line": 12},
+        "caller": {"File": "engine/host.py", "Line": 12},
         "stack": "Traceback",
         "fields": [{"Key": "why", "Value": "heat"}],
     }

@@ -16,8 +16,8 @@ import trio.testing
 from trio.testing import MockClock
 from trio_websocket import ConnectionClosed
 
-from runtime.data.disk import InlineDisk
-from runtime.memory import open_machine
+from runtime.parts.data.files.disk import InlineDisk
+from runtime.server.memory import open_machine
 from uplink import cached
 from uplink.configuration import FIRST_DELAY, MAX_DELAY, SAVE_AGAIN, SILENCE, CloudSource
 from uplink.dial import CloudAddress
@@ -57,13 +57,13 @@ async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -
     cloud = Cloud(tmp_path)
     await cloud.used(cloud.reading)
     assert not cloud.path.exists(), "the credentials file is no configuration of the cloud"
-    await cloud._hear(said(components=[1]))
+    await cloud._handle(said(components=[1]))
     assert cloud.kept() is None
     await cloud.used(cloud.reading)
     assert cloud.kept() == [1]
-    await cloud._hear(said(components=5))  # nobody says that it can be used
+    await cloud._handle(said(components=5))  # nobody says that it can be used
     assert cloud.kept() == [1]
-    await cloud._hear(said(components=[2]))
+    await cloud._handle(said(components=[2]))
     await cloud.used(Reading(b"{}"))
     assert cloud.kept() == [1]
     await cloud.used(cloud.reading)
@@ -73,14 +73,14 @@ async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -
 async def test_what_the_cloud_sends_is_not_expanded(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     assert cloud.reading.expand, "the credentials file is this computer's own"
-    await cloud._hear(said(revision="pa$$word ${HOME}"))
+    await cloud._handle(said(revision="pa$$word ${HOME}"))
     assert not cloud.reading.expand
 
 
 async def test_a_configuration_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     cloud.path.mkdir(parents=True)
-    await cloud._hear(said(components=[1]))
+    await cloud._handle(said(components=[1]))
     await cloud.used(cloud.reading)
     assert cloud.path.is_dir()
 
@@ -92,14 +92,14 @@ async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     cloud = Cloud(tmp_path)
-    await cloud._hear(said(components=[1]))
+    await cloud._handle(said(components=[1]))
     await cloud.used(cloud.reading)
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cloud._save_again)
             monkeypatch.setattr(cached, "replace", full)
             for number in (2, 3):
-                await cloud._hear(said(components=[number]))
+                await cloud._handle(said(components=[number]))
                 await cloud.used(cloud.reading)
             await trio.sleep(3 * SAVE_AGAIN)
             assert cloud.kept() == [1]
@@ -108,10 +108,10 @@ async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
             assert cloud.kept() == [3]
             nursery.cancel_scope.cancel()
     assert [one["event"] for one in logs] == [
-        "the configuration cannot be kept for a start without the cloud",
-        "the configuration is kept for a start without the cloud again",
+        "the configuration cannot be cached for a start without the cloud",
+        "the configuration is cached for a start without the cloud again",
     ]
-    assert logs[0]["remedy"] == "free space or let this user write there; it is tried again every 30 s"
+    assert logs[0]["remedy"] == "free disk space or allow this user to write there; retried every 30 s"
 
 
 class Socket:
@@ -186,9 +186,9 @@ async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(
 async def test_a_machine_says_what_it_can_use(broken: dict[str, Any] | bytes) -> None:
     good = {"components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake"}]}
     async with open_machine(good) as memory:
-        await memory.machine.running.wait()
+        await memory.machine.lifecycle.running.wait()
         assert json.loads(memory.source.kept or b"") == good
         memory.write(broken)
         await trio.testing.wait_all_tasks_blocked()
-        assert memory.machine.config.rejected
+        assert memory.machine.configured.status.rejected
         assert json.loads(memory.source.kept or b"") == good

@@ -12,11 +12,11 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from trio.testing import MockClock
 
-from rpc.api import values
 from rpc.api.client import find_method
+from rpc.api.convert import values
 from rpc.api.memory import MemoryChannel
-from telemetry.entry import Entry
-from telemetry.outbox_sink import OutboxSink, Upload
+from telemetry.logs.entry import Entry
+from telemetry.logs.outbox_sink import OutboxSink, Upload
 from uplink.contact import Contact
 from uplink.dial import CloudAddress
 from uplink.upload import MAX_DELAY, SERVICE, upload
@@ -82,13 +82,13 @@ async def test_logs_are_tried_ever_more_seldom_and_at_once_when_the_cloud_is_bac
         nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
         await trio.sleep(600)
         assert cloud.tries[-1] - cloud.tries[-2] >= MAX_DELAY / 2
-        cloud.contact.came()  # it came, but takes no logs yet: from the beginning
+        cloud.contact.mark_reached()  # it came, but takes no logs yet: from the beginning
         await trio.sleep(2)
         assert len([one for one in cloud.tries if one > 600]) >= 2
         await trio.sleep(600)
         cloud.there = True
         now = trio.current_time()
-        cloud.contact.came()
+        cloud.contact.mark_reached()
         await cloud.acknowledged.wait()
         assert trio.current_time() == now
         nursery.cancel_scope.cancel()
@@ -132,6 +132,6 @@ async def _all(cloud: Logs) -> None:
 
 async def test_a_pause_ends_by_itself(autojump_clock: MockClock) -> None:
     contact = Contact()
-    contact.came()  # before: does not count
+    contact.mark_reached()  # before: does not count
     assert not await contact.pause(5)
     assert trio.current_time() == 5

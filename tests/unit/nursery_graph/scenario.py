@@ -25,9 +25,9 @@ WILD = st.builds(
     cleanup=SHORT,
     deaf=st.one_of(st.just(0.0), st.just(0.0), st.integers(1, 9).map(float)),
     fails=st.booleans(),
-    refuses=st.sampled_from((False, False, True)),
-    breaks=st.booleans(),
-    sick_at=st.one_of(st.just(math.inf), st.integers(1, 5).map(float)),
+    start_fails=st.sampled_from((False, False, True)),
+    cleanup_fails=st.booleans(),
+    unhealthy_after=st.one_of(st.just(math.inf), st.integers(1, 5).map(float)),
 )
 
 

@@ -42,7 +42,7 @@ async def test_run_once_and_stop_before_run() -> None:
     graph.stop()
     await graph.run()
     assert (await graph.settled()).nodes == {}
-    with pytest.raises(RuntimeError, match="runs once"):
+    with pytest.raises(RuntimeError, match="runs only once"):
         await graph.run()
 
 
@@ -99,7 +99,7 @@ async def test_the_last_failure_is_kept_until_the_next_run_is_ready_or_is_anothe
 
 
 async def test_sick_and_well_again_leaves_dependents_alone(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
-    witness = Witness(lambda name: Script(sick_at=5) if name == "a" else Script())
+    witness = Witness(lambda name: Script(unhealthy_after=5) if name == "a" else Script())
     graph = Graph()
     graph.apply([witness.node("a"), witness.node("b", requires={"a"})])
     await nursery.start(graph.run)
@@ -151,7 +151,7 @@ async def test_started_twice_is_the_fault_of_the_node(nursery: trio.Nursery) -> 
     graph.apply([Node("a", run)])
     await nursery.start(graph.run)
     status = (await graph.settled())["a"]
-    assert "called 'started' twice" in status.reason
+    assert "`started` was called twice" in status.reason
     graph.stop()
 
 
@@ -169,7 +169,7 @@ async def test_returning_before_ready_is_a_failure_with_a_reason(nursery: trio.N
 
 
 async def test_an_error_in_cleanup_is_told(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
-    witness = Witness(lambda name: Script(breaks=True))
+    witness = Witness(lambda name: Script(cleanup_fails=True))
     reasons: list[str] = []
     graph = Graph()
     graph.subscribe(lambda event: reasons.append(event.reason))
@@ -297,7 +297,7 @@ async def test_changes_end_with_the_graph(nursery: trio.Nursery) -> None:
 
 async def test_a_fresh_dependency_is_a_fresh_chance(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     works = False
-    witness = Witness(lambda name: Script(refuses=name == "b" and not works))
+    witness = Witness(lambda name: Script(start_fails=name == "b" and not works))
     graph = Graph()
     graph.apply([witness.node("a"), witness.node("b", requires={"a"})])
     await nursery.start(graph.run)

@@ -41,7 +41,7 @@ def test_what_may_run_can_be_stopped_and_what_waits_can_be_tried_again() -> None
     for phase in (*RUNNING, Phase.FAILING):
         assert step(phase, Event.STOP) is Phase.STOPPING
     for phase in WAITING:
-        assert step(phase, Event.AGAIN) is Phase.IDLE
+        assert step(phase, Event.RETRY) is Phase.IDLE
     assert USABLE < RUNNING
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nursery_graph import Node
-from nursery_graph.plan import difference, knots, resolve
+from nursery_graph.plan import cyclic_groups, difference, resolve
 
 NAMES = [f"n{number}" for number in range(6)]
 EDGES = st.dictionaries(st.sampled_from(NAMES), st.frozensets(st.sampled_from(NAMES), max_size=3))
@@ -32,22 +32,22 @@ def reach(edges: dict[str, frozenset[str]], start: str) -> set[str]:
 
 
 @given(EDGES)
-def test_knots_are_the_groups_that_reach_each_other(edges: dict[str, frozenset[str]]) -> None:
+def test_cyclic_groups_are_the_groups_that_reach_each_other(edges: dict[str, frozenset[str]]) -> None:
     expected = {
         frozenset({name} | {other for other in reach(edges, name) if name in reach(edges, other)})
         for name in edges
         if name in reach(edges, name)
     }
-    found = knots(edges)
+    found = cyclic_groups(edges)
     assert set(found) == expected
     assert len(found) == len(expected)
 
 
-def test_knots_of_a_long_chain_need_no_recursion() -> None:
+def test_cyclic_groups_of_a_long_chain_need_no_recursion() -> None:
     edges = {str(number): {str(number + 1)} for number in range(50_000)}
-    assert knots(edges) == []
+    assert cyclic_groups(edges) == []
     edges["49999"] = {"0"}
-    assert knots(edges) == [frozenset(edges)]
+    assert cyclic_groups(edges) == [frozenset(edges)]
 
 
 @given(EDGES, EDGES)
@@ -64,7 +64,7 @@ def test_what_is_left_to_wait_for_has_no_cycle(
     sound = {
         name: frozenset((*wanted.requires, *wanted.uses)) for name, wanted in desired.items() if not wanted.problem
     }
-    assert knots(sound) == []
+    assert cyclic_groups(sound) == []
 
 
 def test_reasons_name_what_is_wrong() -> None:

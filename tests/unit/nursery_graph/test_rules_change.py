@@ -323,7 +323,7 @@ def test_optional_dependencies_cause_no_restart_storm(
 ) -> None:
     works = {f"u{number}": ok for number, (_, ok) in enumerate(used)}
     witness = Witness(
-        lambda name: Script() if name == "user" else Script(start=used[int(name[1:])][0], refuses=not works[name])
+        lambda name: Script() if name == "user" else Script(start=used[int(name[1:])][0], start_fails=not works[name])
     )
     deps: list[set[str]] = []
 

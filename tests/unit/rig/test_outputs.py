@@ -12,10 +12,10 @@ from trio.testing import MockClock
 from hal.errors import Fault, HalError
 from hal.ports.digital import DigitalOutput, Line, OutputSettings
 from hal.sim import World
-from runtime.rig.artefacts import Journal
-from runtime.rig.outputs import Outputs, WatchedSim
-from runtime.rig.run import Run
-from runtime.rig.session import TestState
+from rig.artefacts import Journal
+from rig.outputs import Outputs, WatchedSim
+from rig.run import Run
+from rig.session import TestState
 
 LINE = Line("chip", 4)
 

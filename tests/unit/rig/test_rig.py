@@ -14,19 +14,19 @@ from trio.testing import MockClock
 from hal.ports.digital import Line
 from hal.sim.chips.tmp102 import Tmp102Target
 from hal.sim.hardware import SimHardware
-from runtime.components.board import Board
-from runtime.components.encoder import Encoder, EncoderPosition, PositionType
-from runtime.components.motor import Motor, Powered
-from runtime.components.sensor import Sensor
-from runtime.components.switch import Switch
-from runtime.rig.artefacts import Artefacts, file_name
-from runtime.rig.faults import Faults
-from runtime.rig.local import open_sim
-from runtime.rig.outputs import Outputs
-from runtime.rig.plant import load_plant
-from runtime.rig.rig import Rig, running
-from runtime.rig.session import find_provider
-from runtime.rig.setup import Setup, read_document
+from rig.artefacts import Artefacts, file_name
+from rig.faults import Faults
+from rig.local import open_sim
+from rig.outputs import Outputs
+from rig.plant import load_plant
+from rig.rig import Rig, running
+from rig.session import find_provider
+from rig.setup import Setup, read_document
+from runtime.engine.components.controls.board import Board
+from runtime.engine.components.controls.switch import Switch
+from runtime.engine.components.motion.motor import Motor, Powered
+from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
+from runtime.engine.components.sensing.sensor import Sensor
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 
@@ -123,7 +123,7 @@ async def test_handles_have_the_types_of_their_base_class(tmp_path: Path, autoju
             nursery.start_soon(toggle)
             tick = await anext(ticks)
             assert (tick.pin_name, tick.high) == ("1", True)
-        from runtime.components.movement_sensor import MovementSensor
+        from runtime.engine.components.sensing.movement_sensor import MovementSensor
 
         assert isinstance(await rig.get(MovementSensor, "movement_sensor").get_linear_velocity(), Vector3)
         assert {"motor is_powered power_pct", "encoder position value"} <= set(rig.recorder.channels)
@@ -181,7 +181,7 @@ async def test_each_fault_is_over_after_its_context_even_if_that_fails(
             with pytest.raises(MachineError, match="reads 0x"):
                 await air.get_readings()
         assert (await air.get_readings())["temperature_c"] == 25.0
-        with pytest.raises(ValueError, match="nothing called 'i2c-7'"):
+        with pytest.raises(ValueError, match="no device 'i2c-7'"):
             await faults.unplugged("i2c-7").__aenter__()
 
 
@@ -240,10 +240,10 @@ async def test_a_rig_without_means_skips() -> None:
 
 
 def test_kinds_of_rig() -> None:
-    own = {"mine": "runtime.rig.local:open_linux"}
+    own = {"mine": "rig.local:open_linux"}
     assert find_provider("sim", own) is open_sim
     assert find_provider("mine", own).__name__ == "open_linux"
-    assert find_provider("runtime.rig.local:open_linux", {}).__name__ == "open_linux"
+    assert find_provider("rig.local:open_linux", {}).__name__ == "open_linux"
     for address in ("pi.local:8080", "https://pi", "[::1]:80", "127.0.0.1:8080"):
         assert find_provider(address, own).__name__ == "open_address"
     with pytest.raises(ValueError, match="not one of sim, linux, mine"):

@@ -1,4 +1,4 @@
-"""The cached configuration: whole or not there, private, and never trusted when it is damaged."""
+"""The cached configuration is complete or absent, private, and refused when it is damaged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry import log
-from telemetry.log import Logs
+from telemetry.logs import loggers
+from telemetry.logs.loggers import Logs
 from uplink.cached import ASIDE, Cached, load, path_of, save
 
 T = TypeVar("T")
@@ -24,14 +24,14 @@ DOCUMENT = b'{"components": [ {"name": "left",  "attributes": {"ratio": 1.10, "n
 
 
 async def here(function: Callable[[], T]) -> T:
-    """In place of a worker."""
+    """Run the function directly, without a worker thread."""
     return function()
 
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = log.configure()
+    pipeline = loggers.configure()
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
@@ -58,7 +58,7 @@ def put(path: Path, content: bytes) -> None:
 def test_where_it_is_kept(tmp_path: Path) -> None:
     assert path_of(tmp_path, "0a1b-2c") == tmp_path / "cached_cloud_config_0a1b-2c.json"
     for odd in ("", "../x", "a/b", "-a", "a\n", "a b"):
-        with pytest.raises(ValueError, match="is not the id of a machine part"):
+        with pytest.raises(ValueError, match="is not a valid id of a machine part"):
             path_of(tmp_path, odd)
 
 
@@ -115,9 +115,9 @@ async def test_what_cannot_be_written_leaves_the_former_one(path: Path, monkeypa
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         await save(path, b"{}", here)
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="not valid JSON"):
         await save(path, b"{", here)
-    with pytest.raises(ValueError, match="not kept"):
+    with pytest.raises(ValueError, match="not cached"):
         await save(path, b'{"a":' * 5000, here)
     cached = load(path)
     assert cached is not None
@@ -138,7 +138,7 @@ async def test_what_was_cut_short_before_is_no_hindrance(path: Path) -> None:
         (b"", "truncated"),
         (b"\0" * 4096, "malformed"),
         (DOCUMENT, "missing required field `saved`"),
-        (b'{"saved": "2026-01-01T00:00:00Z", "sha256": "00", "document": {}}', "changed or damaged"),
+        (b'{"saved": "2026-01-01T00:00:00Z", "sha256": "00", "document": {}}', "modified or damaged"),
     ],
 )
 async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path, content: bytes, reason: str) -> None:
@@ -149,7 +149,7 @@ async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path,
     assert (entry.level_name, entry.logger, entry.fields["path"]) == ("WARN", "rdk.config", str(aside))
     assert reason in entry.fields["reason"]
     assert read(aside) == content
-    assert load(path) is None  # and quietly now
+    assert load(path) is None  # the second time without a log entry
     await save(path, DOCUMENT, here)
     assert load(path) is not None
 
@@ -163,7 +163,7 @@ def test_one_that_may_not_be_read_is_told_and_left(logs: Logs, path: Path) -> No
 
 @given(st.data())
 def test_no_damage_is_believed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """One changed byte anywhere: the document is refused, or it is the one that was saved."""
+    """With any one byte changed, loading refuses the document or returns the one that was saved."""
     import trio
 
     path = path_of(tmp_path_factory.mktemp("home"), "a")

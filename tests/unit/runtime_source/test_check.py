@@ -1,4 +1,4 @@
-"""`machine check`: every mistake of a file at once, for people and for programs."""
+"""`machine check` reports every mistake of a file at once, for users and for programs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from runtime.check import Checked, check, human, main_check
-from runtime.registry import Registry
-from runtime.resource import Attributes, Component
+from command.check import Checked, check, human, main_check
+from runtime.engine.registry import Registry
+from runtime.engine.resource import Attributes, Component
 from schema.names import API, Model
 
 
@@ -86,8 +86,8 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"log": [{"pattern": "(", "level": "info"}]},
-            "W log.0.pattern: '(' is not a pattern (missing ), unterminated subpattern at position 0): "
-            "write a logger's name, with * for anything",
+            "W log.0.pattern: '(' is not a valid pattern: missing ), unterminated subpattern at position 0: "
+            "use the name of a logger, with * for any characters",
         ),
         (
             {"components": [{**BOARD, "attributes": {"a": "${environment.NO}"}}]},

@@ -1,4 +1,4 @@
-"""One check for the file, the commands, the cloud's pages and the machine: they find the same in every document."""
+"""The file, the commands, the cloud's pages and the machine report the same findings for every document."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from catalogue.check import check as check_document
 from catalogue.models import builtin
 from cloud.editing.catalogue import Known
 from cloud.editing.findings import ERROR, findings
-from runtime.check import check
-from runtime.operator.cloud_config import mistakes
-from runtime.reconfigure import plan
-from runtime.registry import Registry
-from schema.machine import decode
+from command.check import check
+from command.cloud.config import mistakes
+from runtime.engine.planning.reconfigure import plan
+from runtime.engine.registry import Registry
+from runtime.models import BUILTIN
+from schema.document.machine import decode
 
 BOARD = {"name": "pi", "api": "rdk:component:board", "model": "fake"}
 
@@ -96,11 +97,11 @@ CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
 def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
     text = json.dumps(document)
     (tmp_path / "machine.json").write_text(text)
-    file = check(tmp_path / "machine.json", Registry(offers=lambda: ()), {"A": "11"})
+    file = check(tmp_path / "machine.json", Registry(BUILTIN, offers=lambda: ()), {"A": "11"})
     pages = findings(text, Known())
     shared = check_document(decode(text.encode()), builtin())
     command = mistakes(text)
-    if "${" not in text:  # what a placeholder stands for is known on the machine only
+    if "${" not in text:  # only the machine knows the values of placeholders
         assert list(map(str, file.problems)) == list(map(str, shared.problems))
         assert list(map(str, file.warnings)) == list(map(str, shared.warnings))
     wrong = {(one.path, _said(one)) for one in shared.problems}
@@ -117,10 +118,10 @@ def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[st
     decoded = decode(json.dumps(document).encode())
     if decoded.document is None:
         return
-    wanted = plan(decoded.document, Registry(offers=lambda: ())).wanted.values()
+    wanted = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).wanted.values()
     checked = check_document(decoded, builtin())
     entries = [one for one in checked.problems if one.path.startswith(("components", "services"))]
-    # A cycle is a state of the graph, which the plan does not know.
+    # The plan does not know cycles, which are a state of the graph.
     wrong = {_name(document, one.path) for one in entries if "need each other" not in one.reason}
     faults = {_name(document, one.path) for one in wanted if one.fault is not None and not one.model.startswith("acme")}
     if "${" not in json.dumps(document):

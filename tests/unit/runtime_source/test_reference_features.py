@@ -1,6 +1,6 @@
 """Every feature of the reference's configuration is accepted, or refused with a reason that names what is missing.
 
-The documents are written for this test, from the facts of the reference's format: one for each feature.
+Each document covers one feature and was written for this test, following the reference's format.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runtime.check import check
+from command.check import check
 
 BOARD = {"name": "pi", "api": "rdk:component:board", "model": "fake"}
 PINS = {"a": "1", "b": "2", "pwm": "3"}
@@ -354,7 +354,7 @@ WARNED: dict[str, tuple[Any, str]] = {
         "the environment has no NOT_SET_ANYWHERE",
     ),
 }
-"""What works but for the part that the warning names."""
+"""Features that work except for the part named by the warning."""
 
 MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:arm": ("simulated", "wrapper_arm"),
@@ -372,7 +372,7 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:service:vision": ("fake",),
     "rdk:service:world_state_store": ("fake",),
 }
-"""Models of the reference that are missing here, by API."""
+"""Models of the reference that this product lacks, by API."""
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "analog axes of the gpio input controller": (

@@ -1,4 +1,4 @@
-"""Following a real file in all the ways files are replaced. The real clock, since a real descriptor is met."""
+"""Following a real file through every way of replacing it. The clock is real because file events are real."""
 
 # ruff: noqa: ASYNC240 - the files are the thing under test
 
@@ -33,7 +33,7 @@ async def following(path: Path) -> AsyncIterator[AsyncIterator[Reading]]:
 
 
 async def text(readings: AsyncIterator[Reading]) -> str:
-    """The next text; `-` stands for a problem."""
+    """Return the next text; `-` stands for a problem."""
     reading = await anext(readings)
     return "-" if reading.data is None else reading.data.decode()
 
@@ -68,9 +68,9 @@ async def test_deleted_and_made_anew(path: Path) -> None:
         assert await text(readings) == "1"
         path.unlink()
         reading = await anext(readings)
-        assert str(reading.problem) == f"{path}: does not exist: write the file; it is read as soon as it is there"
+        assert str(reading.problem) == f"{path}: does not exist: create the file; it is read as soon as it exists"
         path.write_text("1")
-        assert await text(readings) == "1"  # the same text again says that the problem is over
+        assert await text(readings) == "1"  # repeating the same text shows that the problem is over
 
 
 async def test_a_file_that_is_not_there_yet_and_whose_directory_is_not_either(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_symlink_swapped_as_kubernetes_does(tmp_path: Path) -> None:
             (tmp_path / "..tmp").symlink_to(f"..{number}")
             (tmp_path / "..tmp").replace(tmp_path / "..data")
             assert await text(readings) == number
-        (tmp_path / "..3" / "machine.json").write_text("4")  # in place behind both links
+        (tmp_path / "..3" / "machine.json").write_text("4")  # in place, through both links
         assert await text(readings) == "4"
 
 

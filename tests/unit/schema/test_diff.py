@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.diff import HIDDEN, Difference, difference
-from schema.machine import MachineDocument, decode, decode_value
+from schema.document.machine import MachineDocument, decode, decode_value
 
 
 def document(**parts: Any) -> MachineDocument:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schema.decoding.report import Report
 from schema.frames import Frame, decode_frame
 from schema.geometry import Capsule, Orientation, Pose, RectangularPrism, Sphere, Vector3
 from schema.orientation import FORMS, to_orientation, to_quaternion
-from schema.report import Report
 
 
 def frame(**parts: Any) -> Frame:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from schema.document.machine import KEYS, Decoded, MachineDocument, decode, decode_value, default_services
 from schema.errors import ConfigError
-from schema.machine import KEYS, Decoded, MachineDocument, decode, decode_value, default_services
 from schema.names import ResourceName
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schema.machine import decode_value
-from schema.resources import ResourceEntry
+from schema.document.machine import decode_value
+from schema.document.resources import ResourceEntry
 
 
 def entry(section: str = "components", **parts: Any) -> ResourceEntry:

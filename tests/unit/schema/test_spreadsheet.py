@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.data.export import cell
-from runtime.operator.tables import clean
+from runtime.engine.views.tables import clean
+from runtime.parts.data.export import cell
 from schema.spreadsheet import harmless
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.machine import MachineDocument, decode, decode_value
+from schema.document.machine import MachineDocument, decode, decode_value
 from schema.substitution import fill, substitute
 
 

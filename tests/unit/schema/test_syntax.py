@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schema.decoding.syntax import JSONSyntaxError, parse_json, repeated_keys
 from schema.errors import ConfigError
-from schema.syntax import JSONSyntaxError, parse_json, repeated_keys
 
 
 def error(text: str | bytes) -> ConfigError:

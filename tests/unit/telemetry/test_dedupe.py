@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.dedupe import MAX_KEYS, THRESHOLD, WINDOW, Deduplicator, Verdict
+from telemetry.logs.dedupe import MAX_KEYS, THRESHOLD, WINDOW, Deduplicator, Verdict
 
 
 def test_three_pass_the_fourth_is_a_notice_and_the_rest_are_dropped() -> None:

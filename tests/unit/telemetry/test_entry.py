@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.entry import Entry, fields_json, format_line, plain, timestamp
+from telemetry.logs.entry import Entry, fields_json, format_line, plain, timestamp
 
 
 def entry(**changes: Any) -> Entry:

@@ -11,10 +11,10 @@ import pytest
 import trio
 import trio.testing
 
-from schema.machine import MachineDocument, decode
-from telemetry import log, names
-from telemetry.entry import Entry
-from telemetry.log import Logs
+from schema.document.machine import MachineDocument, decode
+from telemetry.logs import loggers, names
+from telemetry.logs.entry import Entry
+from telemetry.logs.loggers import Logs
 
 
 class Collected:
@@ -67,14 +67,14 @@ def clock() -> Clock:
 @pytest.fixture
 def logs(sink: Collected, clock: Clock) -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = log.configure([sink], clock=clock)
+    pipeline = loggers.configure([sink], clock=clock)
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
 
 
 def test_a_message_carries_level_logger_caller_and_fields(logs: Logs, sink: Collected) -> None:
-    log.get_logger("rdk.config").warning("hello %s", "you", count=3)
+    loggers.get_logger("rdk.config").warning("hello %s", "you", count=3)
 
     (entry,) = sink.entries
     assert (entry.level_name, entry.logger, entry.message, entry.fields) == (
@@ -98,18 +98,18 @@ def test_a_third_party_that_formats_wrongly_is_still_heard(logs: Logs, sink: Col
 
 
 def test_default_level_is_info(logs: Logs, sink: Collected) -> None:
-    logger = log.get_logger()
+    logger = loggers.get_logger()
     logger.debug("quiet")
     logger.info("loud")
     assert sink.messages == ["loud"]
 
 
 def test_levels_change_at_run_time(logs: Logs, sink: Collected) -> None:
-    logger = log.get_logger("rdk.networking")
+    logger = loggers.get_logger("rdk.networking")
     logger.debug("1")
     assert logs.apply(document('{"log":[{"pattern":"rdk.net*","level":"Debug"}]}')) == ()
     logger.debug("2")
-    log.get_logger("rdk.config").debug("other logger")
+    loggers.get_logger("rdk.config").debug("other logger")
     logs.apply(document('{"log":[{"pattern":"rdk.*","level":"error"}]}'))
     logger.warning("3")
     logs.apply(document('{"debug":true, "log":[{"pattern":"rdk.*","level":"error"}]}'))
@@ -121,7 +121,7 @@ def test_levels_change_at_run_time(logs: Logs, sink: Collected) -> None:
 
 def test_activity_is_shown_whatever_the_levels(logs: Logs, sink: Collected) -> None:
     logs.apply(document('{"log":[{"pattern":"*","level":"error"}]}'))
-    log.get_logger(names.ACTIVITY).info("startup")
+    loggers.get_logger(names.ACTIVITY).info("startup")
     assert sink.messages == ["startup"]
 
 
@@ -129,7 +129,9 @@ def test_secrets_are_masked_in_fields_messages_and_traces(logs: Logs, sink: Coll
     try:
         raise ValueError("rtsp://me:hunter2@camera/")
     except ValueError:
-        log.get_logger().exception("cannot open rtsp://me:hunter2@camera/", config={"api_key": "hunter2", "id": "me"})
+        loggers.get_logger().exception(
+            "cannot open rtsp://me:hunter2@camera/", config={"api_key": "hunter2", "id": "me"}
+        )
     (entry,) = sink.entries
     assert "hunter2" not in repr(entry)
     assert entry.fields == {"config": {"api_key": "***", "id": "me"}}
@@ -141,12 +143,12 @@ def test_fields_hold_no_objects_alive_and_never_break_the_pipeline(logs: Logs, s
         def __str__(self) -> str:
             raise RuntimeError("no")
 
-    log.get_logger().info("x", error=ValueError("bad"), awkward=Awkward())
+    loggers.get_logger().info("x", error=ValueError("bad"), awkward=Awkward())
     assert sink.entries[0].fields == {"error": "bad", "awkward": "<Awkward>"}
 
 
 def test_a_noisy_message_is_suppressed_and_summarized(logs: Logs, sink: Collected, clock: Clock) -> None:
-    logger = log.get_logger("rdk.config")
+    logger = loggers.get_logger("rdk.config")
     for _ in range(10):
         logger.info("again", **{"grpc.time_ms": clock.now})
         clock.now += 0.5
@@ -161,49 +163,49 @@ def test_a_noisy_message_is_suppressed_and_summarized(logs: Logs, sink: Collecte
 @pytest.mark.parametrize("name", [names.ACTIVITY, "rdk.modmanager.m.StdErr", names.of_job("j")])
 def test_some_loggers_are_never_suppressed(logs: Logs, sink: Collected, name: str) -> None:
     for _ in range(9):
-        log.get_logger(name).info("again")
+        loggers.get_logger(name).info("again")
     assert len(sink.entries) == 9
 
 
 def test_debug_is_never_suppressed_and_deduplication_can_be_switched_off(logs: Logs, sink: Collected) -> None:
     logs.apply(document('{"debug":true}'))
     for _ in range(9):
-        log.get_logger().debug("again")
+        loggers.get_logger().debug("again")
     assert len(sink.entries) == 9
     logs.apply(document('{"disable_log_deduplication":true}'))
     for _ in range(9):
-        log.get_logger().info("again")
+        loggers.get_logger().info("again")
     assert len(sink.entries) == 18
 
 
 def test_messages_that_differ_in_a_field_are_different(logs: Logs, sink: Collected) -> None:
     for number in range(9):
-        log.get_logger().info("again", number=number)
+        loggers.get_logger().info("again", number=number)
     assert len(sink.entries) == 9
 
 
 async def test_context_reaches_every_message_of_a_task_and_its_children(logs: Logs, sink: Collected) -> None:
     async def child(number: int) -> None:
-        with log.context(operation=number):
+        with loggers.context(operation=number):
             await trio.lowlevel.checkpoint()
-            log.get_logger().info("child")
+            loggers.get_logger().info("child")
 
-    with log.context(resource="left"):
+    with loggers.context(resource="left"):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(child, 1)
             nursery.start_soon(child, 2)
-    log.get_logger().info("outside")
+    loggers.get_logger().info("outside")
     by_operation = sorted((e.fields.get("operation", 0), e.fields.get("resource")) for e in sink.entries)
     assert by_operation == [(0, None), (1, "left"), (2, "left")]
 
 
 async def test_summaries_come_by_themselves(autojump_clock: trio.testing.MockClock, sink: Collected) -> None:
-    pipeline = log.configure([sink], clock=trio.current_time)
+    pipeline = loggers.configure([sink], clock=trio.current_time)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(pipeline.run)
             for _ in range(5):
-                log.get_logger().info("again")
+                loggers.get_logger().info("again")
             began = trio.current_time()
             new = await following(pipeline, pipeline.ring.last)
             assert new == ["a suppressed message was logged twice more: again"]
@@ -217,13 +219,13 @@ async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
     mock_clock: trio.testing.MockClock, sink: Collected
 ) -> None:
     """The loop has no time for the pipeline's own task until its deadline has passed."""
-    pipeline = log.configure([sink], clock=trio.current_time)
+    pipeline = loggers.configure([sink], clock=trio.current_time)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(pipeline.run)
             for _ in range(5):
-                log.get_logger().info("again")
-            mock_clock.jump(log.WINDOW + 1)
+                loggers.get_logger().info("again")
+            mock_clock.jump(loggers.WINDOW + 1)
             await trio.testing.wait_all_tasks_blocked()
             assert sink.messages[-1] == "a suppressed message was logged twice more: again"
             nursery.cancel_scope.cancel()
@@ -247,7 +249,7 @@ async def test_a_message_that_cannot_be_written_harms_nobody(
 
 
 async def test_messages_of_a_foreign_thread_are_handled_in_trios_thread(logs: Logs, sink: Collected) -> None:
-    log.get_logger().info("first")  # the pipeline learns which loop is its own
+    loggers.get_logger().info("first")  # the pipeline learns which loop is its own
     with ThreadPoolExecutor(1) as pool:
         pool.submit(logging.getLogger("bus").info, "from a thread").result()
     assert sink.messages == ["first"]
@@ -255,9 +257,9 @@ async def test_messages_of_a_foreign_thread_are_handled_in_trios_thread(logs: Lo
 
 
 def test_close_flushes_and_detaches(sink: Collected, clock: Clock) -> None:
-    pipeline = log.configure([sink], clock=clock)
+    pipeline = loggers.configure([sink], clock=clock)
     for _ in range(5):
-        log.get_logger().info("again")
+        loggers.get_logger().info("again")
     pipeline.close()
     pipeline.close()
     assert sink.messages[-1] == "a suppressed message was logged twice more: again"

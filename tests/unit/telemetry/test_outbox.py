@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from telemetry.outbox import ASIDE, Gap, Outbox
-from telemetry.records import MARK, MAX_DATA, OVERHEAD, Record, encode, scan
+from telemetry.outbox.queue import ASIDE, Gap, Outbox
+from telemetry.outbox.records import MARK, MAX_DATA, OVERHEAD, Record, encode, scan
 
 T = TypeVar("T")
 
@@ -307,7 +307,7 @@ async def test_a_full_disk_is_an_error_for_the_writer_and_a_gap_for_the_reader(
 
 async def test_a_record_that_is_too_large_is_a_gap(tmp_path: Path) -> None:
     with opened(tmp_path) as outbox:
-        with pytest.raises(ValueError, match="at most"):
+        with pytest.raises(ValueError, match="the limit is"):
             outbox.append(b"x" * (MAX_DATA + 1))
         outbox.append(b"a")
         await outbox.sync()

@@ -13,11 +13,11 @@ import pytest
 import trio
 import trio.testing
 
-from telemetry import log
-from telemetry.entry import Entry
-from telemetry.outbox import Outbox
-from telemetry.outbox_sink import LAST_SYNC_LIMIT, MAX_UPLOAD, SYNC_DELAY, OutboxSink
-from telemetry.records import OVERHEAD
+from telemetry.logs import loggers
+from telemetry.logs.entry import Entry
+from telemetry.logs.outbox_sink import LAST_SYNC_LIMIT, MAX_UPLOAD, SYNC_DELAY, OutboxSink
+from telemetry.outbox.queue import Outbox
+from telemetry.outbox.records import OVERHEAD
 
 T = TypeVar("T")
 
@@ -126,9 +126,9 @@ async def test_a_full_disk_is_said_once_and_costs_messages_only(
 ) -> None:
     sink = OutboxSink(Outbox(tmp_path, here))
     before = logging.getLogger().level
-    logs = log.configure([sink], clock=trio.current_time)
+    logs = loggers.configure([sink], clock=trio.current_time)
     try:
-        log.get_logger().info("a")
+        loggers.get_logger().info("a")
         with monkeypatch.context() as patch:
 
             def full(fd: int, data: bytes) -> int:
@@ -136,10 +136,12 @@ async def test_a_full_disk_is_said_once_and_costs_messages_only(
 
             patch.setattr(os, "write", full)
             for word in "bcd":
-                log.get_logger().info(word)
-        log.get_logger().info("e")
+                loggers.get_logger().info(word)
+        loggers.get_logger().info("e")
         said = [one.message for one in logs.ring.entries()]
-        complaint = "log messages cannot be kept for upload: No space left on device; they are lost until they can"
+        complaint = (
+            "log messages cannot be queued for upload: No space left on device; they are lost until this is fixed"
+        )
         assert said == ["a", "b", complaint, "c", "d", "e"]
         async with trio.open_nursery() as nursery:
             await nursery.start(sink.run)
@@ -214,6 +216,6 @@ async def test_a_record_that_is_no_message_does_not_stop_the_others(
         first, second, third = (await sink.next()).entries
         nursery.cancel_scope.cancel()
     sink.close()
-    assert (first.message, first.fields) == ("a kept log message cannot be read", {"number": 1})
-    assert (second.message, second.fields) == ("a kept log message cannot be read", {"number": 2})
+    assert (first.message, first.fields) == ("a queued log message cannot be decoded", {"number": 1})
+    assert (second.message, second.fields) == ("a queued log message cannot be decoded", {"number": 2})
     assert third == entry("a")

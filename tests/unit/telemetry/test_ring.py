@@ -10,8 +10,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.entry import Entry
-from telemetry.ring import LogRing
+from telemetry.logs.entry import Entry
+from telemetry.logs.ring import LogRing
 
 
 def entry(seq: int) -> Entry:

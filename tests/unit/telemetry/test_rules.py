@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.machine import decode
-from telemetry.rules import Rules, compile_pattern, from_document
+from schema.document.machine import decode
+from telemetry.logs.rules import Rules, compile_pattern, from_document
 
 
 def rules(text: str, *, debug: bool = False) -> tuple[Rules, list[str]]:
@@ -78,7 +78,7 @@ def test_bad_patterns_and_levels_are_skipped_with_a_warning() -> None:
         '{"log":[{"pattern":"(","level":"error"},{"pattern":"a","level":"loud"},{"pattern":"a","level":"warn"}]}'
     )
     assert found.level("a") == logging.WARNING
-    assert warnings[0].startswith("log.0.pattern: '(' is not a pattern")
+    assert warnings[0].startswith("log.0.pattern: '(' is not a valid pattern")
     assert warnings[1].startswith("log.1.level: 'loud' is not a level")
 
 
@@ -102,5 +102,5 @@ def test_memory_is_bounded() -> None:
     found = Rules([(compile_pattern("n1*"), logging.ERROR)])
     for number in range(10_000):
         found.level(f"n{number}")
-    assert len(found._known) <= 4096
+    assert len(found._cache) <= 4096
     assert found.level("n1") == logging.ERROR

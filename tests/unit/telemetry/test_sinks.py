@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.entry import ERROR, WARN, Entry, format_line
-from telemetry.rotation import DAY, older
-from telemetry.sinks import ConsoleSink, FileSink, Notice
+from telemetry.logs.entry import ERROR, WARN, Entry, format_line
+from telemetry.logs.rotation import DAY, older
+from telemetry.logs.sinks import ConsoleSink, FileSink, Notice
 
 
 def entry(message: str, time: float = 0.0) -> Entry:
@@ -145,7 +145,7 @@ def test_a_full_disk_drops_counts_and_is_said_once() -> None:
     first = sink.write(entry("x"))
     assert first is not None
     assert first.message == (
-        "the log file /dev/full cannot be written: No space left on device; messages are lost until it can"
+        "the log file /dev/full cannot be written: No space left on device; messages are lost until it can be written"
     )
     assert sink.write(entry("x")) is None
     assert sink.dropped == 2
@@ -164,12 +164,12 @@ def test_a_file_that_can_be_written_again_says_what_is_missing(tmp_path: Path) -
         assert sink.write(entry("0002")) == Notice(
             ERROR,
             f"the log file {path} cannot be written: only a part of a line could be written; "
-            "messages are lost until it can",
+            "messages are lost until it can be written",
         )
         assert sink.write(entry("0003")) is None
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         assert sink.write(entry("0004")) == Notice(
-            WARN, f"the log file {path} is written again; 2 messages are missing in it"
+            WARN, f"the log file {path} can be written again; 2 messages are missing in it"
         )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.robot.logs import forward
-from runtime.robot.messages import LogEntry
-from schema.machine import MachineDocument, decode
+from runtime.engine.views.messages import LogEntry
+from runtime.server.robot.logs import forward
+from schema.document.machine import MachineDocument, decode
 from schema.names import ResourceName
-from telemetry import log, names
-from telemetry.log import Logs
+from telemetry.logs import loggers, names
+from telemetry.logs.loggers import Logs
 
 MOTOR = "rdk:component:motor/left"
 ARM = "rdk:component:arm/right"
@@ -54,7 +54,7 @@ COMPONENTS = {"motor", "motor/x", "arm", "gizmo", "weather's sensor"}
 @pytest.fixture
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = log.configure()
+    pipeline = loggers.configure()
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
@@ -207,7 +207,7 @@ class Clock:
 def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
     clock = Clock()
     before = logging.getLogger().level
-    logs = log.configure(clock=clock)
+    logs = loggers.configure(clock=clock)
     try:
         seen = ""
         for time in times:
@@ -232,20 +232,20 @@ def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
 def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
     """Eight messages, of two kinds if they differ in something that counts: three of each are shown."""
     before = logging.getLogger().level
-    logs = log.configure(clock=Clock())
+    logs = loggers.configure(clock=Clock())
     logs.apply(document(**rule("rdk.debugged"), disable_log_deduplication=what == "switched off"))
     since = logs.ring.last
     try:
         for number in range(8):
             odd = number % 2
             if what == "another logger":
-                log.get_logger("rdk.b" if odd else "rdk.a").info("again")
+                loggers.get_logger("rdk.b" if odd else "rdk.a").info("again")
             elif what == "another level":
-                log.get_logger("rdk.a").log(logging.WARNING if odd else logging.INFO, "again")
+                loggers.get_logger("rdk.a").log(logging.WARNING if odd else logging.INFO, "again")
             elif what == "another field":
-                log.get_logger("rdk.a").info("again", odd=odd)
+                loggers.get_logger("rdk.a").info("again", odd=odd)
             elif what == "a field that does not count":
-                log.get_logger("rdk.a").info("again", log_ts=number)
+                loggers.get_logger("rdk.a").info("again", log_ts=number)
             else:
                 name = {
                     "a debug message": "rdk.debugged",
@@ -254,7 +254,7 @@ def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
                     "activity": names.ACTIVITY,
                     "switched off": "rdk.a",
                 }[what]
-                log.get_logger(name).log(logging.DEBUG if "debug" in what else logging.INFO, "again")
+                loggers.get_logger(name).log(logging.DEBUG if "debug" in what else logging.INFO, "again")
         assert sum(one.message == "again" for one in logs.ring.entries(since)) == shown
     finally:
         logs.close()

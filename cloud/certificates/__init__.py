@@ -1,5 +1,0 @@
-"""The authorities of this cloud and the certificates that they sign: for its own port, and for machines.
-
-The cloud's own port has one authority, and the machines of each organization have another: who trusts the machines of
-one organization trusts neither those of the others nor a machine that claims to be the cloud.
-"""

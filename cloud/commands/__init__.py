@@ -1,0 +1,1 @@
+"""Implementation of the subcommands of machine-cloud."""

@@ -1,0 +1,218 @@
+"""Backup and restore of a cloud with its own database: one archive with a copy of the database and its files.
+
+The database is copied first, as a consistent snapshot while the cloud runs, then the files. A file is written to disk
+before a row refers to it, so all files that the copy refers to exist, except those deleted during the backup. Files in
+a bucket are not copied: the archive only records their location.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from cloud.blobs.folder import write_stamp
+from cloud.blobs.s3_place import Place
+from cloud.domain.upkeep.identity import of, written
+from cloud.store import soundness
+from cloud.store.migrations import STEPS
+from cloud.store.sqlite import SqliteHandle, held
+from schema.errors import ErrorKind, MachineError
+
+DATABASE: Final = "cloud.db"
+FILES: Final = "files"
+ELSEWHERE: Final = "files-are-in"  # name of the entry that replaces the files: one line with the bucket
+
+
+def backup(database: Path, files: Path | Place, target: Path) -> tuple[int, int]:
+    """Write the database and files to a new tar archive, readable by its owner only; return its size and file count.
+
+    Raises MachineError if the database is missing, `target` exists, or the copy is damaged. An incomplete archive is
+    removed.
+    """
+    if not database.is_file():
+        raise MachineError(
+            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="name the cloud's folder with --data"
+        )
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise MachineError(f"{target} exists", kind=ErrorKind.EXISTS, remedy="name a new file") from None
+    except OSError as error:
+        raise MachineError(f"{target} cannot be written: {error.strerror}", kind=ErrorKind.PERMISSION) from error
+    try:
+        with open(descriptor, "wb") as output, _beside(target) as folder:
+            copy = folder / DATABASE
+            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as made:
+                source.backup(made)
+            check(copy)
+            count = 0
+            with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                archive.add(copy, DATABASE)
+                if isinstance(files, Place):
+                    (folder / ELSEWHERE).write_text(f"{files}\n")
+                    archive.add(folder / ELSEWHERE, ELSEWHERE)
+                for path in sorted(files.glob("??/*")) if isinstance(files, Path) else ():
+                    with suppress(FileNotFoundError):  # deleted during the backup
+                        if not path.suffix:
+                            archive.add(path, f"{FILES}/{path.parent.name}/{path.name}", recursive=False)
+                            count += 1
+            output.flush()
+            os.fsync(output.fileno())
+    except BaseException as error:
+        target.unlink()
+        if isinstance(error, OSError):
+            raise MachineError(f"{target} cannot be written: {error}", kind=ErrorKind.UNAVAILABLE) from error
+        raise
+    return target.stat().st_size, count
+
+
+def check(file: Path) -> None:
+    """Raise MachineError unless `file` is an intact cloud database of a version that this program supports."""
+    try:
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+            verdict, version = soundness.check_whole(connection), soundness.version_of(connection)
+    except sqlite3.Error as error:
+        raise MachineError(f"{file} is no backup: {error}", kind=ErrorKind.PRECONDITION) from error
+    if verdict != "ok" or not version:
+        raise MachineError(f"{file} is no backup of a cloud, or damaged: {verdict}", kind=ErrorKind.PRECONDITION)
+    if version > len(STEPS):
+        raise MachineError(
+            f"{file} is of a newer version ({version}; this program knows {len(STEPS)})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="restore it with the newer machine-cloud",
+        )
+
+
+def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
+    """Replace the database and files with those of a backup; return the paths to which the previous ones were renamed.
+
+    No machine-cloud may run on the database. Raises MachineError if one does, if `file` is not a complete backup, or if
+    its files are in a bucket and `files` is a folder or vice versa; nothing has changed then.
+    """
+    folder = files if isinstance(files, Path) else database.with_name(FILES)
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = database.with_name(database.name + ".restoring")
+    new_files = folder.with_name(folder.name + ".restoring")
+    new.unlink(missing_ok=True)
+    if new_files.exists():
+        shutil.rmtree(new_files)
+    try:
+        _same_kind(file, _unpack(file, new, new_files), new_files, files)
+        check(new)
+        _mark(new, new_files)
+        if database.exists():
+            _alone(database)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        shutil.rmtree(new_files, ignore_errors=True)
+        raise
+    aside = []
+    if isinstance(files, Place):
+        shutil.rmtree(new_files)
+    for there, path in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
+        if there.exists():
+            number = 1
+            while (kept := there.with_name(f"{there.name}.before-restore-{number}")).exists():
+                number += 1
+            there.replace(kept)
+            aside.append(kept)
+        path.replace(there)
+        _sync(there.parent)
+    return aside
+
+
+def _mark(database: Path, files: Path) -> None:
+    """Mark the restored files with the id of the restored database. Without an id, its next start marks them."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        own = of(SqliteHandle(connection))
+    if own is not None:
+        write_stamp(files, written(own), replace=True)
+
+
+def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | Place) -> None:
+    if elsewhere and isinstance(files, Path):
+        raise MachineError(
+            f"the files of {file} are in {elsewhere}, not in it",
+            kind=ErrorKind.PRECONDITION,
+            remedy="restore it with --files s3://...; `machine-cloud files copy` brings them into a folder",
+        )
+    if isinstance(files, Place) and any(unpacked.iterdir()):
+        raise MachineError(
+            f"{file} holds files, and --files is a bucket",
+            kind=ErrorKind.PRECONDITION,
+            remedy="restore it with a folder, then bring them into the bucket with `machine-cloud files copy`",
+        )
+
+
+def _unpack(file: Path, database: Path, files: Path) -> str:
+    """Unpack `file`; return the location of its files if the archive does not contain them, else ""."""
+    files.mkdir(mode=0o700)
+    found, elsewhere = False, ""
+    try:
+        with tarfile.open(file, mode="r:") as archive:
+            for member in archive:
+                if member.isfile() and member.name == ELSEWHERE and member.size < 1000:
+                    line = archive.extractfile(member)
+                    assert line is not None  # true for a regular file
+                    elsewhere = line.read().decode(errors="replace").strip()
+                    continue
+                path = _place(member, database, files)
+                found = found or path == database
+                content = archive.extractfile(member)
+                assert content is not None  # true for a regular file
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                with content, open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
+                    shutil.copyfileobj(content, output)
+                    if output.tell() != member.size:
+                        raise tarfile.ReadError("it ends early")
+                    output.flush()
+                    os.fsync(output.fileno())
+    except (tarfile.TarError, EOFError, FileExistsError) as error:
+        raise MachineError(
+            f"{file} is no backup of a cloud, or damaged: {error}", kind=ErrorKind.PRECONDITION
+        ) from error
+    if not found:
+        raise MachineError(f"{file} is no backup of a cloud: it has no {DATABASE}", kind=ErrorKind.PRECONDITION)
+    return elsewhere
+
+
+def _place(member: tarfile.TarInfo, database: Path, files: Path) -> Path:
+    """Return the target path of a member; ReadError for a member that does not belong to a backup."""
+    parts = member.name.split("/")
+    if member.isfile() and parts == [DATABASE]:
+        return database
+    if member.isfile() and len(parts) == 3 and parts[0] == FILES and all(one.isalnum() for one in parts[1:]):
+        return files / parts[1] / parts[2]
+    raise tarfile.ReadError(f"it holds {member.name!r}")
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Create a temporary folder on the same disk as `target`, which needs the space anyway."""
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        yield Path(name)
+
+
+def _alone(database: Path) -> None:
+    """Merge the write-ahead log into the database; MachineError if it is in use. A damaged one is accepted."""
+    with suppress(sqlite3.DatabaseError), held(database, "stop machine-cloud, restore, and start it again"):
+        pass
+    for ending in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            database.with_name(database.name + ending).unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

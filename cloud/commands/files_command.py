@@ -1,0 +1,79 @@
+"""`machine-cloud files ...`: copy captured files and packages to another place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import trio
+
+from cloud.blobs.choice import store_of
+from cloud.blobs.s3_place import Place, is_bucket, place_of
+from cloud.commands.copying import Copied, copy
+from cloud.commands.options import EXIT_FAILED, Options
+from schema.errors import MachineError
+
+BUCKET: Final = "cloud.bucket"  # key in the context's meta: the bucket options of the command line
+_EACH: Final = 100  # files between two lines of progress
+
+
+def files_place(
+    files: str, *, endpoint: str = "", region: str = "", credentials: Path | None = None, addressing: str = "auto"
+) -> Path | Place:
+    """Return the folder or bucket that an option names; UsageError if it is invalid."""
+    if not is_bucket(files):
+        return Path(files)
+    try:
+        return place_of(
+            files,
+            endpoint=endpoint,
+            region=region,
+            addressing=addressing,
+            credentials_file=credentials,
+            environ=os.environ,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.group("files")
+def files_command() -> None:
+    """Manage captured files and packages."""
+
+
+@files_command.command("copy")
+@click.option("--to", required=True, metavar="FOLDER|s3://BUCKET/PREFIX", help="Where they are to be, too.")
+@click.pass_context
+def copy_command(context: click.Context, to: str) -> None:
+    """Copy the files of --files to another place, even while the cloud is running.
+
+    Files that exist there are not copied again, so the command can be interrupted and repeated. To move the files:
+    copy, stop the cloud, copy again what was added meanwhile, and start the cloud with the new --files.
+    """
+    options: Options = context.obj
+    bucket: dict[str, Any] = context.meta[BUCKET]
+    source, target = options.files, files_place(to, **bucket)
+    if source == target:
+        raise click.UsageError(f"{source} is where they are: name another place with --to")
+    if isinstance(source, Path) and not source.is_dir():
+        raise click.UsageError(f"there is no folder {source}: name the place of the files with --files or --data")
+    try:
+        done = trio.run(_copy, source, target)
+    except MachineError as error:
+        click.echo(f"machine-cloud: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    click.echo(
+        f"{target} has the files of {source}: {done.files} copied ({done.size} bytes), {done.there} were there before"
+    )
+
+
+async def _copy(source: Path | Place, target: Path | Place) -> Copied:
+    def progress(done: Copied) -> None:
+        if not done.files % _EACH:
+            click.echo(f"{done.files} files, {done.size / 1024**2:.0f} MiB", err=True)
+
+    async with store_of(source) as one, store_of(target) as other:
+        return await copy(one, other, progress)

@@ -1,0 +1,53 @@
+"""Options of the machine-cloud command line as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cloud.blobs.s3_place import Place
+from cloud.domain.triggering.ways import NOTHING_SET, Ways
+from rpc.access.forwarded import NO_PROXIES, Proxies
+
+DEFAULT_ADDRESS: Final = "localhost:8090"
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1  # failed to start, or failed later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of one run of machine-cloud."""
+
+    data: Path  # folder of all data
+    postgres: str = ""  # URL of the database; "" for a file in `data`
+    files_at: Path | Place | None = None  # place of captured files and packages; None for a folder in `data`
+    address: str = DEFAULT_ADDRESS
+    organization: str = "Home"  # name of the organization that the first start creates
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls: bool = False  # use a certificate of the cloud's own authority
+    tls_names: tuple[str, ...] = ()  # additional names in that certificate
+    proxies: Proxies = NO_PROXIES  # reverse proxies in front of the cloud
+    url: str = ""  # base of links for clients; "" for the listening address
+    ways: Ways = NOTHING_SET  # delivery of trigger messages
+    ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD
+    package_mib: int = 512  # largest package archive
+    file_mib: int = 4096  # largest captured file
+    message_mib: int = 64  # largest message, which may hold a whole file
+    debug: bool = False
+
+    @property
+    def database(self) -> Path:
+        """Path of the SQLite database; unused with PostgreSQL."""
+        return self.data / "cloud.db"
+
+    @property
+    def files(self) -> Path | Place:
+        """Folder or bucket of captured files and packages, shared by replicas."""
+        return self.files_at or self.data / "files"
+
+
+def is_postgres(url: str) -> bool:
+    """Return whether `url` is the URL of a PostgreSQL database, in libpq's form."""
+    return url.startswith(("postgresql://", "postgres://"))

@@ -1,1 +1,0 @@
-"""What machines have captured: readings, files with tags and boxes, datasets."""

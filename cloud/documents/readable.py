@@ -1,0 +1,108 @@
+"""Limits of documents, and values that every client can read: pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from cloud.documents.pieces import dumps
+from cloud.values.limits import DOCUMENT, DOCUMENT_VALUES, METADATA, SECTION, Limit
+from schema.decoding.depth import MAX_DEPTH, REMEDY, TOO_DEEP
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import PLAIN
+
+SECTIONS: Final = (
+    "components",
+    "services",
+    "modules",
+    "remotes",
+    "packages",
+    "jobs",
+    "processes",
+    "fragments",
+    "fragment_mods",
+)
+
+
+def kept(document: Mapping[str, Any], what: str) -> str:
+    """Return the JSON text to store for a configuration or fragment. INVALID if not all clients could read it.
+
+    INVALID also if it exceeds the limits of documents; `what` is the subject of the error message, such as "the
+    configuration".
+    """
+    text = _kept(document, what, DOCUMENT)
+    for name in SECTIONS:
+        section = document.get(name)
+        if isinstance(section, list):
+            SECTION.check(len(section), f"{name} of {what}")
+    return text
+
+
+def kept_metadata(data: Mapping[str, Any]) -> str:
+    """Return the JSON text to store for metadata; see `kept`."""
+    return _kept(data, "the metadata", METADATA)
+
+
+def check_text(text: str) -> None:
+    """Raise INVALID if the text of a configuration or fragment is too large to be parsed."""
+    DOCUMENT.check(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")), "the document")
+
+
+def _kept(document: Mapping[str, Any], what: str, limit: Limit) -> str:
+    check_readable(document)
+    text = dumps(document)
+    limit.check(len(text.encode()), what)
+    return text
+
+
+def check_readable(document: Mapping[str, Any]) -> None:
+    """Raise INVALID, with the position, for values that JSON or the protocol cannot represent.
+
+    These are numbers that are not finite, unpaired surrogates, nesting deeper than MAX_DEPTH, and more values than the
+    limit `document_values`.
+    """
+    count = 1
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(document, ())]
+    while waiting:
+        found, where = waiting.pop()
+        if len(where) >= MAX_DEPTH:
+            raise _unreadable(where, TOO_DEEP, REMEDY)
+        count += len(found)
+        if count > DOCUMENT_VALUES.value:
+            raise MachineError(
+                f"the document has more than {DOCUMENT_VALUES.value:,} values, the limit `{DOCUMENT_VALUES.name}`",
+                kind=DOCUMENT_VALUES.kind,
+                remedy=DOCUMENT_VALUES.remedy,
+            )
+        if isinstance(found, dict | Mapping):
+            for name in found:
+                if not name.isascii():
+                    _check_text(name, where)
+            entries: Iterable[tuple[Any, Any]] = found.items()
+        else:
+            entries = enumerate(found)
+        for name, value in entries:
+            if isinstance(value, float) and not math.isfinite(value):
+                place = (*where, str(name))
+                raise _unreadable(place, f"{value} is no number of JSON", "write a number, or leave it out")
+            if type(value) in PLAIN:
+                continue
+            if isinstance(value, str):
+                if not value.isascii():
+                    _check_text(value, (*where, str(name)))
+            elif isinstance(value, dict | list | tuple | Mapping):
+                waiting.append((value, (*where, str(name))))
+
+
+def _check_text(text: str, where: tuple[str, ...]) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        said = f"{text[:40]!a} has half a character (\\ud800 to \\udfff)"
+        raise _unreadable(where, said, "write both halves, or none") from None
+
+
+def _unreadable(where: tuple[str, ...], text: str, remedy: str) -> MachineError:
+    place = ".".join(where).encode("ascii", "backslashreplace").decode()
+    return MachineError(f"{place[:120] or 'the document'}: {text}", kind=ErrorKind.INVALID, remedy=remedy)

@@ -1,0 +1,339 @@
+"""Merging of fragments into a configuration. Pure: a function finds the fragments.
+
+`fragments` of a document refers to them: `{"id", "version", "prefix", "variables", "disabled"}`, or just an id.
+`fragment_mods` changes their content: `{"fragment_id", "mods": [{"$set": {PATH: VALUE}}, {"$unset": {PATH: ""}}]}`. A
+placeholder `{"$variable": {"name": NAME, "default": VALUE}}` can replace any value. In the following order, each takes
+precedence over those before: nested fragments, the fragment, its mods, the document itself. Entries with a name are
+replaced as a whole; objects are merged; lists without names (`log`) are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from cloud.documents.merge import merge, name_of
+from cloud.documents.paths import changed
+from schema.errors import MachineError
+
+NESTING: Final = 5
+"""Maximum depth of fragments inside fragments; a published limit."""
+
+MAX_USES: Final = 1000
+"""Maximum number of fragments merged into one document, counting repetitions: nested fragments multiply."""
+MAX_VALUES: Final = 100_000
+"""Maximum number of values in fragments, after variables are replaced. A text counts as one for each 32 characters."""
+MAX_MODS: Final = 1000
+MAX_PREFIX: Final = 100
+_TOO_MUCH: Final = f"altogether, more than {MAX_USES} fragments or {MAX_VALUES} values would be merged"
+_MAX_ID: Final = 100  # characters; ids of fragments are shorter
+
+_OWN: Final = frozenset({"fragments", "fragment_mods"})
+
+
+class Kind(IntEnum):
+    """Kinds of problems, with the numbers of the published FragmentErrorType."""
+
+    MISTAKE = 0
+    NO_ACCESS = 1
+    NESTING = 2
+    CHILD_ID_INVALID = 3
+    CYCLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem in merging. `path` is the position in the document that was resolved."""
+
+    kind: Kind
+    fragment: str
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One revision of a fragment."""
+
+    id: str
+    revision: int
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One entry of `fragments`."""
+
+    id: str
+    version: str = ""  # a revision or a tag; "" for the newest revision
+    prefix: str = ""
+    variables: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A merged document, without `fragments` and `fragment_mods`.
+
+    `used` are all merged fragments, including nested ones.
+    """
+
+    document: Mapping[str, Any]
+    problems: tuple[Problem, ...] = ()
+    used: tuple[Fragment, ...] = ()
+
+
+Find = Callable[[str, str], Fragment | None]
+"""Function that returns the fragment with an id and version; None if it does not exist or may not be used."""
+
+
+def resolve(document: Mapping[str, Any], find: Find) -> Resolved:
+    """Merge the fragments of a document. Each one that cannot be merged is left out and gives a Problem."""
+    if not _OWN & document.keys():
+        return Resolved(document)
+    work = _Work(find)
+    merged = work.expand(document, (), "")
+    used = {(one.id, one.revision): one for one in work.used}
+    return Resolved(merged, tuple(work.problems), tuple(used.values()))
+
+
+def uses(document: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the fragments that a document uses directly, including disabled ones."""
+    found = (one.get("id") if isinstance(one, Mapping) else one for one in entries(document, "fragments"))
+    return {one for one in found if isinstance(one, str) and len(one) <= _MAX_ID}
+
+
+class _Work:
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self.problems: list[Problem] = []
+        self.used: list[Fragment] = []
+        self._values = 0  # values from fragments so far
+        self._mods = 0
+
+    def expand(self, document: Mapping[str, Any], chain: tuple[str, ...], where: str) -> dict[str, Any]:
+        """Return `document` with its fragments merged in; `chain` are the fragments that contain it."""
+        children: list[dict[str, Any]] = []
+        brought: dict[str, set[str]] = {}  # prefixes by fragment
+        for index, entry in enumerate(entries(document, "fragments")):
+            path = f"{where}fragments.{index}"
+            use = self._use(entry, path)
+            if use is None:
+                continue
+            if use.prefix in brought.get(use.id, ()):
+                self._say(Kind.MISTAKE, use.id, path, "the same fragment twice needs a `prefix` of its own")
+                continue
+            child = self._child(use, chain, path)
+            if child is not None:
+                brought.setdefault(use.id, set()).add(use.prefix)
+                children.append(child)
+        base = self._modified(merge(*children), document, brought, where)
+        return merge(base, {key: value for key, value in document.items() if key not in _OWN})
+
+    def _use(self, entry: Any, path: str) -> Use | None:
+        if isinstance(entry, str):
+            return Use(entry)
+        known = {"id": str, "version": str, "prefix": str, "variables": Mapping, "disabled": bool}
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
+            self._say(Kind.CHILD_ID_INVALID, "", path, 'an entry is an id, or an object with "id"')
+            return None
+        for key, kind in known.items():
+            if entry.get(key) is not None and not isinstance(entry[key], kind):
+                self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", f"{entry[key]!r} is not of the kind wanted here")
+                return None
+        if len(entry.get("prefix") or "") > MAX_PREFIX:
+            self._say(Kind.MISTAKE, entry["id"], f"{path}.prefix", f"is longer than {MAX_PREFIX} characters")
+            return None
+        if entry.get("disabled"):
+            return None
+        return Use(entry["id"], entry.get("version") or "", entry.get("prefix") or "", entry.get("variables"))
+
+    def _child(self, use: Use, chain: tuple[str, ...], path: str) -> dict[str, Any] | None:
+        if use.id in chain:
+            self._say(Kind.CYCLE, use.id, path, f"the fragment holds itself: {' > '.join((*chain, use.id))}")
+            return None
+        if len(chain) >= NESTING:
+            self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} deep")
+            return None
+        if len(self.used) >= MAX_USES or self._values > MAX_VALUES:
+            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            return None
+        found = self._find(use.id, use.version)
+        if found is None:
+            version = f" in version {use.version[:80]!r}" if use.version else ""
+            self._say(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
+            return None
+        try:
+            document = self._filled(found.document, use, path)
+        except _TooMuchError:
+            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            return None
+        self.used.append(found)
+        child = self.expand(document, (*chain, use.id), f"{path} > ")
+        return prefixed(child, use.prefix) if use.prefix else child
+
+    # ---- variables
+
+    def _filled(self, document: Mapping[str, Any], use: Use, path: str) -> Mapping[str, Any]:
+        given, asked = dict(use.variables or {}), set[str]()
+        sizes = {name: _size(value) for name, value in given.items()}
+
+        def spend(values: int) -> None:
+            self._values += values
+            if self._values > MAX_VALUES:
+                raise _TooMuchError
+
+        def fill(value: Any) -> Any:
+            spend(_size(value, inside=False))
+            if isinstance(value, Mapping):
+                if value.keys() == {"$variable"}:
+                    return variable(value["$variable"])
+                filled = {key: fill(one) for key, one in value.items()}
+                return {key: one for key, one in filled.items() if one is not _ABSENT}
+            if isinstance(value, list):
+                return [one for one in map(fill, value) if one is not _ABSENT]
+            return value
+
+        def variable(found: Any) -> Any:
+            if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+                self._say(Kind.MISTAKE, use.id, path, 'a placeholder is {"$variable": {"name": NAME}}')
+                return _ABSENT
+            asked.add(found["name"])
+            if found["name"] in given:
+                spend(sizes[found["name"]])
+                return given[found["name"]]
+            for key in ("default", "default_value"):
+                if key in found:
+                    spend(_size(found[key]))
+                    return found[key]
+            self._say(
+                Kind.MISTAKE,
+                use.id,
+                f"{path}.variables",
+                f"the variable {found['name']!r} has neither value nor default",
+            )
+            return _ABSENT
+
+        result: Mapping[str, Any] = fill(document)
+        for name in sorted(given.keys() - asked):
+            self._say(Kind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable")
+        return result
+
+    # ---- mods
+
+    def _modified(
+        self, base: dict[str, Any], document: Mapping[str, Any], brought: Mapping[str, set[str]], where: str
+    ) -> dict[str, Any]:
+        for index, entry in enumerate(entries(document, "fragment_mods")):
+            path = f"{where}fragment_mods.{index}"
+            subject = entry.get("fragment_id") if isinstance(entry, Mapping) else None
+            if not isinstance(subject, str) or subject not in brought:
+                self._say(Kind.MISTAKE, str(subject or ""), f"{path}.fragment_id", "names no fragment of this document")
+                continue
+            for number, mod in enumerate(entries(entry, "mods")):
+                self._mods += 1
+                if self._mods > MAX_MODS:
+                    self._say(Kind.MISTAKE, subject, f"{path}.mods", f"there are more than {MAX_MODS} mods")
+                    return base
+                base = self._mod(base, mod, subject, f"{path}.mods.{number}")
+        return base
+
+    def _mod(self, base: dict[str, Any], mod: Any, subject: str, path: str) -> dict[str, Any]:
+        if not isinstance(mod, Mapping) or not mod or mod.keys() - {"$set", "$unset"}:
+            self._say(Kind.MISTAKE, subject, path, 'a mod is {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}')
+            return base
+        for word, changes in mod.items():
+            if not isinstance(changes, Mapping):
+                self._say(Kind.MISTAKE, subject, f"{path}.{word}", "must be an object of paths")
+                continue
+            for place, value in changes.items():
+                try:
+                    base = changed(base, place, value if word == "$set" else None)
+                except MachineError as error:
+                    self._say(Kind.MISTAKE, subject, f"{path}.{word}", str(error))
+        return base
+
+    def _say(self, kind: Kind, fragment: str, path: str, text: str) -> None:
+        self.problems.append(Problem(kind, fragment, path, text))
+
+
+_ABSENT: Final = object()
+
+
+class _TooMuchError(Exception):
+    """The limit MAX_VALUES is exceeded."""
+
+
+def _size(value: Any, *, inside: bool = True) -> int:
+    """Count values as MAX_VALUES does; with `inside`, including those in objects and lists."""
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        words = (one,) if isinstance(one, str) else one if isinstance(one, Mapping) else ()
+        count += 1 + sum(map(len, words)) // 32
+        if inside and isinstance(one, Mapping):
+            waiting += one.values()
+        elif inside and isinstance(one, list):
+            waiting += one
+    return count
+
+
+def entries(document: Mapping[str, Any], key: str) -> Iterable[Any]:
+    """Return the entries of a section; empty if it is not a list."""
+    found = document.get(key)
+    return found if isinstance(found, list) else ()
+
+
+# ---- prefixes
+
+_RESOURCES: Final = ("components", "services", "remotes", "jobs", "triggers")
+"""Sections where a prefix changes names. Modules and packages are the same program with any prefix."""
+
+
+def prefixed(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Add `prefix-` to every name, and to every reference to one of these names.
+
+    A reference is a text that equals the name, or a full name that ends with it.
+    """
+    names = {
+        name for section in _RESOURCES for entry in entries(document, section) if (name := name_of(entry)) is not None
+    }
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, str):
+            head, slash, last = value.rpartition("/")
+            if value in names:
+                return f"{prefix}-{value}"
+            return f"{head}/{prefix}-{last}" if slash and last in names and head.count(":") == 2 else value
+        if isinstance(value, Mapping):
+            return {key: renamed(one) for key, one in value.items()}
+        return [renamed(one) for one in value] if isinstance(value, list) else value
+
+    def entry(one: Any) -> Any:
+        if not isinstance(one, Mapping):
+            return one
+        fixed = {"api", "model", "type", "namespace", "method"}  # fixed words, which may also be names of resources
+        return {key: value if key in fixed else renamed(value) for key, value in one.items()}
+
+    return {
+        key: [entry(one) for one in value]
+        if key in _RESOURCES and isinstance(value, list)
+        else renamed(value)
+        if key == "maintenance"
+        else value
+        for key, value in document.items()
+    }
+
+
+def version_of(revision: int, resolved: Resolved) -> str:
+    """Return the version of a merged configuration, composed of its own revision and those of the fragments."""
+    if not resolved.used:
+        return str(revision)
+    parts = ".".join(
+        f"{one.id[:8]}-{one.revision}" for one in sorted(resolved.used, key=lambda one: (one.id, one.revision))
+    )
+    return f"{revision}+{parts}"

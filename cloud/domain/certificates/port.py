@@ -1,0 +1,205 @@
+"""TLS certificate of the cloud's own port: from files, or signed by the cloud's own authority.
+
+With the own authority, each replica creates a certificate and keeps it in memory. It creates another one when the
+certificate is old, when the computer's addresses change and when the authority was rotated. Open connections keep the
+certificate that they started with.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import structlog
+import trio
+
+from cloud.domain.certificates import authorities
+from cloud.domain.certificates.authorities import PORT
+from cloud.domain.certificates.issue import LIFE, RENEW, Pair, is_dns_name, new_leaf
+from cloud.domain.certificates.names import LOOPBACK, canonical
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.values.times import Clock, now
+from rpc.network.interfaces import outward, tell_changes
+from rpc.network.listeners import parse_address
+from rpc.network.tls import HeldTls, ServerTls, TlsError
+from schema.errors import MachineError
+from support.watched import follow
+
+LOOK: Final = 3600.0  # seconds between checks without an event: another process may have rotated the authority
+QUIET: Final = 1.0  # seconds to wait after an event: addresses appear one by one
+AGAIN: Final = 30.0  # seconds until a retry after a failure, such as an unavailable database
+
+_log = structlog.get_logger("cloud")
+
+
+class PortTls(Protocol):
+    """An rpc.network.tls.Context that also has the names in its certificate."""
+
+    plain_locally: bool
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """See rpc.network.tls.Context."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which clients reach this port: those in the certificate, without loopback names."""
+        ...
+
+    @property
+    def own(self) -> bool:
+        """Whether the cloud's own authority signed it, so that clients must be given that authority."""
+        ...
+
+
+class FromFiles:
+    """A certificate and its key from files, reloaded when they change. TlsError if they cannot be used."""
+
+    plain_locally = False
+    own = False
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._tls = ServerTls(certificate, key)
+        self._complained = ""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """See rpc.network.tls.Context."""
+        return self._tls.context
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See PortTls."""
+        return _without_loopback(self._tls.facts.names)
+
+    async def run(self) -> None:
+        """Follow the files until cancelled. Unusable files are logged, and the certificate in use stays."""
+        await follow((self._tls.certificate, self._tls.key), self._reload, self._refused)
+        await trio.sleep_forever()
+
+    def _reload(self) -> None:
+        try:
+            if self._tls.reload():
+                _log.info("the certificate was renewed", not_after=self._tls.facts.not_after.isoformat())
+            self._complained = ""
+        except TlsError as error:
+            if str(error) != self._complained:
+                self._complained = str(error)
+                _log.error("the new certificate cannot be used; the one in use stays", reason=str(error))
+
+    def _refused(self, path: Path | None, error: OSError) -> None:
+        _log.error("a renewed certificate will not be noticed", path=str(path or ""), reason=error.strerror)
+
+
+@dataclass(slots=True)
+class FromAuthority:
+    """A certificate signed by the cloud's own authority, renewed in time. Call `look` first, then start `run`."""
+
+    store: Store
+    events: Events
+    wanted: Callable[[], Sequence[str]]  # returns the names that the certificate should have now
+    clock: Clock = now
+    life: timedelta = LIFE
+    renewed: timedelta = RENEW  # age at which it is replaced
+    plain_locally: bool = False
+    own: bool = True
+    _held: HeldTls = field(default_factory=HeldTls)
+    _of: tuple[int, tuple[str, ...]] = (0, ())  # authority number and names of the certificate in use
+    _made: datetime | None = None
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """See rpc.network.tls.Context."""
+        return self._held.context
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See PortTls."""
+        return _without_loopback(self._of[1])
+
+    async def look(self) -> bool:
+        """Create a new certificate if necessary; return whether it did. MachineError if the database is unavailable."""
+        moment, names = self.clock(), tuple(self.wanted())
+        authority = await self.store.read(lambda sql: authorities.known(sql, PORT))
+        old = self._made is None or not timedelta() <= moment - self._made < self.renewed
+        if authority is not None and not old and self._of == (authority.number, names):
+            return False
+        number, pair = await self.store.write(partial(_signed, names, moment, self.life))
+        self._held.take(pair.certificate.encode(), pair.key.encode())
+        self._of, self._made = (number, names), moment
+        assert self._held.facts is not None
+        _log.info("a certificate for this port", names=list(names), not_after=self._held.facts.not_after.isoformat())
+        return True
+
+    async def run(self) -> None:
+        """Renew the certificate until cancelled: when it is due, and when the authority or the addresses change."""
+        due = trio.Event()
+
+        def ring() -> None:
+            due.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hear, ring)
+            nursery.start_soon(tell_changes, ring)
+            trouble = ""
+            while True:
+                try:
+                    await self.look()
+                    pause, trouble = LOOK, ""
+                except MachineError as error:
+                    pause = AGAIN
+                    if str(error) != trouble:
+                        trouble = str(error)
+                        _log.warning("the certificate of this port cannot be renewed", reason=trouble)
+                with trio.move_on_after(min(pause, self.renewed.total_seconds())):
+                    await due.wait()
+                    await trio.sleep(QUIET)
+                due = trio.Event()
+
+    async def _hear(self, ring: Callable[[], None]) -> None:
+        with self.events.listening(authorities.TOPIC) as news:
+            while True:
+                await news.all()
+                ring()
+
+
+def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -> tuple[int, Pair]:
+    authority = authorities.current(sql, PORT, moment)
+    leaf = new_leaf(authority.pair, names, moment, life)
+    return authority.number, Pair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
+
+
+def port_names(listen: str, url: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return the names by which clients may reach a port that listens at `listen` (`host:port`), `given` ones first.
+
+    A port on all interfaces has the computer's names and addresses. `url` is the address that clients use, or "".
+    """
+    host = canonical(parse_address(listen, path="--listen")[0])
+    names = [canonical(one) for one in given]
+    if url and (called := urlsplit(url).hostname):
+        names.append(canonical(called))
+    if host in ("", "0.0.0.0", "::"):
+        names += [*_host_names(), *outward()]
+    elif host != "localhost":
+        names.append(host)
+    kept = [name for name in names if name and (is_dns_name(name) or ":" in name)]
+    return tuple(dict.fromkeys([*kept, *LOOPBACK]))
+
+
+def _host_names() -> Iterable[str]:
+    name = canonical(socket.gethostname())
+    yield name
+    yield f"{name.partition('.')[0]}.local"
+
+
+def _without_loopback(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in map(canonical, names) if name not in LOOPBACK)

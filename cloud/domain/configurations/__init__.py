@@ -1,0 +1,1 @@
+"""Configurations of parts, and the fragments that they share, both with all their revisions."""

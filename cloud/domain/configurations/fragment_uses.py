@@ -1,0 +1,67 @@
+"""Index of fragment uses, so that a change to a fragment reaches exactly the machines that use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from cloud.store.sql import Sql
+
+Kind = Literal["part", "fragment"]
+
+
+def note_uses(sql: Sql, kind: Kind, subject: str, used: Iterable[str], *, only: bool) -> None:
+    """Record the fragments that a document uses; with `only`, delete other records of it."""
+    if only:
+        sql.run("DELETE FROM fragment_uses WHERE kind = ? AND subject = ?", kind, subject)
+    for one in sorted(used):
+        sql.run(
+            "INSERT INTO fragment_uses (kind, subject, fragment_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            kind,
+            subject,
+            one,
+        )
+
+
+def parts_using(sql: Sql, subject: str) -> list[str]:
+    """Return ids of parts whose current configuration uses a fragment, directly or through others."""
+    parts, seen, waiting = dict[str, None](), {subject}, [subject]
+    while waiting:
+        query = "SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? ORDER BY kind, subject"
+        for row in sql.rows(query, waiting.pop()):
+            if row["kind"] == "part":
+                parts[row["subject"]] = None
+            elif row["subject"] not in seen:
+                seen.add(row["subject"])
+                waiting.append(row["subject"])
+    return list(parts)
+
+
+def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:
+    """Return ids and names of the fragments that a part's current configuration uses directly."""
+    rows = sql.rows(
+        "SELECT fragments.id, fragments.name FROM fragment_uses JOIN fragments ON fragments.id = fragment_id "
+        "WHERE kind = 'part' AND subject = ? ORDER BY fragments.name, fragments.id",
+        part,
+    )
+    return [(row["id"], row["name"]) for row in rows]
+
+
+def tell(sql: Sql, subject: str) -> None:
+    """Notify every part that uses a fragment, once the transaction has been committed."""
+    for one in parts_using(sql, subject):
+        sql.notify("part", one)
+
+
+def pinned(sql: Sql, part: str, subject: str, tag: str) -> bool:
+    """Return whether a part's current configuration refers to a fragment by this tag."""
+    row = sql.row(
+        "SELECT document FROM configurations JOIN parts ON parts.id = part_id AND parts.revision = "
+        "configurations.revision WHERE part_id = ?",
+        part,
+    )
+    entries = json.loads(row["document"]).get("fragments") if row is not None else None
+    return any(
+        isinstance(one, Mapping) and one.get("id") == subject and one.get("version") == tag for one in entries or ()
+    )

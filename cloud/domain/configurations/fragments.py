@@ -1,0 +1,363 @@
+"""Fragments: configuration that machines share, with permanent revisions, some of them tagged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from cloud.documents import pieces, resolve
+from cloud.documents.readable import kept
+from cloud.documents.unmasked import check_unmasked
+from cloud.domain.configurations.fragment_uses import note_uses, parts_using, pinned, tell
+from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
+from cloud.domain.organizations.tenants import missing
+from cloud.store.sql import Conflict, Sql, Value, counted, inserted
+from cloud.values.author import Author
+from cloud.values.limits import FRAGMENT_TAGS, FRAGMENTS
+from cloud.values.names import checked_name, new_id
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+Visibility = Literal["private", "public", "unlisted"]
+_TAG: Final = re.compile(r"(?!v)[a-z_-][a-z0-9_-]{0,59}")
+
+
+Lookups = dict[tuple[str, str, str], int | None]
+"""Revisions that were looked up, by organization, fragment and version; None for a fragment that may not be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRecord:
+    """A fragment. `saved` is the time of its newest revision."""
+
+    id: str
+    organization_id: str
+    organization: str
+    name: str
+    visibility: Visibility
+    created: datetime
+    revision: int
+    saved: datetime
+
+
+_FRAGMENT: Final = """
+    SELECT fragments.id, organization_id, organizations.name AS organization, fragments.name, visibility,
+        fragments.created, revision, saved
+    FROM fragments JOIN organizations ON organizations.id = fragments.organization_id
+"""
+
+
+def create_fragment(sql: Sql, owner: str, name: str, given: Candidate, author: Author, now: datetime) -> None:
+    """Add a fragment to an organization. EXISTS if the name is taken; Stale if it must be checked again."""
+    FRAGMENTS.check_count(counted(sql, "fragments", "organization_id", owner), "the organization")
+    _require_fresh(sql, given)
+    name, moment = checked_name(name, "a fragment"), stored(now)
+    row: dict[str, Value] = {"id": given.id, "organization_id": owner, "name": name, "visibility": given.visibility}
+    try:
+        inserted(sql, "fragments", {**row, "created": moment, "revision": 1, "saved": moment})
+    except Conflict:
+        raise _taken(name) from None
+    _keep(sql, given, moment, author)
+
+
+def fragment(sql: Sql, subject: str) -> FragmentRecord:
+    """Return one fragment; NOT_FOUND."""
+    row = sql.row(f"{_FRAGMENT} WHERE fragments.id = ?", subject)
+    if row is None:
+        raise missing("fragment", subject)
+    return _record(row)
+
+
+def fragments(sql: Sql, owner: str) -> list[FragmentRecord]:
+    """Return all fragments of an organization, ordered by name."""
+    return [_record(row) for row in sql.rows(f"{_FRAGMENT} WHERE organization_id = ? ORDER BY fragments.name", owner)]
+
+
+def public_fragments(sql: Sql, but: str) -> list[FragmentRecord]:
+    """Return the public fragments of other organizations, ordered by name."""
+    where = "WHERE visibility = 'public' AND organization_id <> ? ORDER BY fragments.name, fragments.id"
+    return [_record(row) for row in sql.rows(f"{_FRAGMENT} {where}", but)]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A checked document, which can be saved as a fragment's newest revision if the database has not changed since."""
+
+    id: str
+    text: str
+    equal: bool  # same as the newest revision: nothing to save
+    revision: int  # revision that it replaces; 0 for a new fragment
+    visibility: Visibility
+    uses: frozenset[str]  # ids of the fragments that it uses
+    lookups: Lookups
+
+
+def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility: Visibility) -> Candidate:
+    """Check the document of a new fragment, without writing. INVALID if it cannot be merged."""
+    subject, lookups = new_id(), Lookups()
+    text = kept(document, "the fragment")
+    check_unmasked(document, {})
+    _check(sql, subject, owner, document, visibility, lookups)
+    return Candidate(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
+
+
+def candidate(sql: Sql, subject: str, document: Mapping[str, Any], known: datetime | None = None) -> Candidate:
+    """Check a document for a fragment, without writing.
+
+    PRECONDITION if somebody saved after `known`; INVALID if it cannot be merged.
+    """
+    found, lookups = fragment(sql, subject), Lookups()
+    if known is not None and stored(known) != stored(found.saved):
+        raise MachineError(
+            f"the fragment was changed meanwhile (at {found.saved.isoformat()})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="read it again and make your change to the newest one",
+        )
+    before = document_of(sql, subject, found.revision)
+    equal, text = before == document, ""
+    if not equal:
+        check_unmasked(document, before)
+        text = kept(document, "the fragment")
+        _check(sql, subject, found.organization_id, document, found.visibility, lookups)
+    uses = frozenset(resolve.uses(document))
+    return Candidate(subject, text, equal, found.revision, found.visibility, uses, lookups)
+
+
+def put(sql: Sql, given: Candidate, author: Author, now: datetime) -> None:
+    """Save a candidate as the newest revision and notify machines that use it. Stale if it must be checked again."""
+    found = fragment(sql, given.id)
+    if (found.revision, found.visibility) != (given.revision, given.visibility):
+        raise Stale
+    _require_fresh(sql, given)
+    if given.equal:
+        return
+    revision, moment = given.revision + 1, max(stored(now), stored(found.saved) + 1)
+    _keep(sql, given, moment, author)
+    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, given.id)
+    tell(sql, given.id)
+
+
+def _require_fresh(sql: Sql, given: Candidate) -> None:
+    if any(usable(sql, *asked) != revision for asked, revision in given.lookups.items()):
+        raise Stale
+
+
+def rename_fragment(sql: Sql, subject: str, name: str) -> None:
+    """Rename a fragment; EXISTS if the name is taken in the organization."""
+    try:
+        sql.run("UPDATE fragments SET name = ? WHERE id = ?", checked_name(name, "a fragment"), subject)
+    except Conflict:
+        raise _taken(name) from None
+
+
+def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
+    """Change the visibility. PRECONDITION if it would become private while other organizations use it."""
+    found = fragment(sql, subject)
+    others = [one for one in parts_using(sql, subject) if organization_of(sql, one) != found.organization_id]
+    if visibility == "private" and others:
+        raise MachineError(
+            f"{len(others)} machine parts of other organizations use the fragment",
+            kind=ErrorKind.PRECONDITION,
+            remedy="leave it public, or unlisted",
+        )
+    _check(sql, subject, found.organization_id, document_of(sql, subject, found.revision), visibility, Lookups())
+    sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
+
+
+def delete_fragment(sql: Sql, subject: str) -> None:
+    """Delete a fragment with its revisions; PRECONDITION while it is used."""
+    fragment(sql, subject)
+    users = sql.rows("SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? AND subject <> ?", subject, subject)
+    if users:
+        named = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
+        raise MachineError(
+            f"the fragment is used by {len(users)} others ({named})",
+            kind=ErrorKind.PRECONDITION,
+            remedy="take it out of their configurations first",
+        )
+    sql.run("DELETE FROM fragment_uses WHERE kind = 'fragment' AND subject = ?", subject)
+    sql.run("DELETE FROM fragment_tags WHERE fragment_id = ?", subject)
+    sql.run("DELETE FROM fragment_revisions WHERE fragment_id = ?", subject)
+    sql.run("DELETE FROM fragments WHERE id = ?", subject)
+
+
+# ---- revisions and tags
+
+
+def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
+    """Return the document of a revision; NOT_FOUND."""
+    row = sql.row("SELECT document FROM fragment_revisions WHERE fragment_id = ? AND revision = ?", subject, revision)
+    if row is None:
+        raise missing("revision", str(revision))
+    found: Mapping[str, Any] = pieces.loads(row["document"])
+    return found
+
+
+def revision_of(sql: Sql, subject: str, version: str) -> int | None:
+    """Return the revision for a version: a number, a tag, or "" for the newest; None if there is none."""
+    if not version:
+        return fragment(sql, subject).revision
+    if version.isascii() and version.isdigit() and len(version) < 10:
+        query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND revision = ?"
+        row = sql.row(query, subject, int(version))
+    else:
+        row = sql.row("SELECT revision FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, version)
+    return None if row is None else int(row["revision"])
+
+
+def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> Revisions:
+    """Return revisions below `before`, newest first; fewer than `limit` if they exceed the limit `history`."""
+    return within_limit(
+        sql,
+        """
+        SELECT revision, document, saved, author_type, author,
+            (SELECT document FROM fragment_revisions AS older WHERE older.fragment_id = fragment_revisions.fragment_id
+             AND older.revision = fragment_revisions.revision - 1) AS before
+        FROM fragment_revisions WHERE fragment_id = ? AND revision < ? ORDER BY revision DESC LIMIT 1 OFFSET ?
+        """,
+        (subject, before or 2**62),
+        limit,
+    )
+
+
+def saves(sql: Sql, subject: str, limit: int) -> list[tuple[int, datetime]]:
+    """Return numbers and times of revisions, newest first."""
+    query = "SELECT revision, saved FROM fragment_revisions WHERE fragment_id = ? ORDER BY revision DESC LIMIT ?"
+    return [(row["revision"], moment_of(row["saved"])) for row in sql.rows(query, subject, limit)]
+
+
+def tags(sql: Sql, subject: str) -> list[tuple[str, int]]:
+    """Return all tags with their revisions, ordered by tag."""
+    rows = sql.rows("SELECT tag, revision FROM fragment_tags WHERE fragment_id = ? ORDER BY tag", subject)
+    return [(row["tag"], row["revision"]) for row in rows]
+
+
+def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
+    """Point `tag` to a revision. Configurations that are pinned to the tag change at once."""
+    if not _TAG.fullmatch(tag):
+        raise MachineError(
+            f"{tag[:70]!r} cannot be a tag",
+            kind=ErrorKind.INVALID,
+            remedy="use 1 to 60 lowercase letters, digits, - and _, the first neither a digit nor v",
+        )
+    document_of(sql, subject, revision)
+    if tag not in dict(tags(sql, subject)):
+        FRAGMENT_TAGS.check_count(counted(sql, "fragment_tags", "fragment_id", subject), "the fragment")
+    sql.run(
+        "INSERT INTO fragment_tags (fragment_id, tag, revision) VALUES (?, ?, ?) "
+        "ON CONFLICT (fragment_id, tag) DO UPDATE SET revision = excluded.revision",
+        subject,
+        tag,
+        revision,
+    )
+    tell(sql, subject)
+
+
+def delete_tag(sql: Sql, subject: str, tag: str) -> None:
+    """Delete a tag; NOT_FOUND. PRECONDITION while a current configuration is pinned to it."""
+    users = [one for one in parts_using(sql, subject) if pinned(sql, one, subject, tag)]
+    if users:
+        raise MachineError(
+            f"{len(users)} machine parts are pinned to the tag {tag!r}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="change their configurations first, or move the tag",
+        )
+    if not sql.run("DELETE FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, tag):
+        raise missing("tag", tag)
+
+
+# ---- merging
+
+
+def usable(sql: Sql, organization: str, subject: str, version: str) -> int | None:
+    """Return the revision for a version of a fragment; None if the organization may not use the fragment."""
+    row = sql.row("SELECT organization_id, visibility FROM fragments WHERE id = ?", subject)
+    if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
+        return None
+    return revision_of(sql, subject, version)
+
+
+def finder(sql: Sql, organization: str, lookups: Lookups | None = None) -> resolve.Find:
+    """Return a function that finds the fragments that an organization may use: its own and non-private ones.
+
+    `lookups` records its results.
+    """
+
+    def find(subject: str, version: str) -> resolve.Fragment | None:
+        revision = usable(sql, organization, subject, version)
+        if lookups is not None:
+            lookups[organization, subject, version] = revision
+        return None if revision is None else resolve.Fragment(subject, revision, document_of(sql, subject, revision))
+
+    return find
+
+
+def checked(resolved: resolve.Resolved) -> None:
+    """Raise INVALID with up to five problems if a document cannot be merged."""
+    if resolved.problems:
+        raise MachineError(
+            "; ".join(str(one) for one in resolved.problems[:5]),
+            kind=ErrorKind.INVALID,
+            remedy="correct `fragments` and `fragment_mods`; nothing was saved",
+        )
+
+
+def _check(
+    sql: Sql, subject: str, owner: str, document: Mapping[str, Any], visibility: Visibility, lookups: Lookups
+) -> None:
+    """Raise INVALID if a fragment cannot be merged without variables, or would publish a password."""
+    find = finder(sql, owner, lookups)
+
+    def own(asked: str, version: str) -> resolve.Fragment | None:
+        return resolve.Fragment(subject, 0, document) if asked == subject else find(asked, version)
+
+    found = resolve.resolve({"fragments": [subject]}, own)
+    checked(resolve.Resolved({}, tuple(one for one in found.problems if one.kind is not resolve.Kind.MISTAKE)))
+    if visibility != "private":
+        for index, trigger in enumerate(resolve.entries(document, "triggers")):
+            for one in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
+                if isinstance(one, Mapping) and (one.get("auth") or one.get("secret")):
+                    raise MachineError(
+                        f"triggers.{index}.notifications: everybody could read the secret in a public fragment",
+                        kind=ErrorKind.INVALID,
+                        remedy="keep the fragment private, or give the secret in the machine's own configuration",
+                    )
+
+
+def _keep(sql: Sql, given: Candidate, moment: int, author: Author) -> None:
+    revision = given.revision + 1
+    row: dict[str, Value] = {"fragment_id": given.id, "revision": revision, "document": given.text, "saved": moment}
+    inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
+    note_uses(sql, "fragment", given.id, given.uses, only=False)
+
+
+def organization_of(sql: Sql, part: str) -> str:
+    """Return the organization of a part; "" if the part was deleted."""
+    row = sql.row(
+        "SELECT organization_id FROM parts JOIN machines ON machines.id = machine_id "
+        "JOIN locations ON locations.id = location_id WHERE parts.id = ?",
+        part,
+    )
+    return "" if row is None else str(row["organization_id"])
+
+
+def _record(row: Mapping[str, Any]) -> FragmentRecord:
+    return FragmentRecord(
+        row["id"],
+        row["organization_id"],
+        row["organization"],
+        row["name"],
+        row["visibility"],
+        moment_of(row["created"]),
+        row["revision"],
+        moment_of(row["saved"]),
+    )
+
+
+def _taken(name: str) -> MachineError:
+    return MachineError(
+        f"there is a fragment called {name!r} already", kind=ErrorKind.EXISTS, remedy="choose another name"
+    )

@@ -1,0 +1,1 @@
+"""Data captured by machines: readings, files with tags and bounding boxes, datasets."""

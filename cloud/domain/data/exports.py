@@ -1,0 +1,161 @@
+"""Exports of readings to CSV (RFC 4180) and Parquet files, which are generated while they are sent.
+
+The readings are read twice, first to determine the columns, then for the rows, so that they need not be kept in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.table import FIXED, TIMES, Kind, cells, fixed, widen
+from cloud.values.times import stored
+from schema.errors import ErrorKind, MachineError
+from schema.spreadsheet import harmless
+
+T = TypeVar("T")
+
+Pages = Callable[[tuple[int, int] | None], Awaitable[list[ReadingRecord]]]
+"""Function that returns the page of readings after a position; empty at the end."""
+
+Aside = Callable[[Callable[[], T]], Awaitable[T]]
+"""Function that runs another function outside the event loop."""
+
+ROWS_A_GROUP: Final = 10_000  # rows in one row group of a Parquet file
+
+
+async def columns_of(pages: Pages, aside: Aside[Any]) -> dict[str, Kind]:
+    """Return the value columns of an export."""
+    columns: dict[str, Kind] = {}
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
+            await aside(partial(widen, columns, found))
+    return columns
+
+
+async def as_csv(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
+    """Generate a CSV file in UTF-8, with a header line and times in ISO 8601."""
+    columns = await columns_of(pages, aside)
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow([*FIXED, *(harmless(path) for path in columns)])
+    yield _taken(buffer)
+
+    def piece(found: Sequence[ReadingRecord]) -> bytes:
+        for one in found:
+            writer.writerow([*(_text(value) for value in fixed(one)), *(_text(value) for value in cells(one, columns))])
+        return _taken(buffer)
+
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
+            yield await aside(partial(piece, found))
+
+
+async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
+    """Generate a Parquet file. UNSUPPORTED without pyarrow."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MachineError(
+            "Parquet needs pyarrow, which is not installed with this cloud",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="install the extra `parquet`, or export as CSV",
+        ) from None
+    columns = await columns_of(pages, aside)
+    file = await aside(lambda: _Parquet(pyarrow, columns))
+    waiting: list[ReadingRecord] = []
+    async with aclosing(_each(pages)) as each:
+        async for found in each:
+            waiting += found
+            if len(waiting) >= ROWS_A_GROUP:
+                group, waiting = waiting, []
+                yield await aside(partial(file.add, group))
+    yield await aside(partial(file.end, waiting))
+
+
+class _Parquet:
+    """A Parquet file whose bytes can be taken while it is being written."""
+
+    def __init__(self, arrow: Any, columns: Mapping[str, Kind]) -> None:
+        import pyarrow.parquet as parquet
+
+        self._arrow = arrow
+        self._columns = columns
+        kinds = {Kind.BOOL: arrow.bool_(), Kind.NUMBER: arrow.float64(), Kind.TEXT: arrow.string()}
+        time = arrow.timestamp("us", tz="UTC")
+        schema = [(name, time if name in TIMES else arrow.string()) for name in FIXED]
+        taken = set(FIXED)
+        for path, kind in columns.items():
+            schema.append((f"data.{path}" if path in taken else path, kinds[kind]))
+        self._schema = arrow.schema(schema)
+        self._sink = _Sink()
+        self._writer = parquet.ParquetWriter(arrow.PythonFile(self._sink, mode="w"), self._schema)
+
+    def add(self, rows: Sequence[ReadingRecord]) -> bytes:
+        """Write a group of rows; return the bytes that were appended to the file."""
+        table = [(*fixed(one), *cells(one, self._columns)) for one in rows]
+        arrays = [
+            self._arrow.array([row[number] for row in table], field.type) for number, field in enumerate(self._schema)
+        ]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+        return self._sink.taken()
+
+    def end(self, rows: Sequence[ReadingRecord]) -> bytes:
+        """Write the remaining rows and the footer; return the bytes that were appended to the file."""
+        begun = self.add(rows) if rows else b""
+        self._writer.close()
+        return begun + self._sink.taken()
+
+
+class _Sink(io.RawIOBase):
+    """Buffer of written bytes; `tell` includes bytes that were taken out."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._size += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._size
+
+    def taken(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+async def _each(pages: Pages) -> AsyncGenerator[list[ReadingRecord], None]:
+    after: tuple[int, int] | None = None
+    while found := await pages(after):
+        yield found
+        after = stored(found[-1].requested), found[-1].number
+
+
+def _text(value: str | float | bool | datetime | None) -> str | float:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return harmless(value) if isinstance(value, str) else value
+
+
+def _taken(buffer: io.StringIO) -> bytes:
+    data = buffer.getvalue().encode()
+    buffer.seek(0)
+    buffer.truncate()
+    return data

@@ -1,0 +1,190 @@
+"""Filters for captured data, and the data that a caller may access, as SQL conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from cloud.store.sql import Value
+from cloud.values.times import stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_VALUES: Final = 1000  # in one field of a filter
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Data that a caller may access.
+
+    All data of `organizations`, `locations` and `machines`; and for `guests`, machines of other organizations, the data
+    captured in the locations `shared`.
+    """
+
+    organizations: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    guests: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()  # location ids
+
+    def __bool__(self) -> bool:
+        return bool(self.organizations or self.locations or self.machines or (self.guests and self.shared))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Filter for data. All given fields must match; a field with several values matches any of them.
+
+    Data must be captured from `start` on and before `end`.
+    """
+
+    organizations: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    machine: str = ""
+    machine_name: str = ""
+    part: str = ""
+    part_name: str = ""
+    component_type: str = ""
+    component: str = ""
+    method: str = ""
+    mime: tuple[str, ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    tags: tuple[str, ...] = ()
+    tagged: bool | None = None  # with any tag, or without tags
+    labels: tuple[str, ...] = ()  # labels of bounding boxes
+    dataset: str = ""
+    parameters: str | None = None  # parameters of the method, in canonical form
+
+
+Kind = Literal["files", "readings"]
+
+EXACT: Final = {
+    "machine": "machine_id",
+    "machine_name": "machine",
+    "part": "part_id",
+    "part_name": "part",
+    "component_type": "component_type",
+    "component": "component",
+    "method": "method",
+}
+"""Fields of Wanted, and the columns of data_sources that must equal them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """SQL conditions for sources and for rows, with their parameters."""
+
+    sources: str
+    source_values: tuple[Value, ...]
+    rows: str
+    row_values: tuple[Value, ...]
+
+    def both(self) -> tuple[str, tuple[Value, ...]]:
+        """Return the condition and parameters for rows joined with their sources."""
+        return f"{self.sources} AND {self.rows}", self.source_values + self.row_values
+
+
+def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, tuple[Value, ...]]:
+    """Return condition and parameters for rows of `files` or `readings` joined with `data_sources`."""
+    return conditions(kind, wanted, scope).both()
+
+
+def conditions(kind: Kind, wanted: Wanted, scope: Scope) -> Conditions:
+    """Return the same conditions as `where`, but separate for sources and rows."""
+    where_from, rows = _of_sources(wanted, scope), _of_rows(kind, wanted)
+    return Conditions(where_from.text, tuple(where_from.values), rows.text, tuple(rows.values))
+
+
+def _of_sources(wanted: Wanted, scope: Scope) -> _Builder:
+    build = _Builder()
+    build.any_of(
+        [("data_sources.organization_id", scope.organizations)],
+        [("data_sources.location_id", scope.locations)],
+        [("data_sources.machine_id", scope.machines)],
+        [("data_sources.machine_id", scope.guests), ("data_sources.location_id", scope.shared)],
+    )
+    build.one_of("data_sources.organization_id", wanted.organizations)
+    build.one_of("data_sources.location_id", wanted.locations)
+    for field, column in EXACT.items():
+        if value := getattr(wanted, field):
+            build.add(f"data_sources.{column} = ?", value)
+    if wanted.parameters is not None:
+        build.add("data_sources.parameters = ?", wanted.parameters)
+    return build
+
+
+def _of_rows(kind: Kind, wanted: Wanted) -> _Builder:
+    build = _Builder()
+    if wanted.start is not None:
+        build.add(f"{kind}.requested >= ?", stored(wanted.start))
+    if wanted.end is not None:
+        build.add(f"{kind}.requested < ?", stored(wanted.end))
+    table, column, key = _TAGS[kind]
+    if wanted.tagged is not None:
+        word = "EXISTS" if wanted.tagged else "NOT EXISTS"
+        build.add(f"{word} (SELECT 1 FROM {table} WHERE {table}.{column} = {key})")
+    build.inside(f"SELECT 1 FROM {table} WHERE {table}.{column} = {key} AND {table}.tag", wanted.tags)
+    if kind == "files":
+        build.one_of("files.mime", wanted.mime)
+        edges = "file_labels.x_min IS NOT NULL"
+        build.inside(
+            f"SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND {edges} AND file_labels.label",
+            wanted.labels,
+        )
+        if wanted.dataset:
+            build.add(
+                "EXISTS (SELECT 1 FROM dataset_files WHERE dataset_files.file_id = files.id AND dataset_id = ?)",
+                wanted.dataset,
+            )
+    elif wanted.mime or wanted.labels or wanted.dataset:
+        build.add("1 = 0")  # readings have none of these
+    return build
+
+
+_TAGS: Final = {
+    "files": ("file_tags", "file_id", "files.id"),
+    "readings": ("data_source_tags", "source", "readings.source"),
+}
+
+
+class _Builder:
+    """Builds a conjunction of conditions."""
+
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        self.values: list[Value] = []
+
+    @property
+    def text(self) -> str:
+        return " AND ".join(self.conditions) or "1 = 1"
+
+    def add(self, condition: str, *values: Value) -> None:
+        self.conditions.append(condition)
+        self.values += values
+
+    def one_of(self, column: str, values: Sequence[str]) -> None:
+        if values:
+            self.add(f"{column} IN ({_marks(values)})", *values)
+
+    def inside(self, query: str, values: Sequence[str]) -> None:
+        if values:
+            self.add(f"EXISTS ({query} IN ({_marks(values)}))", *values)
+
+    def any_of(self, *choices: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Require one of the choices; a choice matches if each of its columns has one of its values."""
+        given = [choice for choice in choices if all(values for _, values in choice)]
+        texts = [" AND ".join(f"{column} IN ({_marks(values)})" for column, values in choice) for choice in given]
+        values = [value for choice in given for _, listed in choice for value in listed]
+        self.add(f"({' OR '.join(texts)})" if texts else "1 = 0", *values)
+
+
+def _marks(values: Sequence[str]) -> str:
+    if len(values) > MAX_VALUES:
+        raise MachineError(
+            f"{len(values)} values in one field of a filter",
+            kind=ErrorKind.INVALID,
+            remedy=f"give at most {MAX_VALUES}",
+        )
+    return ", ".join("?" * len(values))

@@ -1,0 +1,169 @@
+"""Tabular readings: results of methods as JSON, with the times of request and response."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from cloud.domain.data.files import Total
+from cloud.domain.data.filters import Scope, Wanted, conditions, where
+from cloud.domain.data.pages import MAX_PAGE, Page, rows_of
+from cloud.domain.data.sources import COLUMNS, Source, number_of, read, tags_of
+from cloud.store.sql import Sql
+from cloud.values.names import new_id
+from cloud.values.times import moment_of, stored
+
+REMEMBERED: Final = timedelta(days=30)  # how long repetitions of an upload are recognized
+AT_ONCE: Final = 5000  # upload records that one transaction deletes
+
+
+@dataclass(frozen=True)
+class NewReading:
+    """A reading to be stored; `data` is as the machine sent it."""
+
+    requested: datetime
+    received: datetime
+    data: Mapping[str, Any]
+
+    @cached_property
+    def text(self) -> str:
+        """`data` in its stored form: JSON, identical for equal data."""
+        text = _encode(self.data).decode()
+        # JSON has no NaN or infinity; Python's own encoder writes them anyway, and its decoder reads them.
+        return json.dumps(self.data, ensure_ascii=False, sort_keys=True) if "null" in text else text
+
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRecord:
+    """A stored reading.
+
+    `number` increases in the order of arrival; `source_number` is the same for equal source and tags; `text` is the
+    data as JSON.
+    """
+
+    number: int
+    source_number: int
+    source: Source
+    tags: tuple[str, ...]
+    requested: datetime
+    received: datetime
+    synced: datetime
+    text: str
+
+    @property
+    def data(self) -> Any:
+        """`text` parsed on each access; avoid this in transactions, which block others."""
+        return json.loads(self.text)
+
+
+def keep(
+    sql: Sql, key: str | None, source: Source, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
+) -> tuple[str, bool]:
+    """Store the readings of an upload; return its id, and whether they are new.
+
+    With `key`, an upload that was stored under the same key before is not stored again.
+    """
+    subject, synced = new_id(), stored(now)
+    if key is not None:
+        # Insert without a query first: otherwise uploads of different machines would conflict (PostgreSQL).
+        statement = "INSERT INTO data_uploads (key, file_id, synced) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING"
+        if not sql.run(statement, key, subject, synced):
+            row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", key)
+            assert row is not None
+            return row["file_id"], False
+    number = number_of(sql, source, tags)
+    sql.many(
+        "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
+        [(number, stored(one.requested), stored(one.received), synced, one.text) for one in readings],
+    )
+    sql.notify("data", source.part_id)
+    return subject, True
+
+
+_READING: Final = f"""
+    SELECT readings.number AS number, source, requested, received, synced, data, {COLUMNS}
+    FROM readings JOIN data_sources ON data_sources.number = readings.source
+"""
+
+
+def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[ReadingRecord]:
+    """Return a page of readings, ordered by capture time."""
+    return _read(sql, rows_of(sql, "readings", _READING, conditions("readings", wanted, scope), page))
+
+
+def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
+    """Return readings that arrived after the one with number `after`, in order of arrival."""
+    condition, values = where("readings", wanted, scope)
+    # SQLite keeps the order of tables in a CROSS JOIN: it reads by number until the page is full. Otherwise it would
+    # sort all readings for each page. For other databases this is an ordinary JOIN.
+    select = _READING.replace("JOIN data_sources ON data_sources.number = readings.source", "CROSS JOIN data_sources")
+    rows = sql.rows(
+        f"""
+        {select} WHERE data_sources.number = readings.source AND {condition} AND readings.number > ?
+        ORDER BY readings.number LIMIT ?
+        """,
+        *values,
+        after,
+        limit,
+    )
+    return _read(sql, rows)
+
+
+def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
+    """Return the number of matching readings, and the size of their JSON text."""
+    condition, values = where("readings", wanted, scope)
+    row = sql.row(
+        f"""
+        SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(data)), 0) AS size
+        FROM readings JOIN data_sources ON data_sources.number = readings.source WHERE {condition}
+        """,
+        *values,
+    )
+    return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
+
+
+def delete(sql: Sql, wanted: Wanted, scope: Scope) -> int:
+    """Delete matching readings; return their number."""
+    condition, values = where("readings", wanted, scope)
+    return sql.run(
+        f"""
+        DELETE FROM readings WHERE number IN (
+            SELECT readings.number FROM readings JOIN data_sources ON data_sources.number = readings.source
+            WHERE {condition}
+        )
+        """,
+        *values,
+    )
+
+
+def forget_uploads(sql: Sql, now: datetime) -> int:
+    """Delete up to AT_ONCE upload records older than REMEMBERED; return their number."""
+    old = "SELECT key FROM data_uploads WHERE synced < ? ORDER BY synced LIMIT ?"
+    return sql.run(f"DELETE FROM data_uploads WHERE key IN ({old})", stored(now - REMEMBERED), AT_ONCE)
+
+
+def _read(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:
+    sources = {row["source"]: read(row) for row in rows}
+    tags = tags_of(sql, sources)
+    return [
+        ReadingRecord(
+            number=row["number"],
+            source_number=row["source"],
+            source=sources[row["source"]],
+            tags=tuple(tags[row["source"]]),
+            requested=moment_of(row["requested"]),
+            received=moment_of(row["received"]),
+            synced=moment_of(row["synced"]),
+            text=row["data"],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,69 @@
+"""Retention periods of captured data."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from cloud.domain.data import files
+from cloud.store.sql import Sql
+from cloud.values.times import stored
+from schema.errors import ErrorKind, MachineError
+
+MAX_DAYS: Final = 36_500
+AT_ONCE: Final = 5000  # rows of one organization that one transaction deletes; the next one continues
+
+
+def days(sql: Sql, owner: str) -> int:
+    """Return the retention period of an organization in days; 0 means forever."""
+    row = sql.row("SELECT days FROM data_retention WHERE organization_id = ?", owner)
+    return int(row["days"]) if row is not None else 0
+
+
+def set_days(sql: Sql, owner: str, number: int) -> None:
+    """Set the retention period in days after arrival; 0 means forever. INVALID outside 0 to MAX_DAYS."""
+    if not 0 <= number <= MAX_DAYS:
+        raise MachineError(
+            f"data cannot be kept for {number} days", kind=ErrorKind.INVALID, remedy=f"give 0 (for ever) to {MAX_DAYS}"
+        )
+    sql.run(
+        """
+        INSERT INTO data_retention (organization_id, days) VALUES (?, ?)
+        ON CONFLICT (organization_id) DO UPDATE SET days = excluded.days
+        """,
+        owner,
+        number,
+    )
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete data whose retention period is over, within the limit AT_ONCE; return the number of readings and files."""
+    return sum(
+        _expire(sql, row["organization_id"], stored(now - timedelta(days=row["days"])), now)
+        for row in sql.rows("SELECT organization_id, days FROM data_retention WHERE days > 0")
+    )
+
+
+def forget(sql: Sql, owner: str, now: datetime) -> None:
+    """Delete all data and datasets of an organization."""
+    own = "SELECT number FROM data_sources WHERE organization_id = ?"
+    sql.run(f"DELETE FROM readings WHERE source IN ({own})", owner)
+    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({own})", owner)], now)
+    sql.run(f"DELETE FROM data_source_tags WHERE source IN ({own})", owner)
+    for table in ("data_sources", "datasets", "data_retention"):
+        sql.run(f"DELETE FROM {table} WHERE organization_id = ?", owner)
+
+
+def _expire(sql: Sql, owner: str, before: int, now: datetime) -> int:
+    inside = """
+        {0} JOIN data_sources ON data_sources.number = {0}.source
+        WHERE data_sources.organization_id = ? AND {0}.synced < ? ORDER BY {0}.number LIMIT ?
+    """
+    readings = sql.run(
+        f"DELETE FROM readings WHERE number IN (SELECT readings.number FROM {inside.format('readings')})",
+        owner,
+        before,
+        AT_ONCE,
+    )
+    rows = sql.rows(f"SELECT files.id AS id FROM {inside.format('files')}", owner, before, AT_ONCE)
+    return readings + files.delete(sql, [row["id"] for row in rows], now)

@@ -1,0 +1,134 @@
+"""Sources of captured data: a method of a component of a part, with the names at the time of arrival."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from cloud.domain.machines.machines import part
+from cloud.store.sql import Sql, Value
+from schema.errors import ErrorKind, MachineError
+
+MAX_TAGS: Final = 100  # tags of one upload
+MAX_TEXT: Final = 1000  # characters in a tag, a component's name or a method
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source of data. `component_type` is the last segment of an API; `parameters` is JSON."""
+
+    organization_id: str
+    location_id: str
+    machine_id: str
+    machine: str
+    part_id: str
+    part: str
+    component_type: str = ""
+    component: str = ""
+    method: str = ""
+    parameters: str = "{}"
+
+
+COLUMNS: Final = (
+    "organization_id, location_id, machine_id, machine, part_id, part, component_type, component, method, parameters"
+)
+
+
+def source_of(
+    sql: Sql, subject: str, component_type: str, component: str, method: str, parameters: Mapping[str, Any]
+) -> Source:
+    """Return the source for data that a part captures now; NOT_FOUND for an unknown part."""
+    found = part(sql, subject)
+    return Source(
+        organization_id=found.organization_id,
+        location_id=found.location_id,
+        machine_id=found.machine_id,
+        machine=found.machine,
+        part_id=found.id,
+        part=found.name,
+        component_type=last_segment(component_type),
+        component=checked(component, "the component's name"),
+        method=checked(method, "the method"),
+        parameters=canonical(parameters),
+    )
+
+
+def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
+    """Return the number of a source with these tags; store the source if it is new."""
+    listed = sorted(set(tags))
+    values: tuple[Value, ...] = astuple(source)
+    key = sha256(json.dumps([values, listed]).encode()).hexdigest()
+    row = sql.row("SELECT number FROM data_sources WHERE key = ?", key)
+    if row is None:
+        row = sql.row(
+            f"""
+            INSERT INTO data_sources (key, {COLUMNS}) VALUES (?{", ?" * len(values)})
+            ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING number
+            """,
+            key,
+            *values,
+        )
+        assert row is not None
+        sql.many(
+            "INSERT INTO data_source_tags (source, tag) VALUES (?, ?) ON CONFLICT (source, tag) DO NOTHING",
+            [(row["number"], tag) for tag in listed],
+        )
+    number: int = row["number"]
+    return number
+
+
+def read(row: Mapping[str, Any]) -> Source:
+    """Return the source in the columns COLUMNS of a row."""
+    return Source(*(row[name] for name in COLUMNS.split(", ")))
+
+
+def tags_of(sql: Sql, numbers: Iterable[int]) -> dict[int, list[str]]:
+    """Return the sorted tags of the readings of each source."""
+    wanted = list(numbers)
+    found: dict[int, list[str]] = {number: [] for number in wanted}
+    for part_ in chunks(wanted):
+        marks = ", ".join("?" * len(part_))
+        for row in sql.rows(
+            f"SELECT source, tag FROM data_source_tags WHERE source IN ({marks}) ORDER BY source, tag", *part_
+        ):
+            found[row["source"]].append(row["tag"])
+    return found
+
+
+def last_segment(component_type: str) -> str:
+    """Return the last segment, so that `rdk:component:sensor` and `sensor` are the same type."""
+    return checked(component_type.rpartition(":")[2], "the component's type")
+
+
+def canonical(parameters: Mapping[str, Any]) -> str:
+    """Return the canonical JSON text of a method's parameters, for comparison."""
+    return json.dumps(parameters, sort_keys=True, default=str)
+
+
+def checked_tags(tags: Iterable[str]) -> list[str]:
+    """Return sorted tags without duplicates; INVALID for an empty or too long tag, or too many tags."""
+    found = sorted({checked(tag.strip(), "a tag") for tag in tags})
+    if "" in found:
+        raise MachineError("a tag is empty", kind=ErrorKind.INVALID, remedy="leave it out")
+    if len(found) > MAX_TAGS:
+        raise MachineError(f"{len(found)} tags at once", kind=ErrorKind.INVALID, remedy=f"give at most {MAX_TAGS}")
+    return found
+
+
+def checked(text: str, what: str) -> str:
+    """Return `text`; INVALID if it is too long or contains NUL."""
+    if len(text) > MAX_TEXT or "\0" in text:
+        raise MachineError(
+            f"{what} is not acceptable: {text[:40]!r}",
+            kind=ErrorKind.INVALID,
+            remedy=f"use at most {MAX_TEXT} characters, no NUL",
+        )
+    return text
+
+
+def chunks(values: list[Any], size: int = 500) -> Iterable[list[Any]]:
+    """Split `values` into lists that are short enough for the parameters of a statement."""
+    return (values[start : start + size] for start in range(0, len(values), size))

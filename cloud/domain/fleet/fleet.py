@@ -1,0 +1,163 @@
+"""Overview of all machines that a caller may see, with the reports of their parts, in a few queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.domain.organizations.sharing import REACHED
+from cloud.domain.permissions.access import Holder, Place, Role, holder
+from cloud.store.sql import Sql
+from cloud.values.author import Author
+from cloud.values.times import moment_of
+
+BATCH: Final = 500  # ids in one query
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLocation:
+    """A location that the caller's organization has access to. `path` has the names from the outermost location on."""
+
+    id: str
+    organization_id: str
+    organization: str
+    path: str
+    role: Role  # role at the location itself; NOBODY if the caller has none, or only inside it
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPart:
+    """A part of a machine; `cloud.domain.machines.online.presence` takes its `seen` and `online`."""
+
+    id: str
+    name: str
+    main: bool
+    seen: datetime | None
+    online: bool
+    revision: int
+    saved: datetime
+    reported: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMachine:
+    """A machine with its parts, the main one first; `role` is the caller's."""
+
+    id: str
+    name: str
+    location: FleetLocation
+    role: Role
+    parts: tuple[FleetPart, ...]
+
+
+def locations(sql: Sql, author: Author) -> dict[str, FleetLocation]:
+    """Return the locations of the caller's organization and those shared with it, by id, ordered by path.
+
+    The path of a shared location does not show the locations that contain it.
+    """
+    found = holder(sql, author)
+    rows = _locations(sql, found)
+    parents, names = _parents(rows), {row["id"]: row["name"] for row in rows}
+    listed = []
+    for row in rows:
+        chain = _chain(row["id"], parents)
+        role = found.role(_place(found.organization, row["organization_id"], chain))
+        path = " / ".join(names[one] for one in reversed(chain))
+        listed.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
+    return {one.id: one for one in sorted(listed, key=lambda one: (one.path.lower(), one.id))}
+
+
+def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[FleetMachine]:
+    """Return the machines that the caller may see, ordered by name; with `parts`, only machines of these parts."""
+    places = locations(sql, author)
+    if not places:
+        return []
+    roles = holder(sql, author)
+    everywhere = _machines(sql, roles.organization, parts)
+    parents = _parents(_locations(sql, roles))
+    found = []
+    for subject, rows in everywhere.items():
+        first = rows[0]
+        home = places[first["location_id"]]
+        chain = _chain(home.id, parents)
+        role = roles.role(_place(roles.organization, home.organization_id, chain, ("robot", subject)))
+        if role is not Role.NOBODY:
+            members = tuple(_part(row) for row in rows)
+            found.append(FleetMachine(subject, first["machine"], home, role, members))
+    return found
+
+
+def _locations(sql: Sql, found: Holder) -> list[Mapping[str, Any]]:
+    """Return the rows of all locations that the organization of a key has access to."""
+    columns = """
+        SELECT locations.id AS id, locations.parent_id AS parent_id, locations.name AS name,
+            locations.organization_id AS organization_id, organizations.name AS organization
+        FROM locations JOIN organizations ON organizations.id = locations.organization_id
+    """
+    rows = sql.rows(f"{columns} WHERE locations.organization_id = ?", found.organization)
+    rows += sql.rows(f"{columns} WHERE locations.id IN ({REACHED})", found.organization)
+    return rows
+
+
+def _parents(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the parent of each location, or "" if the parent is not among the rows."""
+    known = {row["id"] for row in rows}
+    return {row["id"]: row["parent_id"] if row["parent_id"] in known else "" for row in rows}
+
+
+def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of parts, grouped by machine."""
+    columns = f"""
+        SELECT machines.id AS machine_id, machines.name AS machine, machines.location_id AS location_id,
+            parts.id AS id, parts.name AS name, main, seen, online, revision, saved, reported
+        FROM machines JOIN locations ON locations.id = machines.location_id
+            JOIN parts ON parts.machine_id = machines.id LEFT JOIN trigger_presence ON part_id = parts.id
+        WHERE (locations.organization_id = ? OR locations.id IN ({REACHED}))
+    """
+    order = "ORDER BY lower(machines.name), machines.id, main DESC, parts.name"
+    rows = []
+    if parts is None:
+        rows = sql.rows(f"{columns} {order}", owner, owner)
+    else:
+        for start in range(0, len(parts), BATCH):
+            some = parts[start : start + BATCH]
+            marks = ", ".join("?" * len(some))
+            chosen = f"AND machines.id IN (SELECT machine_id FROM parts WHERE id IN ({marks}))"
+            rows += sql.rows(f"{columns} {chosen} {order}", owner, owner, *some)
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    seen: set[str] = set()
+    for row in rows:
+        if row["id"] not in seen:  # two batches may contain parts of the same machine
+            seen.add(row["id"])
+            found.setdefault(row["machine_id"], []).append(row)
+    return found
+
+
+def _part(row: Mapping[str, Any]) -> FleetPart:
+    return FleetPart(
+        row["id"],
+        row["name"],
+        bool(row["main"]),
+        moment_of(row["seen"]) if row["seen"] is not None else None,
+        bool(row["online"]),
+        row["revision"],
+        moment_of(row["saved"]),
+        json.loads(row["reported"]),
+    )
+
+
+def _chain(subject: str, parents: Mapping[str, str]) -> list[str]:
+    """Return a location and those that contain it, innermost first."""
+    chain = [subject]
+    while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
+        chain.append(parents[chain[-1]])
+    return chain
+
+
+def _place(reader: str, owner: str, chain: Sequence[str], *within: tuple[str, str]) -> Place:
+    """Return a place that the organization `reader` has access to."""
+    both = (("organization", reader), ("organization", owner))
+    return Place(owner, frozenset({*both, *(("location", one) for one in chain), *within}))

@@ -1,0 +1,1 @@
+"""Machines and their parts, their online state, and their logs."""

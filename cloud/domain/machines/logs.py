@@ -1,0 +1,199 @@
+"""Log entries of machines, kept for 30 days."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.store.sql import Sql, Value
+from cloud.values.cursor import Cursor
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+RETENTION: Final = timedelta(days=30)  # specification, section 8
+MAX_BATCH: Final = 1000  # entries in one call, as in the published API
+AT_ONCE: Final = 5000  # entries that one transaction deletes; other writers wait meanwhile
+PAGE: Final = 100
+MAX_PAGE: Final = 1000
+_CONTAINS: Final = "lower({}) LIKE lower(?) ESCAPE '!'"
+MAX_TEXT: Final = 64 * 1024  # characters in a message or stack; the rest is cut off, with a note
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One entry. `number` increases in the order of arrival; 0 if it is not stored yet."""
+
+    time: datetime
+    level: str
+    logger: str
+    message: str
+    host: str = ""
+    caller: Mapping[str, Any] | None = None
+    stack: str = ""
+    fields: tuple[Mapping[str, Any], ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Filter for entries; all conditions must match. `after` is the end of the previous page."""
+
+    levels: tuple[str, ...] = ()
+    contains: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    source: str = ""
+    ascending: bool = False
+    after: Cursor | None = None
+    limit: int = PAGE
+
+
+def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> None:
+    """Store entries of a part; INVALID for more than MAX_BATCH.
+
+    A machine that received no confirmation sends a batch again, beginning with the same entry and perhaps longer.
+    Entries that are already stored are not stored again.
+    """
+    received = stored(now)
+    rows = [
+        (
+            part,
+            stored(entry.time),
+            received,
+            entry.host,
+            entry.level.lower(),
+            entry.logger,
+            _cut(entry.message),
+            json.dumps(entry.caller, sort_keys=True) if entry.caller else "{}",
+            _cut(entry.stack),
+            json.dumps(entry.fields, sort_keys=True) if entry.fields else "[]",
+        )
+        for entry in entries
+    ]
+    if len(rows) > MAX_BATCH:
+        raise MachineError(
+            f"{len(rows)} log entries in one call", kind=ErrorKind.INVALID, remedy=f"send at most {MAX_BATCH}"
+        )
+    sql.in_turn(part)
+    sql.many(
+        """
+        INSERT INTO log_entries (part_id, logged, received, host, level, logger, message, caller, stack, fields)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        _without_repeated(sql, rows),
+    )
+    sql.notify("logs", part)
+
+
+_SAME: Final = ("logged", "host", "level", "logger", "message", "caller", "stack", "fields")
+
+
+def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[tuple[Value, ...]]:
+    """Return the rows that are not stored yet, for a batch whose first row is stored already; else all rows."""
+    if not rows:
+        return rows
+    part, logged, _, *rest = rows[0]
+    begin = sql.row(
+        f"SELECT MIN(number) AS number FROM log_entries WHERE part_id = ? AND {' = ? AND '.join(_SAME)} = ?",
+        part,
+        logged,
+        *rest,
+    )
+    if begin is None or begin["number"] is None:
+        return rows
+    found = sql.rows(
+        "SELECT * FROM log_entries WHERE part_id = ? AND number >= ? ORDER BY number LIMIT ?",
+        part,
+        begin["number"],
+        2 * MAX_BATCH,  # other writers may have added entries in between
+    )
+    before = Counter(tuple(row[name] for name in _SAME) for row in found)
+    new = []
+    for row in rows:
+        same = (row[1], *row[3:])
+        if before[same]:
+            before[same] -= 1
+        else:
+            new.append(row)
+    return new
+
+
+def query(sql: Sql, part: str, wanted: LogQuery) -> list[LogRecord]:
+    """Return matching entries of a part in order of time, newest first unless `ascending`."""
+    conditions, values = ["part_id = ?"], [part]
+    more: list[str | int] = []
+    if wanted.levels:
+        conditions.append(f"level IN ({', '.join('?' * len(wanted.levels))})")
+        more += [level.lower() for level in wanted.levels]
+    if wanted.contains:
+        conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
+        more += [f"%{_literal(wanted.contains)}%"] * 3
+    if wanted.source:
+        conditions.append(_CONTAINS.format("logger"))
+        more.append(f"%{_literal(wanted.source)}%")
+    if wanted.start is not None:
+        conditions.append("logged >= ?")
+        more.append(stored(wanted.start))
+    if wanted.end is not None:
+        conditions.append("logged < ?")
+        more.append(stored(wanted.end))
+    if wanted.after is not None:
+        sign = ">" if wanted.ascending else "<"
+        conditions.append(f"(logged {sign} ? OR (logged = ? AND number {sign} ?))")
+        more += [wanted.after[0], wanted.after[0], wanted.after[1]]
+    order = "ASC" if wanted.ascending else "DESC"
+    rows = sql.rows(
+        f"SELECT * FROM log_entries WHERE {' AND '.join(conditions)} ORDER BY logged {order}, number {order} LIMIT ?",
+        *values,
+        *more,
+        max(1, min(wanted.limit, MAX_PAGE)),
+    )
+    return [_record(row) for row in rows]
+
+
+def arrived(sql: Sql, part: str, after: int, limit: int = MAX_PAGE) -> list[LogRecord]:
+    """Return entries of a part that arrived after number `after`, in order of arrival."""
+    rows = sql.rows(
+        "SELECT * FROM log_entries WHERE part_id = ? AND number > ? ORDER BY number LIMIT ?", part, after, limit
+    )
+    return [_record(row) for row in rows]
+
+
+def newest(sql: Sql, until: datetime | None = None) -> int:
+    """Return the number of the entry that arrived last (at or before `until`, if set); 0 if there is none."""
+    where, values = ("", ()) if until is None else ("WHERE received <= ?", (stored(until),))
+    row = sql.row(f"SELECT number FROM log_entries {where} ORDER BY number DESC LIMIT 1", *values)
+    return row["number"] if row is not None else 0
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete up to AT_ONCE entries older than RETENTION; return their number."""
+    old = "SELECT number FROM log_entries WHERE received < ? ORDER BY received LIMIT ?"
+    return sql.run(f"DELETE FROM log_entries WHERE number IN ({old})", stored(now - RETENTION), AT_ONCE)
+
+
+def _record(row: Mapping[str, Any]) -> LogRecord:
+    return LogRecord(
+        time=moment_of(row["logged"]),
+        level=row["level"],
+        logger=row["logger"],
+        message=row["message"],
+        host=row["host"],
+        caller=json.loads(row["caller"]),
+        stack=row["stack"],
+        fields=tuple(json.loads(row["fields"])),
+        number=row["number"],
+    )
+
+
+def _literal(text: str) -> str:
+    """Return `text` with LIKE wildcards escaped."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} … ({len(text) - MAX_TEXT} characters cut off)"

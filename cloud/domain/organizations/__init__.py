@@ -1,0 +1,1 @@
+"""Organizations, their locations, API keys, and locations shared with other organizations."""

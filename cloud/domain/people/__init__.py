@@ -1,0 +1,1 @@
+"""People who hold keys, and invitations."""

@@ -1,0 +1,286 @@
+"""Invitations. Opening the link of an invitation in time gives a key with its roles, once.
+
+Only the digest of a link is stored, so access to the database, a log or a backup is not enough to accept it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from cloud.domain.organizations import keys
+from cloud.domain.organizations.keys import Grant
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.people import people
+from cloud.domain.permissions.access import OF, place_of
+from cloud.store.sql import Sql, inserted
+from cloud.values.names import new_secret
+from cloud.values.times import moment_of, stored
+from rpc.access.auth import digest_of
+from schema.errors import ErrorKind, MachineError
+
+LIFE: Final = timedelta(days=7)
+MOST: Final = 100  # open invitations of an organization: each may send an email to a stranger
+TOPIC: Final = "invite"  # event topic: an invitation is to be mailed
+
+Mail = Literal["none", "waiting", "sent", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invite:
+    """An open invitation. `error` says why it could not be mailed."""
+
+    organization_id: str
+    email: str
+    created: datetime
+    expires: datetime
+    inviter: str  # id of the inviting key
+    inviter_name: str
+    grants: tuple[Grant, ...]
+    mail: Mail
+    tries: int
+    error: str
+
+
+_INVITE: Final = """
+    SELECT organization_id, email, created, expires, inviter, inviter_name, mail, tries, error FROM invites
+"""
+
+
+def create(
+    sql: Sql, owner: str, email: str, grants: Iterable[Grant], inviter: tuple[str, str], now: datetime, *, mail: bool
+) -> Invite:
+    """Invite a person; EXISTS if the person is a member or invited already.
+
+    `inviter` is id and name of a key; with `mail` the link is sent by email.
+    """
+    email, granted = people.checked_email(email), list(dict.fromkeys(grants))
+    _check(granted)
+    if any(one.email == email for one in people.members(sql, owner)):
+        raise MachineError(
+            f"{email} is a member", kind=ErrorKind.EXISTS, remedy="change the roles of the member's key, or rotate it"
+        )
+    expire(sql, now)
+    open_ones = [one.email for one in every(sql, owner, now)]
+    if email in open_ones:
+        raise MachineError(f"{email} is invited", kind=ErrorKind.EXISTS, remedy="send the invitation again")
+    if len(open_ones) >= MOST:
+        raise MachineError(
+            f"{MOST} invitations are open", kind=ErrorKind.EXHAUSTED, remedy="withdraw those that nobody will accept"
+        )
+    inserted(
+        sql,
+        "invites",
+        {
+            "organization_id": owner,
+            "email": email,
+            "created": stored(now),
+            "expires": stored(now + LIFE),
+            "inviter": inviter[0],
+            "inviter_name": inviter[1],
+            "mail": "waiting" if mail else "none",
+            "due": stored(now) if mail else None,
+        },
+    )
+    for one in granted:
+        _give(sql, owner, email, one)
+    sql.notify(TOPIC, owner)
+    return invite(sql, owner, email, now)
+
+
+def invite(sql: Sql, owner: str, email: str, now: datetime) -> Invite:
+    """Return one open invitation; NOT_FOUND."""
+    wanted = email.strip().lower()
+    row = sql.row(f"{_INVITE} WHERE organization_id = ? AND email = ? AND expires > ?", owner, wanted, stored(now))
+    if row is None:
+        raise missing("invitation of", email)
+    return _invite(sql, row)
+
+
+def every(sql: Sql, owner: str, now: datetime) -> list[Invite]:
+    """Return the open invitations of an organization, ordered by address."""
+    rows = sql.rows(f"{_INVITE} WHERE organization_id = ? AND expires > ? ORDER BY email", owner, stored(now))
+    return [_invite(sql, row) for row in rows]
+
+
+def change(sql: Sql, found: Invite, add: Iterable[Grant], remove: Iterable[Grant]) -> None:
+    """Remove and add roles; an added role replaces one at the same resource. INVALID if no role would be left."""
+    left = {(one.kind, one.subject): one for one in found.grants}
+    for one in remove:
+        if left.get((one.kind, one.subject)) != one:
+            raise missing("authorization", f"{one.kind}_{one.role}")
+        del left[one.kind, one.subject]
+    left |= {(one.kind, one.subject): one for one in add}
+    _check(list(left.values()))
+    _take(sql, found.organization_id, found.email)
+    for one in left.values():
+        _give(sql, found.organization_id, found.email, one)
+
+
+def renew(sql: Sql, found: Invite, now: datetime, *, mail: bool) -> None:
+    """Extend an invitation to LIFE from now and void its link. With `mail` a new link is sent."""
+    sql.run(
+        """
+        UPDATE invites SET digest = NULL, expires = ?, mail = ?, due = ?, tries = 0, error = ''
+        WHERE organization_id = ? AND email = ?
+        """,
+        stored(now + LIFE),
+        "waiting" if mail else "none",
+        stored(now) if mail else None,
+        found.organization_id,
+        found.email,
+    )
+    sql.notify(TOPIC, found.organization_id)
+
+
+def link(sql: Sql, found: Invite) -> str:
+    """Create a link, which voids the previous one; return its secret, which cannot be read later."""
+    secret = new_secret()
+    sql.run(
+        "UPDATE invites SET digest = ? WHERE organization_id = ? AND email = ?",
+        digest_of(secret),
+        found.organization_id,
+        found.email,
+    )
+    return secret
+
+
+def withdraw(sql: Sql, found: Invite) -> None:
+    """Delete an invitation; its link is void at once."""
+    _delete(sql, found.organization_id, found.email)
+
+
+def forget(sql: Sql, owner: str) -> None:
+    """Delete all invitations of an organization."""
+    for row in sql.rows("SELECT email FROM invites WHERE organization_id = ?", owner):
+        _delete(sql, owner, row["email"])
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete expired invitations; return their number."""
+    rows = sql.rows("SELECT organization_id, email FROM invites WHERE expires <= ?", stored(now))
+    for row in rows:
+        _delete(sql, row["organization_id"], row["email"])
+    return len(rows)
+
+
+# ---- accepting
+
+
+def opened(sql: Sql, secret: str, now: datetime) -> Invite:
+    """Return the invitation for a link; NOT_FOUND, identical for unknown, expired and accepted ones."""
+    row = sql.row(f"{_INVITE} WHERE digest = ? AND expires > ?", digest_of(secret), stored(now))
+    if row is None:
+        raise MachineError(
+            "this invitation is not valid (any more)", kind=ErrorKind.NOT_FOUND, remedy="ask for a new one"
+        )
+    return _invite(sql, row)
+
+
+def accept(sql: Sql, secret: str, now: datetime) -> tuple[Invite, str, str]:
+    """Make the person a member; return the invitation, the id of the new key, and the key, which cannot be read later.
+
+    Roles at resources that were deleted since are left out; PRECONDITION if no role is left.
+    """
+    found = opened(sql, secret, now)
+    grants = [one for one in found.grants if _is_there(sql, found.organization_id, one)]
+    if not grants:
+        raise MachineError(
+            "what this invitation is for was deleted", kind=ErrorKind.PRECONDITION, remedy="ask for a new one"
+        )
+    person = people.known(sql, found.email, now)
+    withdraw(sql, found)
+    subject, key = keys.create_key(sql, found.organization_id, found.email, grants, now, person)
+    return found, subject, key
+
+
+def _is_there(sql: Sql, owner: str, grant: Grant) -> bool:
+    """Return whether keys of an organization can still have this role: not if it was deleted or is no longer shared."""
+    try:
+        return place_of(sql, OF[grant.kind], grant.subject).reached_by(owner)
+    except MachineError:
+        return False
+
+
+# ---- mailing
+
+
+def next_due(sql: Sql, now: datetime) -> datetime | None:
+    """Return when the next invitation is to be mailed; None if none is."""
+    row = sql.row("SELECT MIN(due) AS due FROM invites WHERE expires > ?", stored(now))
+    return None if row is None or row["due"] is None else moment_of(row["due"])
+
+
+def take(sql: Sql, now: datetime, lease: timedelta) -> tuple[Invite, str] | None:
+    """Take an invitation to mail, for the duration `lease`; return it with the secret of a new link, or None."""
+    row = sql.row(
+        f"{_INVITE} WHERE due <= ? AND expires > ? ORDER BY due, email LIMIT 1 {sql.skip_locked}",
+        *[stored(now)] * 2,
+    )
+    if row is None:
+        return None
+    found = _invite(sql, row)
+    sql.run(
+        "UPDATE invites SET due = ? WHERE organization_id = ? AND email = ?",
+        stored(now + lease),
+        found.organization_id,
+        found.email,
+    )
+    return found, link(sql, found)
+
+
+def mailed(sql: Sql, secret: str, error: str, again: datetime | None) -> None:
+    """Record the result of an attempt; ignored if the link is void."""
+    sql.run(
+        "UPDATE invites SET mail = ?, error = ?, due = ?, tries = tries + 1 WHERE digest = ?",
+        "sent" if not error else "failed" if again is None else "waiting",
+        error,
+        None if again is None else stored(again),
+        digest_of(secret),
+    )
+
+
+# ---- rows
+
+
+def _invite(sql: Sql, row: Mapping[str, Any]) -> Invite:
+    grants = sql.rows(
+        "SELECT role, kind, subject FROM invite_grants WHERE organization_id = ? AND email = ? ORDER BY kind, subject",
+        row["organization_id"],
+        row["email"],
+    )
+    return Invite(
+        row["organization_id"],
+        row["email"],
+        moment_of(row["created"]),
+        moment_of(row["expires"]),
+        row["inviter"],
+        row["inviter_name"],
+        tuple(Grant(one["role"], one["kind"], one["subject"]) for one in grants),
+        row["mail"],
+        row["tries"],
+        row["error"],
+    )
+
+
+def _check(grants: Sequence[Grant]) -> None:
+    if not grants:
+        raise MachineError("an invitation needs a role", kind=ErrorKind.INVALID, remedy="name at least one")
+    if len({(one.kind, one.subject) for one in grants}) < len(grants):
+        raise MachineError("two roles at one place", kind=ErrorKind.INVALID, remedy="give one role at each")
+
+
+def _give(sql: Sql, owner: str, email: str, grant: Grant) -> None:
+    row = {"organization_id": owner, "email": email, "role": grant.role, "kind": grant.kind, "subject": grant.subject}
+    inserted(sql, "invite_grants", row)
+
+
+def _take(sql: Sql, owner: str, email: str) -> None:
+    sql.run("DELETE FROM invite_grants WHERE organization_id = ? AND email = ?", owner, email)
+
+
+def _delete(sql: Sql, owner: str, email: str) -> None:
+    _take(sql, owner, email)
+    sql.run("DELETE FROM invites WHERE organization_id = ? AND email = ?", owner, email)

@@ -1,0 +1,1 @@
+"""Authentication, roles, access to captured data, and the audit log."""

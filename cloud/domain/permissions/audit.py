@@ -1,0 +1,234 @@
+"""Audit log: one entry for each call that changes something, written in the transaction of the change.
+
+Entries are kept as long as their organization exists. They contain no secrets: names and plain values are kept,
+documents are left out (configurations have their own history), and values with secret names are masked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+from cloud.domain.machines.machines import machine, part
+from cloud.domain.organizations.keys import key
+from cloud.domain.organizations.tenants import location, organization
+from cloud.domain.permissions.access import Of
+from cloud.store.sql import Sql, inserted
+from cloud.values.author import Author
+from cloud.values.times import moment_of, stored
+from schema.errors import MachineError
+from schema.secrets import MASK, is_secret, mask_text
+
+PAGE: Final = 100
+MAX_TEXT: Final = 200  # characters in a value
+MAX_ITEMS: Final = 20  # items in a list
+LEFT_OUT: Final = "…"  # replaces documents, bytes and truncated text
+
+VERBS: Final = frozenset(
+    {
+        "add", "change", "configure", "create", "delete", "deprecate", "mark", "merge", "move", "new", "remove",
+        "rename", "replay", "resend", "revert", "rotate", "send", "set", "share", "start", "stop", "undeprecate",
+        "unshare", "update", "upload",
+    }
+)  # fmt: skip
+"""First words of the methods that change something."""
+
+_ROLES: Final = frozenset(
+    {
+        "authorization",
+        "authorizations",
+        "old_authorization",
+        "new_authorization",
+        "authorization_id",
+        "authorization_type",
+    }
+)
+"""Arguments that contain roles: their names look like those of secrets."""
+
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{10}"
+)  # see cloud.values.names; keys are longer
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One change. `name` is the name of the author's key, or empty if the key was deleted since."""
+
+    number: int
+    happened: datetime
+    author: Author
+    name: str
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Filter for entries; all conditions must match. `before` is the last number on the previous page."""
+
+    author: str = ""
+    action: str = ""
+    text: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    before: int | None = None
+    limit: int = PAGE
+
+
+def is_change(method: str) -> bool:
+    """Return whether a service method changes something, judged by its first word."""
+    return method.partition("_")[0] in VERBS
+
+
+def note(
+    sql: Sql, owner: str, author: Author, action: str, subject: str, detail: Mapping[str, Any], now: datetime
+) -> None:
+    """Write one entry for the organization `owner`."""
+    inserted(
+        sql,
+        "audit",
+        {
+            "organization_id": owner,
+            "happened": stored(now),
+            "author_type": author.type,
+            "author": author.name,
+            "action": action,
+            "subject": subject,
+            "detail": json.dumps(detail, ensure_ascii=False),
+        },
+    )
+
+
+def entries(sql: Sql, owner: str, wanted: AuditQuery) -> list[AuditRecord]:
+    """Return entries of an organization, newest first."""
+    conditions, values = ["audit.organization_id = ?"], [owner]
+    more: list[str | int] = []
+    if wanted.author:
+        conditions.append("author = ?")
+        more.append(wanted.author)
+    if wanted.action:
+        conditions.append("action = ?")
+        more.append(wanted.action)
+    if wanted.text:
+        text = wanted.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        conditions.append("(lower(subject) LIKE lower(?) ESCAPE '!' OR lower(detail) LIKE lower(?) ESCAPE '!')")
+        more += [f"%{text}%"] * 2
+    if wanted.start is not None:
+        conditions.append("happened >= ?")
+        more.append(stored(wanted.start))
+    if wanted.end is not None:
+        conditions.append("happened < ?")
+        more.append(stored(wanted.end))
+    if wanted.before is not None:
+        conditions.append("number < ?")
+        more.append(wanted.before)
+    rows = sql.rows(
+        f"""
+        SELECT number, happened, author_type, author, keys.name AS name, action, subject, detail
+        FROM audit LEFT JOIN keys ON keys.id = audit.author
+        WHERE {" AND ".join(conditions)} ORDER BY number DESC LIMIT ?
+        """,
+        *values,
+        *more,
+        max(1, min(wanted.limit, 10 * PAGE)),
+    )
+    return [
+        AuditRecord(
+            row["number"],
+            moment_of(row["happened"]),
+            Author(row["author_type"], row["author"]),
+            row["name"] or "",
+            row["action"],
+            row["subject"],
+            json.loads(row["detail"]),
+        )
+        for row in rows
+    ]
+
+
+def actions(sql: Sql, owner: str) -> list[str]:
+    """Return the distinct actions in an organization's entries."""
+    rows = sql.rows("SELECT DISTINCT action FROM audit WHERE organization_id = ? ORDER BY action", owner)
+    return [row["action"] for row in rows]
+
+
+def organization_of(sql: Sql, author: Author) -> str:
+    """Return the organization of a key; empty for other authors."""
+    try:
+        return key(sql, author.name).organization_id
+    except MachineError:
+        return ""
+
+
+def label(sql: Sql, of: Of, subject: str) -> str:
+    """Return the name of an object before it is changed; empty if unknown."""
+    try:
+        if of is Of.ORGANIZATION:
+            return organization(sql, subject).name
+        if of is Of.LOCATION:
+            return location(sql, subject).name
+        if of is Of.ROBOT:
+            return machine(sql, subject).name
+        if of is Of.PART:
+            return part(sql, subject).name
+        if of is Of.KEY:
+            return key(sql, subject).name
+    except MachineError:
+        pass  # the call itself reports the missing object
+    return ""
+
+
+# ---- arguments of a call
+
+
+def told(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call for an entry: secrets are masked, documents replaced, empty values left out."""
+    shown = {name: _shown(name, value) for name, value in arguments.items()}
+    return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
+
+
+def made(result: Any) -> str:
+    """Return the id of what a transaction created, if its result is an id or begins with one; never a key."""
+    first = result[0] if isinstance(result, tuple) and result else result
+    subject = getattr(first, "id", first)
+    return subject if isinstance(subject, str) and _ID.fullmatch(subject) else ""
+
+
+def _shown(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if hasattr(value, "__aiter__"):
+        return None  # uploaded content
+    if is_secret(name) and name not in _ROLES and value != "":
+        return MASK
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return _text(name, value)
+    if is_dataclass(value) and not isinstance(value, type):
+        # Values of settings may be secret whatever their names are; the path is enough.
+        pairs = {one.name: getattr(value, one.name) for one in fields(value) if one.name != "value"}
+        return told(pairs)
+    if isinstance(value, Mapping):
+        return LEFT_OUT if value else None
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        items = [_shown(name, one) for one in value[:MAX_ITEMS]]
+        return [*items, LEFT_OUT] if len(value) > MAX_ITEMS else items
+    return LEFT_OUT
+
+
+def _text(name: str, value: str) -> str:
+    if name.endswith("_json") or value[:1] in ("{", "["):
+        return LEFT_OUT
+    text = mask_text(value)
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + LEFT_OUT

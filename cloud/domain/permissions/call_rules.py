@@ -1,0 +1,323 @@
+"""Permissions of every call, page, WebSocket and HTTP route of machine-cloud, in one table.
+
+These entries guard the services and the routes, docs/reference/security.md is generated from them, and a test sends
+every request as every kind of caller and compares the results. A method or route without an entry raises TypeError when
+the cloud starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cloud.domain.permissions.access import Of, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Permission for a call: `role` at the object that the argument or path segment named `field` refers to.
+
+    Role.MACHINE means the machine itself or an owner in its own organization. Without `of`, every signed-in caller is
+    accepted; `note` then says what it gets.
+    """
+
+    role: Role = Role.NOBODY
+    of: Of | None = None
+    field: str = ""
+    home: bool = False  # only keys of the owning organization, not of those that it is shared with
+    inside: bool = False  # checked in the method's first transaction, not in one before it; for frequent calls
+    otherwise: Of | None = None  # other kind of object that the field may refer to
+    public: bool = False  # no key is needed
+    note: str = ""
+
+    def __or__(self, note: str) -> Rule:
+        """Return a copy with this note."""
+        return replace(self, note=note)
+
+
+SELF: Final = Rule(note="what the caller may see")
+"""Any signed-in caller: the method filters its results, or calls `require` itself."""
+
+
+def signed_in(note: str) -> Rule:
+    """Allow any signed-in caller; `note` says what it gets."""
+    return Rule(note=note)
+
+
+def public(note: str) -> Rule:
+    """Allow anyone, without a key; `note` says why."""
+    return Rule(public=True, note=note)
+
+
+def machine(field: str, *, inside: bool = False) -> Rule:
+    """Allow the machine itself, with a secret of the part or its location, or an owner in its own organization."""
+    return Rule(Role.MACHINE, Of.PART, field, inside=inside)
+
+
+def operator(of: Of, field: str, otherwise: Of | None = None, *, inside: bool = False) -> Rule:
+    """Allow operators and owners."""
+    return Rule(Role.OPERATOR, of, field, inside=inside, otherwise=otherwise)
+
+
+def owner(of: Of, field: str, otherwise: Of | None = None) -> Rule:
+    """Allow owners only."""
+    return Rule(Role.OWNER, of, field, otherwise=otherwise)
+
+
+def home_owner(of: Of, field: str, otherwise: Of | None = None) -> Rule:
+    """Allow owners in the owning organization, not in those that it is shared with."""
+    return Rule(Role.OWNER, of, field, home=True, otherwise=otherwise)
+
+
+def home_operator(of: Of, field: str) -> Rule:
+    """Allow operators and owners in the owning organization."""
+    return Rule(Role.OPERATOR, of, field, home=True)
+
+
+ROLE_ANYWHERE: Final = signed_in("those in which the caller has a role")
+READABLE: Final = signed_in("public ones, and those of the caller's organization")
+FILTERED: Final = signed_in("data of what the caller has a role at")
+OWNED: Final = signed_in("data of what the caller owns")
+GIVES: Final = signed_in("roles at what the caller owns")
+OWN_MARKS: Final = signed_in("the caller's own marks")
+ITSELF_UPLOADS: Final = Rule(Role.MACHINE, note="of the part that the metadata name; the method asks")
+
+APP: Final[Mapping[str, Rule]] = {
+    "list_organizations": ROLE_ANYWHERE,
+    "get_organization": ROLE_ANYWHERE,
+    "get_organization_namespace_availability": signed_in("whether a name may be taken"),
+    "update_organization": owner(Of.ORGANIZATION, "organization_id"),
+    "delete_organization": owner(Of.ORGANIZATION, "organization_id"),
+    "update_organization_namespace": owner(Of.ORGANIZATION, "organization_id"),
+    "get_organization_metadata": operator(Of.ORGANIZATION, "organization_id"),
+    "update_organization_metadata": owner(Of.ORGANIZATION, "organization_id"),
+    "list_locations": ROLE_ANYWHERE,
+    "get_location": operator(Of.LOCATION, "location_id"),
+    "create_location": owner(Of.ORGANIZATION, "organization_id"),
+    "update_location": home_owner(Of.LOCATION, "location_id"),
+    "delete_location": home_owner(Of.LOCATION, "location_id"),
+    "get_location_metadata": operator(Of.LOCATION, "location_id"),
+    "update_location_metadata": owner(Of.LOCATION, "location_id"),
+    "list_robots": operator(Of.LOCATION, "location_id"),
+    "list_robots_for_locations": signed_in("as ListRobots, for each location"),
+    "list_robots_for_org": operator(Of.ORGANIZATION, "org_id"),
+    "get_robot": operator(Of.ROBOT, "id"),
+    "new_robot": home_owner(Of.LOCATION, "location"),
+    "update_robot": owner(Of.ROBOT, "id"),
+    "delete_robot": home_owner(Of.ROBOT, "id"),
+    "get_robot_metadata": operator(Of.ROBOT, "id"),
+    "update_robot_metadata": owner(Of.ROBOT, "id"),
+    "get_robot_parts": operator(Of.ROBOT, "robot_id"),
+    "get_robot_part": operator(Of.PART, "id", inside=True),
+    "new_robot_part": home_owner(Of.ROBOT, "robot_id"),
+    "delete_robot_part": home_owner(Of.PART, "part_id"),
+    "mark_part_as_main": owner(Of.PART, "part_id"),
+    "mark_part_for_restart": operator(Of.PART, "part_id"),
+    "create_robot_part_secret": home_owner(Of.PART, "part_id"),
+    "delete_robot_part_secret": home_owner(Of.PART, "part_id"),
+    "get_robot_part_metadata": operator(Of.PART, "id"),
+    "update_robot_part_metadata": owner(Of.PART, "id"),
+    "list_machine_summaries": ROLE_ANYWHERE,
+    "update_robot_part": owner(Of.PART, "id"),
+    "set_config_property": owner(Of.PART, "robot_part_id"),
+    "get_robot_part_history": operator(Of.PART, "id"),
+    "get_robot_part_logs": operator(Of.PART, "id"),
+    "tail_robot_part_logs": operator(Of.PART, "id"),
+    "create_key": GIVES,
+    "create_key_from_existing_key_authorizations": owner(Of.KEY, "id"),
+    "list_keys": owner(Of.ORGANIZATION, "org_id"),
+    "get_robot_api_keys": owner(Of.ROBOT, "robot_id"),
+    "rename_key": owner(Of.KEY, "id"),
+    "rotate_key": owner(Of.KEY, "id"),
+    "delete_key": owner(Of.KEY, "id"),
+    "add_role": GIVES,
+    "remove_role": GIVES,
+    "change_role": GIVES,
+    "list_authorizations": owner(Of.ORGANIZATION, "organization_id"),
+    "check_permissions": signed_in("what the caller may do"),
+    # finding
+    "get_robot_part_by_name_and_location": operator(Of.LOCATION, "location_id"),
+    "get_organizations_with_access_to_location": operator(Of.LOCATION, "location_id"),
+    "add_favorite_machine": operator(Of.ROBOT, "machine_id"),
+    "remove_favorite_machine": OWN_MARKS,
+    "list_favorite_machines": OWN_MARKS,
+    # fragments
+    "list_fragments": operator(Of.ORGANIZATION, "organization_id"),
+    "get_fragment": READABLE,
+    "create_fragment": owner(Of.ORGANIZATION, "organization_id"),
+    "update_fragment": owner(Of.FRAGMENT, "id"),
+    "delete_fragment": owner(Of.FRAGMENT, "id"),
+    "get_fragment_history": operator(Of.FRAGMENT, "id"),
+    "get_fragment_usage": operator(Of.FRAGMENT, "fragment_id"),
+    "set_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
+    "delete_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
+    "list_nested_fragments": READABLE,
+    "list_machine_fragments": operator(Of.ROBOT, "machine_id"),
+    # registry
+    "get_registry_item": READABLE,
+    "create_registry_item": owner(Of.ORGANIZATION, "organization_id"),
+    "update_registry_item": owner(Of.ITEM, "item_id"),
+    "list_registry_items": READABLE,
+    "delete_registry_item": owner(Of.ITEM, "item_id"),
+    "rename_registry_item": owner(Of.ITEM, "item_id"),
+    "create_module": owner(Of.ORGANIZATION, "organization_id"),
+    "update_module": owner(Of.ITEM, "module_id"),
+    "upload_module_file": owner(Of.ITEM, "module_id"),
+    "get_module": READABLE,
+    "list_modules": READABLE,
+    # deprecation
+    "deprecate_registry_item": owner(Of.ITEM, "item_id"),
+    "undeprecate_registry_item": owner(Of.ITEM, "item_id"),
+    "deprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+    "undeprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+    "list_deprecated_versions": READABLE,
+    # people
+    "list_organization_members": operator(Of.ORGANIZATION, "organization_id"),
+    "create_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
+    "update_organization_invite_authorizations": owner(Of.ORGANIZATION, "organization_id"),
+    "resend_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
+    "delete_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
+    "delete_organization_member": owner(Of.ORGANIZATION, "organization_id"),
+    "get_user_id_by_email": signed_in("members of the caller's organization"),
+    "list_organizations_by_user": signed_in("the caller's organization"),
+    "search_organizations": ROLE_ANYWHERE,
+    # places
+    "share_location": home_owner(Of.LOCATION, "location_id"),
+    "unshare_location": home_owner(Of.LOCATION, "location_id"),
+    "location_auth": home_owner(Of.LOCATION, "location_id"),
+    "create_location_secret": home_owner(Of.LOCATION, "location_id"),
+    "delete_location_secret": home_owner(Of.LOCATION, "location_id"),
+}
+
+ROBOT: Final[Mapping[str, Rule]] = {
+    "config": machine("id", inside=True),
+    "certificate": machine("id"),
+    "log": machine("id", inside=True),
+    "needs_restart": machine("id", inside=True),
+}
+
+AGENT: Final[Mapping[str, Rule]] = {"device_agent_config": machine("id")}
+
+DATASYNC: Final[Mapping[str, Rule]] = {
+    "data_capture_upload": ITSELF_UPLOADS,
+    "file_upload": machine("part_id"),
+    "streaming_data_capture_upload": ITSELF_UPLOADS,
+}
+
+DATA: Final[Mapping[str, Rule]] = {
+    "tabular_data_by_filter": FILTERED,
+    "tabular_data_by_sql": operator(Of.ORGANIZATION, "organization_id"),
+    "export_tabular_data": operator(Of.PART, "part_id"),
+    "get_latest_tabular_data": operator(Of.PART, "part_id"),
+    "delete_tabular_data": owner(Of.ORGANIZATION, "organization_id"),
+    "page_of_readings": FILTERED,
+    "retention": operator(Of.ORGANIZATION, "organization_id"),
+    "set_retention": owner(Of.ORGANIZATION, "organization_id"),
+    "binary_data_by_filter": FILTERED,
+    "binary_data_by_ids": FILTERED,
+    "delete_binary_data_by_filter": OWNED,
+    "delete_binary_data_by_ids": OWNED,
+    "create_binary_data_signed_url": home_operator(Of.FILE, "binary_data_id") | "a link outlasts a share",
+    "file": operator(Of.FILE, "binary_data_id"),
+    "add_tags_to_binary_data_by_ids": FILTERED,
+    "add_tags_to_binary_data_by_filter": FILTERED,
+    "remove_tags_from_binary_data_by_ids": FILTERED,
+    "remove_tags_from_binary_data_by_filter": FILTERED,
+    "tags_by_filter": FILTERED,
+    "add_bounding_box_to_image_by_id": FILTERED,
+    "update_bounding_box": FILTERED,
+    "remove_bounding_box_from_image_by_id": FILTERED,
+    "bounding_box_labels_by_filter": FILTERED,
+    "add_binary_data_to_dataset_by_ids": operator(Of.DATASET, "dataset_id"),
+    "remove_binary_data_from_dataset_by_ids": operator(Of.DATASET, "dataset_id"),
+}
+
+DATASETS: Final[Mapping[str, Rule]] = {
+    "create_dataset": operator(Of.ORGANIZATION, "organization_id"),
+    "delete_dataset": owner(Of.DATASET, "id"),
+    "rename_dataset": operator(Of.DATASET, "id"),
+    "list_datasets_by_organization_id": operator(Of.ORGANIZATION, "organization_id"),
+    "list_datasets_by_ids": ROLE_ANYWHERE,
+    "merge_datasets": operator(Of.ORGANIZATION, "organization_id"),
+}
+
+PACKAGES: Final[Mapping[str, Rule]] = {
+    "create_package": owner(Of.ORGANIZATION, "organization_id"),
+    "delete_package": owner(Of.ITEM, "id"),
+    "get_package": READABLE,
+    "list_packages": operator(Of.ORGANIZATION, "organization_id"),
+}
+
+# ---- used only by pages and HTTP routes
+
+EDITOR: Final[Mapping[str, Rule]] = {
+    "editing": operator(Of.PART, "part", inside=True),
+    "known": operator(Of.PART, "part", inside=True),
+    "running": operator(Of.PART, "part", inside=True),
+    "watch": operator(Of.PART, "part"),
+    "revision": operator(Of.PART, "part", inside=True),
+    "revisions": operator(Of.PART, "part", inside=True),
+    "organizations": ROLE_ANYWHERE,
+    "fragment_editing": operator(Of.FRAGMENT, "fragment", inside=True),
+    "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
+}
+
+FLEET: Final[Mapping[str, Rule]] = {
+    "machines": ROLE_ANYWHERE,
+    "locations": ROLE_ANYWHERE,
+    "overview": ROLE_ANYWHERE,
+    "figures": ROLE_ANYWHERE,
+    "machine": signed_in("a machine or part that the caller has a role at; the method asks"),
+    "main_part": operator(Of.ROBOT, "machine", inside=True),
+    "part": operator(Of.PART, "part", inside=True),
+    "log": operator(Of.PART, "part", inside=True),
+    "newest_log": operator(Of.PART, "part", inside=True),
+    "arrived_logs": operator(Of.PART, "part", inside=True),
+}
+
+ROLES: Final[Mapping[str, Rule]] = {
+    "places": GIVES,
+    "owns": operator(Of.ORGANIZATION, "organization", inside=True),
+}
+
+CHANGES: Final[Mapping[str, Rule]] = {"changes": signed_in("changes in organizations that the caller owns")}
+
+TRIGGERS: Final[Mapping[str, Rule]] = {
+    "overview": ROLE_ANYWHERE,
+    "place": operator(Of.PART, "part", inside=True),
+    "list_triggers": operator(Of.PART, "part"),
+    "list_deliveries": operator(Of.PART, "part"),
+    "get_delivery": operator(Of.PART, "part"),
+    "explain_trigger": operator(Of.PART, "part"),
+    "send_test": owner(Of.PART, "part"),
+    "replay_delivery": owner(Of.PART, "part"),
+    "start_trigger": owner(Of.PART, "part"),
+}
+
+INVITATIONS: Final[Mapping[str, Rule]] = {
+    "list_invites": owner(Of.ORGANIZATION, "organization_id"),
+    "create_invite_link": owner(Of.ORGANIZATION, "organization_id"),
+}
+
+AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}
+
+CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
+    "viam.app.v1.AppService": APP,
+    "viam.app.v1.RobotService": ROBOT,
+    "viam.app.agent.v1.AgentDeviceService": AGENT,
+    "viam.app.data.v1.DataService": DATA,
+    "viam.app.dataset.v1.DatasetService": DATASETS,
+    "viam.app.datasync.v1.DataSyncService": DATASYNC,
+    "viam.app.packages.v1.PackageService": PACKAGES,
+}
+"""Rules by published service. Some methods are used by pages only."""
+
+STANDARD: Final[Mapping[str, Rule]] = {
+    "/proto.rpc.v1.AuthService/Authenticate": public("a key or secret is the credential"),
+    "/grpc.health.v1.Health/Check": public("whether the server answers; of a single service with a key"),
+    "/grpc.health.v1.Health/Watch": signed_in("the same"),
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": signed_in("published names"),
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": signed_in("published names"),
+}
+"""Rules for the calls that rpc.server.standard answers on every server."""

@@ -1,0 +1,96 @@
+"""Credentials of callers, as stored in the database.
+
+The credential that a caller used is checked again in each transaction that looks up a role, so rotated or deleted
+credentials are void at once at every replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final
+
+from cloud.store.sql import Sql
+from cloud.values.author import KEY, LOCATION, PART, Author
+from rpc.access.auth import Credential, digest_of
+from schema.errors import ErrorKind, MachineError
+
+SOURCES: Final = {
+    KEY: ("keys", "id", "digest"),
+    PART: ("part_secrets", "part_id", "secret"),
+    LOCATION: ("part_location_secrets", "part_id", "secret"),  # a view
+}
+"""For each accepted credential type: table, column of the caller's id, column of the secret or its digest."""
+
+SIGNED_OUT: Final = "signed-out"
+"""Event topic; its subjects are the callers that signed out."""
+
+BATCH: Final = 500  # ids in one query
+
+
+def every(sql: Sql) -> list[Credential]:
+    """Return all credentials."""
+    return [
+        Credential(type_, row[entity], row[payload])
+        for type_, (table, entity, payload) in SOURCES.items()
+        for row in sql.rows(f"SELECT {entity}, {payload} FROM {table}")
+    ]
+
+
+def some(sql: Sql, entities: Collection[str]) -> list[Credential]:
+    """Return the credentials of these entities, of any type."""
+    asked, found = list(entities), []
+    for start in range(0, len(asked), BATCH):
+        ids = asked[start : start + BATCH]
+        marks = ", ".join("?" * len(ids))
+        for type_, (table, entity, payload) in SOURCES.items():
+            rows = sql.rows(f"SELECT {entity}, {payload} FROM {table} WHERE {entity} IN ({marks})", *ids)
+            found += [Credential(type_, row[entity], row[payload]) for row in rows]
+    return found
+
+
+def require_in_force(sql: Sql, author: Author) -> None:
+    """Raise UNAUTHENTICATED if the author's credential was rotated or deleted since, or was signed out.
+
+    Authors without a credential pass.
+    """
+    shown = author.credential
+    if not shown:
+        return
+    table, entity, payload = SOURCES[author.type]
+    rows = sql.rows(
+        f"SELECT {payload}, (SELECT 1 FROM signed_out WHERE token = ?) AS gone FROM {table} WHERE {entity} = ?",
+        author.token,
+        author.name,
+    )
+    if not any(shown in (row[payload], digest_of(row[payload])) for row in rows):
+        raise void()
+    if rows[0]["gone"]:
+        raise MachineError("you have signed out", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in again")
+
+
+def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
+    """Revoke one token by its id. `ends` is its expiry time in seconds since 1970.
+
+    PRECONDITION for 0 (a token that does not expire), because its record could never be deleted.
+    """
+    if not ends:
+        raise MachineError(
+            "this token was not given at a page",
+            kind=ErrorKind.PRECONDITION,
+            remedy="rotate or delete the key, or the secret, that it was given for",
+        )
+    sql.run("INSERT INTO signed_out (token, ends) VALUES (?, ?) ON CONFLICT (token) DO NOTHING", token, ends)
+    sql.notify(SIGNED_OUT, entity)
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete the records of revoked tokens that have expired; return their number."""
+    return sql.run("DELETE FROM signed_out WHERE ends < ?", int(now.timestamp()))
+
+
+def void() -> MachineError:
+    """Return the error for a key or secret that is no longer valid."""
+    return MachineError(
+        "this key was rotated or deleted", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in with one that is in force"
+    )

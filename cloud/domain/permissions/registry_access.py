@@ -1,0 +1,37 @@
+"""Read access to the registry: public items, and those of the caller's organization."""
+
+from __future__ import annotations
+
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions.access import Of, belongs, place_of
+from cloud.domain.registry import items
+from cloud.domain.registry.items import PRIVATE, Item
+from cloud.store.sql import Sql
+from cloud.values.author import MACHINES, Author
+from schema.errors import MachineError
+
+
+def organizations_of(sql: Sql, author: Author) -> set[str]:
+    """Return the organization of the caller, if it is a machine or a key with any role; empty otherwise.
+
+    Organizations that share locations with it are not included.
+    """
+    if author.type in MACHINES:
+        try:
+            return {place_of(sql, Of.PART, author.name).organization}
+        except MachineError:
+            return set()  # deleted since
+    owner = belongs(sql, author)
+    return {owner} if owner else set()
+
+
+def readable(sql: Sql, author: Author, found: Item, named: str = "") -> Item:
+    """Return `found`; NOT_FOUND, as if it did not exist, if the caller may not read it."""
+    if found.visibility == PRIVATE and found.organization_id not in organizations_of(sql, author):
+        raise missing(items.KIND, named or found.id)
+    return found
+
+
+def find(sql: Sql, author: Author, named: str) -> Item:
+    """See items.find; NOT_FOUND also if the caller may not read the item."""
+    return readable(sql, author, items.find(sql, named), named)

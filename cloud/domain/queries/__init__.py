@@ -1,0 +1,1 @@
+"""SQL queries over captured readings, executed in separate processes."""

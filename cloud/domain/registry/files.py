@@ -1,0 +1,180 @@
+"""Files in the registry: one for each version and platform of an item, never overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cloud.blobs import Blob
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.registry import versions
+from cloud.domain.registry.items import MODULE, TOPIC, Item
+from cloud.store import trash
+from cloud.store.sql import Conflict, Sql, counted, inserted
+from cloud.values.limits import REGISTRY_VERSIONS
+from cloud.values.names import new_id
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One archive. `digest` is the SHA-256 in hexadecimal digits, `size` is in bytes."""
+
+    id: str
+    item_id: str
+    version: str
+    platform: str
+    tags: str
+    blob: str
+    size: int
+    digest: str
+    uploaded: datetime
+    metadata: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Download path on this cloud."""
+        return f"/packages/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Unique key of a file within its item."""
+
+    version: str
+    platform: str
+    tags: str = ""
+
+
+def checked_place(item: Item, version: str, platform: str, tags: Sequence[str] = ()) -> Place:
+    """Return the place for an upload; INVALID."""
+    return Place(
+        versions.checked_version(version, semantic=item.type == MODULE),
+        versions.checked_platform(platform),
+        versions.checked_tags(tags),
+    )
+
+
+def is_free(sql: Sql, item: Item, place: Place) -> None:
+    """Raise EXISTS if there already is a file at this place."""
+    row = sql.row(
+        "SELECT id FROM registry_files WHERE item_id = ? AND version = ? AND platform = ? AND tags = ?",
+        item.id, place.version, place.platform, place.tags,
+    )  # fmt: skip
+    if row is not None:
+        raise _taken(item, place)
+
+
+def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
+    """Add an upload whose blob is stored; EXISTS if there already is a file at this place."""
+    REGISTRY_VERSIONS.check_count(counted(sql, "registry_files", "item_id", item.id), "the registry entry")
+    subject = new_id()
+    try:
+        inserted(
+            sql,
+            "registry_files",
+            {
+                "id": subject,
+                "item_id": item.id,
+                "version": place.version,
+                "platform": place.platform,
+                "tags": place.tags,
+                "blob": blob.key,
+                "size": blob.size,
+                "digest": blob.digest,
+                "uploaded": stored(now),
+                "metadata": json.dumps(dict(metadata)),
+            },
+        )
+    except Conflict:
+        raise _taken(item, place) from None
+    sql.run("UPDATE registry_items SET updated = ? WHERE id = ?", stored(now), item.id)
+    sql.notify(TOPIC, item.id)
+    return file(sql, subject)
+
+
+def _taken(item: Item, place: Place) -> MachineError:
+    return MachineError(
+        f"there is a version {place.version} of {item.wire_id} for {place.platform}, which stays as it is",
+        kind=ErrorKind.EXISTS,
+        remedy="upload it as another version",
+    )
+
+
+_FILE = "SELECT id, item_id, version, platform, tags, blob, size, digest, uploaded, metadata FROM registry_files"
+
+
+def file(sql: Sql, subject: str) -> File:
+    """Return one file; NOT_FOUND."""
+    row = sql.row(f"{_FILE} WHERE id = ?", subject)
+    if row is None:
+        raise missing("package", subject)
+    return _file(row)
+
+
+def files(sql: Sql, item: str) -> list[File]:
+    """Return all files of an item, in order of upload."""
+    return [_file(row) for row in sql.rows(f"{_FILE} WHERE item_id = ? ORDER BY uploaded, id", item)]
+
+
+def _file(row: Mapping[str, Any]) -> File:
+    return File(
+        id=row["id"],
+        item_id=row["item_id"],
+        version=row["version"],
+        platform=row["platform"],
+        tags=row["tags"],
+        blob=row["blob"],
+        size=row["size"],
+        digest=row["digest"],
+        uploaded=moment_of(row["uploaded"]),
+        metadata=json.loads(row["metadata"]),
+    )
+
+
+def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
+    """Delete all files of a version; NOT_FOUND. Their contents go to the trash."""
+    blobs = [one.blob for one in files(sql, item.id) if one.version == version]
+    if not blobs:
+        raise MachineError(f"{item.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
+    sql.run("DELETE FROM registry_files WHERE item_id = ? AND version = ?", item.id, version)
+    trash.put(sql, blobs, now)
+    sql.notify(TOPIC, item.id)
+
+
+def best(found: Sequence[File], item: Item, wanted: str, platform: str, tags: Collection[str]) -> File:
+    """Return the best file of an item for a version, platform and tags; NOT_FOUND lists what is available."""
+    fits = {one.id: versions.fitness(one.platform, one.tags, platform, tags) for one in found}
+    usable = [one for one in found if fits[one.id] is not None]
+    version = versions.chosen(wanted, list(dict.fromkeys(one.version for one in usable)))
+    if version is None:
+        raise MachineError(_reason(found, usable, item, wanted, platform), kind=ErrorKind.NOT_FOUND)
+    return max((one for one in usable if one.version == version), key=lambda one: fits[one.id] or 0)
+
+
+def _reason(found: Sequence[File], usable: Sequence[File], item: Item, wanted: str, platform: str) -> str:
+    if not found:
+        return f"{item.wire_id} has no versions yet"
+    if not usable:
+        there = ", ".join(sorted({one.platform for one in found}))
+        if not platform:
+            return f"{item.wire_id} is there for {there}; the machine has not said yet what it is"
+        return f"{item.wire_id} is not there for {versions.normal_platform(platform)}, but for {there}"
+    there = ", ".join(versions.newest_first(dict.fromkeys(one.version for one in usable))[:5])
+    return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; there are {there}"
+
+
+def blobs_from(sql: Sql, first: str, last: str) -> dict[str, Blob]:
+    """Return the blobs of uploads with keys from `first` on and before `last`."""
+    rows = sql.rows("SELECT blob, size, digest FROM registry_files WHERE blob >= ? AND blob < ?", first, last)
+    return {row["blob"]: Blob(row["blob"], row["size"], row["digest"]) for row in rows}
+
+
+def sample(sql: Sql, count: int) -> list[str]:
+    """Return the keys of the blobs that were uploaded first and last, at most `count` of each."""
+    query = "SELECT blob FROM registry_files ORDER BY uploaded"
+    return [row["blob"] for order in ("", " DESC") for row in sql.rows(f"{query}{order} LIMIT ?", count)]

@@ -1,0 +1,397 @@
+"""The outbox and the log of deliveries: what to send, when, and every attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from cloud.domain.organizations.tenants import missing
+from cloud.store.sql import Sql, Value, inserted
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import origin_of
+from triggers.document import WEBHOOK
+
+RETENTION: Final = timedelta(days=30)
+AT_ONCE: Final = 1000  # deliveries that one transaction deletes, with their attempts
+TOPIC: Final = "outbox"
+"""Event topic; the subject is the id of a part with a delivery that was created, tried or replayed."""
+PAGE: Final = 50
+MAX_PAGE: Final = 500
+
+
+class State(Enum):
+    """State of a delivery."""
+
+    WAITING = "waiting"  # it is being sent, or waits for its time
+    DELIVERED = "delivered"
+    FAILED = "failed"  # not tried again unless replayed
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message to one target. `id` is the same in every attempt, so that receivers can recognize repetitions.
+
+    `headers` do not include signature and password, which every attempt adds: no secrets are stored here. `entry` is
+    the digest of the trigger that created it. `tries` counts from its creation or last replay, `attempts` from its
+    creation.
+    """
+
+    id: str
+    part: str
+    trigger: str
+    event: str  # part_online ...
+    entry: str
+    type: str  # webhook, email or push
+    value: str  # value of the notification entry
+    target: str  # URL or address
+    about: Mapping[str, str]  # component, method
+    test: bool
+    created: datetime
+    method: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    state: State = State.WAITING
+    due: datetime | None = None
+    tries: int = 0
+    attempts: int = 0
+    number: int = 0
+
+
+def shown_target(one: Delivery) -> str:
+    """Return the target as logs and operators may see it. Only the origin of a webhook's URL is not secret."""
+    return origin_of(one.target) if one.type == WEBHOOK else one.target
+
+
+def shown_delivery(one: Delivery, *, whole: bool) -> Delivery:
+    """Return a delivery, with its target masked unless `whole` (the caller may read the part's secrets)."""
+    return one if whole else replace(one, target=shown_target(one), value=shown_target(one))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt. `status` is the HTTP status, or 0 without an answer; `error` is empty on success.
+
+    `number` counts from 1; 0 if it is not stored yet.
+    """
+
+    started: datetime
+    duration: timedelta
+    status: int
+    error: str
+    number: int = 0
+
+
+def add(sql: Sql, one: Delivery) -> None:
+    """Store a delivery until it is sent."""
+    row: dict[str, Value] = {
+        "id": one.id,
+        "part_id": one.part,
+        "trigger_name": one.trigger,
+        "event": one.event,
+        "entry": one.entry,
+        "type": one.type,
+        "value": one.value,
+        "target": one.target,
+        "about": json.dumps(dict(one.about)),
+        "test": int(one.test),
+        "created": stored(one.created),
+        "method": one.method,
+        "headers": json.dumps(one.headers),
+        "body": one.body,
+        "state": State.WAITING.value,
+        "due": stored(one.created),
+    }
+    inserted(sql, "deliveries", row)
+    sql.notify(TOPIC, one.part)
+
+
+# ---- the outbox
+
+# The first attempts to one target are made in order. A retried message can be overtaken, so that none waits for hours
+# behind it. For each part and target, one message is sent at a time, so that an unreachable target cannot occupy all
+# senders.
+_DUE: Final = """
+    FROM deliveries WHERE state = 'waiting' AND due <= ? AND (type = 'email' OR ? = 0) AND (type <> 'email' OR ? = 1)
+    AND NOT EXISTS (
+        SELECT 1 FROM deliveries AS other
+        WHERE other.part_id = deliveries.part_id AND other.target = deliveries.target AND other.state = 'waiting'
+            AND ((other.tries = 0 AND other.number < deliveries.number)
+                OR (other.sending = 1 AND other.due > ? AND other.number <> deliveries.number))
+    )
+"""
+
+
+def due(sql: Sql, now: datetime, *, emails: bool) -> tuple[bool, datetime | None]:
+    """Return whether an email, or any other message, can be sent now, and when the next message becomes due."""
+    moment = stored(now)
+    found = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, int(emails), int(emails), moment)
+    row = sql.row("SELECT MIN(due) AS next FROM deliveries WHERE state = 'waiting' AND due > ?", moment)
+    later = row["next"] if row is not None else None
+    return found is not None, None if later is None else moment_of(later)
+
+
+def take(sql: Sql, now: datetime, lease: timedelta, limit: int, *, emails: bool = False) -> list[Delivery]:
+    """Take up to `limit` emails, or other messages, to send now; no other process gets them during `lease`."""
+    moment = stored(now)
+    query = f"SELECT deliveries.* {_DUE} ORDER BY due, number LIMIT ?{sql.skip_locked}"
+    rows = sql.rows(query, moment, int(emails), int(emails), moment, limit)
+    first = {(row["part_id"], row["target"]): row for row in reversed(rows)}
+    chosen = sorted(first.values(), key=lambda row: (row["due"], row["number"]))
+    for row in chosen:
+        sql.run("UPDATE deliveries SET sending = 1, due = ? WHERE id = ?", stored(now + lease), row["id"])
+    return [_delivery(row) for row in chosen]
+
+
+def release(sql: Sql) -> int:
+    """Make messages due that a process had taken before it died; return their number. No process may be sending."""
+    return sql.run("UPDATE deliveries SET sending = 0, due = created WHERE state = 'waiting' AND sending = 1")
+
+
+def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datetime | None) -> int:
+    """Record an attempt and return its number. A WAITING delivery is tried again at `again`.
+
+    A delivery that another process has delivered meanwhile stays delivered. Return 0 if the delivery was deleted.
+    """
+    row = sql.row("SELECT state, attempts FROM deliveries WHERE id = ?", one.id)
+    if row is None:
+        return 0
+    number: int = row["attempts"] + 1
+    inserted(
+        sql,
+        "delivery_attempts",
+        {
+            "delivery": one.id,
+            "attempt": number,
+            "started": stored(attempt.started),
+            "duration": attempt.duration // timedelta(microseconds=1),
+            "status": attempt.status,
+            "error": attempt.error,
+        },
+    )
+    kept = State.DELIVERED if row["state"] == State.DELIVERED.value else state
+    sql.run(
+        "UPDATE deliveries SET state = ?, due = ?, sending = 0, tries = tries + 1, attempts = ? WHERE id = ?",
+        kept.value,
+        stored(again or attempt.started),
+        number,
+        one.id,
+    )
+    sql.notify(TOPIC, one.part)
+    return number
+
+
+def postpone(sql: Sql, one: Delivery, until: datetime) -> None:
+    """Send a message at `until` instead of now, without counting an attempt."""
+    sql.run("UPDATE deliveries SET due = ?, sending = 0 WHERE id = ? AND state = 'waiting'", stored(until), one.id)
+    sql.notify(TOPIC, one.part)
+
+
+def sent_before(sql: Sql, one: Delivery) -> datetime | None:
+    """Return when the last older message of the same trigger to the same target was sent; None if never."""
+    row = sql.row(
+        """
+        SELECT MAX(started) AS started FROM deliveries JOIN delivery_attempts ON delivery = deliveries.id
+        WHERE part_id = ? AND target = ? AND trigger_name = ? AND type = ? AND value = ? AND state = 'delivered'
+        AND created < ? AND test = 0 AND error = ''
+        """,
+        one.part,
+        one.target,
+        one.trigger,
+        one.type,
+        one.value,
+        stored(one.created),
+    )
+    return None if row is None or row["started"] is None else moment_of(row["started"])
+
+
+def last_error(sql: Sql, one: Delivery) -> str:
+    """Return the error of the newest attempt for other messages of this trigger and target; "" if it succeeded."""
+    row = sql.row(
+        """
+        SELECT error FROM deliveries JOIN delivery_attempts ON delivery = deliveries.id
+        WHERE part_id = ? AND target = ? AND trigger_name = ? AND deliveries.id <> ? ORDER BY started DESC LIMIT 1
+        """,
+        one.part,
+        one.target,
+        one.trigger,
+        one.id,
+    )
+    return "" if row is None else str(row["error"])
+
+
+# ---- the log
+
+
+def delivery(sql: Sql, part: str, subject: str) -> Delivery:
+    """Return one delivery of a part; NOT_FOUND."""
+    row = sql.row("SELECT * FROM deliveries WHERE id = ? AND part_id = ?", subject, part)
+    if row is None:
+        raise missing("delivery", subject)
+    return _delivery(row)
+
+
+def deliveries(
+    sql: Sql,
+    part: str,
+    *,
+    trigger: str = "",
+    state: State | None = None,
+    before: int | None = None,
+    limit: int = PAGE,
+) -> list[Delivery]:
+    """Return deliveries of a part with numbers below `before`, newest first."""
+    conditions: list[str] = ["part_id = ?"]
+    values: list[Value] = [part]
+    if trigger:
+        conditions.append("trigger_name = ?")
+        values.append(trigger)
+    if state is not None:
+        conditions.append("state = ?")
+        values.append(state.value)
+    if before is not None:
+        conditions.append("number < ?")
+        values.append(before)
+    rows = sql.rows(
+        f"SELECT * FROM deliveries WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?",
+        *values,
+        max(1, min(limit, MAX_PAGE)),
+    )
+    return [_delivery(row) for row in rows]
+
+
+def latest(sql: Sql, parts: Sequence[str]) -> dict[str, Delivery]:
+    """Return the newest delivery of each of these parts that has any."""
+    found: dict[str, Delivery] = {}
+    for start in range(0, len(parts), MAX_PAGE):
+        some = parts[start : start + MAX_PAGE]
+        rows = sql.rows(
+            f"""
+            SELECT * FROM deliveries WHERE number IN (
+                SELECT MAX(number) FROM deliveries WHERE part_id IN ({", ".join("?" * len(some))}) GROUP BY part_id
+            )
+            """,
+            *some,
+        )
+        found |= {row["part_id"]: _delivery(row) for row in rows}
+    return found
+
+
+def attempts(sql: Sql, subject: str) -> list[Attempt]:
+    """Return all attempts of a delivery, in order."""
+    rows = sql.rows("SELECT * FROM delivery_attempts WHERE delivery = ? ORDER BY attempt", subject)
+    return [
+        Attempt(
+            moment_of(row["started"]),
+            timedelta(microseconds=row["duration"]),
+            row["status"],
+            row["error"],
+            row["attempt"],
+        )
+        for row in rows
+    ]
+
+
+def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
+    """Send a delivery again now, with the same body and id. PRECONDITION while it is being sent.
+
+    A waiting delivery is tried now instead of later; if that fails, its retry delay is as if it had not been replayed.
+    """
+    found = delivery(sql, part, subject)
+    waits = found.state is State.WAITING
+    changed = sql.run(
+        "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = ?"
+        " WHERE id = ? AND (state <> 'waiting' OR (sending = 0 AND due > ?))",
+        stored(now),
+        found.tries if waits else 0,
+        subject,
+        stored(now),
+    )
+    if not changed:
+        raise MachineError(
+            "this delivery is on its way", kind=ErrorKind.PRECONDITION, remedy="look again in some seconds"
+        )
+    sql.notify(TOPIC, part)
+    return delivery(sql, part, subject)
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete up to AT_ONCE deliveries older than RETENTION that are not waiting; return their number."""
+    old = "SELECT id FROM deliveries WHERE created < ? AND state <> 'waiting' ORDER BY created, number LIMIT ?"
+    limit = (stored(now - RETENTION), AT_ONCE)
+    sql.run(f"DELETE FROM delivery_attempts WHERE delivery IN ({old})", *limit)
+    return sql.run(f"DELETE FROM deliveries WHERE id IN ({old})", *limit)
+
+
+def _delivery(row: Mapping[str, Any]) -> Delivery:
+    return Delivery(
+        id=row["id"],
+        part=row["part_id"],
+        trigger=row["trigger_name"],
+        event=row["event"],
+        entry=row["entry"],
+        type=row["type"],
+        value=row["value"],
+        target=row["target"],
+        about=json.loads(row["about"]),
+        test=bool(row["test"]),
+        created=moment_of(row["created"]),
+        method=row["method"],
+        headers=tuple((name, value) for name, value in json.loads(row["headers"])),
+        body=bytes(row["body"]),
+        state=State(row["state"]),
+        due=moment_of(row["due"]),
+        tries=row["tries"],
+        attempts=row["attempts"],
+        number=row["number"],
+    )
+
+
+# ---- stopped targets
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A target that answered that it is gone. A changed trigger has another digest `entry`, which starts it again."""
+
+    trigger: str
+    target: str
+    entry: str
+    stopped: datetime
+    reason: str
+
+
+def stop(sql: Sql, one: Delivery, reason: str, now: datetime) -> None:
+    """Create no further deliveries for the target of this one."""
+    sql.run(
+        """
+        INSERT INTO trigger_stops (part_id, trigger_name, target, entry, stopped, reason) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (part_id, trigger_name, target) DO UPDATE
+            SET entry = excluded.entry, stopped = excluded.stopped, reason = excluded.reason
+        """,
+        one.part,
+        one.trigger,
+        one.value,
+        one.entry,
+        stored(now),
+        reason,
+    )
+
+
+def stops(sql: Sql, part: str) -> list[Stop]:
+    """Return the stopped targets of a part."""
+    rows = sql.rows("SELECT * FROM trigger_stops WHERE part_id = ? ORDER BY trigger_name, target", part)
+    return [
+        Stop(row["trigger_name"], row["target"], row["entry"], moment_of(row["stopped"]), row["reason"]) for row in rows
+    ]
+
+
+def start_again(sql: Sql, part: str, triggers: Iterable[str]) -> int:
+    """Resume deliveries to the targets of these triggers; return how many were stopped."""
+    return sum(
+        sql.run("DELETE FROM trigger_stops WHERE part_id = ? AND trigger_name = ?", part, one) for one in triggers
+    )

@@ -1,0 +1,251 @@
+"""Evaluation of events: one transaction deletes an event and creates its deliveries.
+
+No event is lost, and none creates two deliveries for one target, even if the process is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
+
+import structlog
+import trio
+
+from cloud.domain.machines import logs
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.organizations.tenants import metadata
+from cloud.domain.triggering import deliveries, queue
+from cloud.domain.triggering.configured import digest, in_force, where
+from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.hourly import OWN
+from cloud.domain.triggering.queue import Queued
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.values.names import new_id
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+from triggers import cooldown
+from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
+from triggers.evaluate import fires
+from triggers.events import Firing, Happening, Ingested, Where
+from triggers.mail import mail
+from triggers.regex import Effort
+from triggers.webhook import unsigned
+
+NOBODY: Final = "machine-cloud@localhost"
+"""From address of stored emails. On sending it is replaced by the sender in the mail server's settings."""
+BATCH: Final = 100  # events in one transaction
+EFFORT: Final = 1_000_000
+"""Limit of comparisons and expression steps for one event, and about the limit for all events of a transaction.
+
+It takes about a second, during which all other writers wait.
+"""
+PARTS: Final = 10  # parts in one transaction, which share the wait for the disk
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.triggers")
+
+
+Page = Callable[[str], str]
+"""Function that returns the address of a page of this cloud for a path, for links in messages."""
+
+
+async def evaluate(
+    store: Store, events: Events, page: Page, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Evaluate queued events until cancelled. Several processes may do so concurrently."""
+    with events.listening(queue.TOPIC) as news:
+        task_status.started()
+        while True:
+            while await store.write(partial(evaluate_many, page=page)):
+                pass
+            await news.all()
+
+
+def evaluate_many(sql: Sql, page: Page) -> int:
+    """Evaluate the oldest events of a few parts; return how many, 0 if none is waiting."""
+    count, effort = 0, Effort(EFFORT)
+    for _ in range(PARTS):
+        done = evaluate_some(sql, page, effort)
+        count += done
+        if not done or count >= BATCH or effort.left <= 0:
+            break
+    return count
+
+
+def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
+    """Evaluate the oldest events of one part while `effort` lasts; return how many, 0 if none is waiting."""
+    effort = Effort(EFFORT) if effort is None else effort
+    taken = queue.take(sql, BATCH)
+    if not taken:
+        return 0
+    part = taken[0].part
+    try:
+        place = where(sql, part)
+    except MachineError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        place = None  # the part was deleted; drop its events
+    if place is not None:
+        known = in_force(sql, part)
+        stopped = {(one.trigger, one.target): one.entry for one in deliveries.stops(sql, part)}
+        for number, one in enumerate(taken, 1):
+            own = Effort(EFFORT)
+            for trigger, entry in known:
+                _met(sql, one, trigger, entry, place, stopped, page, own)
+            if own.left <= 0:
+                logs.append(sql, part, [_given_up(one)], one.happened)
+            effort.left -= EFFORT - own.left
+            if effort.left <= 0:
+                taken = taken[:number]
+                break
+    queue.done(sql, taken)
+    return len(taken)
+
+
+def _given_up(one: Queued) -> LogRecord:
+    text = (
+        f"an upload asked for more than {EFFORT} comparisons and steps of expressions: its other readings fire nothing"
+    )
+    return LogRecord(time=one.happened, level="error", logger=f"{OWN}conditions", message=text)
+
+
+def _met(
+    sql: Sql,
+    one: Queued,
+    trigger: Trigger,
+    entry: str,
+    place: Where,
+    stopped: Mapping[tuple[str, str], str],
+    page: Page,
+    effort: Effort,
+) -> None:
+    try:
+        firing = fires(trigger, one.event, effort)
+    except Exception:  # a bug that one trigger meets must not block all later events
+        _log.exception("a trigger could not be evaluated", part=one.part, trigger=trigger.name)
+        return
+    if firing is None:
+        return
+    for notification in trigger.notifications:
+        if stopped.get((trigger.name, notification.value)) == entry:
+            continue
+        if not _clock(sql, one, trigger, notification):
+            continue
+        addresses = recipients(sql, notification, place)
+        try:
+            found = made(trigger, notification, firing, place, addresses, one.happened, page)
+        except Exception:
+            _log.exception("a message could not be made", part=one.part, trigger=trigger.name)
+            continue
+        for delivery in found:
+            deliveries.add(sql, delivery)
+
+
+def _clock(sql: Sql, one: Queued, trigger: Trigger, notification: Notification) -> bool:
+    """Return whether the cooldown of a target allows a notification; if so, restart the cooldown."""
+    interval = cooldown.interval(trigger, notification)
+    if not interval:
+        return True
+    if not cooldown.due(notified(sql, one.part, trigger, notification), one.happened, interval):
+        return False
+    sql.run(
+        """
+        INSERT INTO trigger_clocks (part_id, trigger_name, target, notified) VALUES (?, ?, ?, ?)
+        ON CONFLICT (part_id, trigger_name, target) DO UPDATE SET notified = excluded.notified
+        """,
+        one.part,
+        trigger.name,
+        cooldown.clock(trigger, notification),
+        stored(one.happened),
+    )
+    return True
+
+
+def notified(sql: Sql, part: str, trigger: Trigger, notification: Notification) -> datetime | None:
+    """Return when the target of a notification was last notified; None if never."""
+    row = sql.row(
+        "SELECT notified FROM trigger_clocks WHERE part_id = ? AND trigger_name = ? AND target = ?",
+        part,
+        trigger.name,
+        cooldown.clock(trigger, notification),
+    )
+    return None if row is None else moment_of(row["notified"])
+
+
+def made(
+    trigger: Trigger,
+    notification: Notification,
+    firing: Firing,
+    place: Where,
+    addresses: Sequence[str],
+    now: datetime,
+    page: Page,
+    *,
+    test: bool = False,
+) -> list[Delivery]:
+    """Return the deliveries for one notification, with new ids: one, or for emails one for each of `addresses`."""
+    common: dict[str, Any] = {
+        "part": place.part_id,
+        "trigger": trigger.name,
+        "event": trigger.event.type,
+        "entry": digest(trigger),
+        "type": notification.type,
+        "value": notification.value,
+        "about": _about(firing.happening),
+        "test": test,
+        "created": now,
+    }
+    if notification.type == WEBHOOK:
+        request = unsigned(trigger, notification, firing, place)
+        return [
+            Delivery(
+                id=new_id(),
+                target=request.url,
+                method=request.method,
+                headers=request.headers,
+                body=request.body,
+                **common,
+            )
+        ]
+    nothing: dict[str, Any] = {"method": "", "headers": ()}
+    if notification.type != EMAIL:
+        return [Delivery(id=new_id(), target=notification.value, body=b"", **nothing, **common)]
+    found = []
+    link = page(f"/machines/{quote(place.machine_id)}")
+    for address in addresses or [OWNERS]:
+        name = new_id()
+        message = mail(trigger, notification, firing, place, name, now, sender=NOBODY, recipients=[address], link=link)
+        found.append(Delivery(id=name, target=address, body=message.as_bytes(), **nothing, **common))
+    return found
+
+
+def _about(happening: Happening) -> dict[str, str]:
+    if not isinstance(happening, Ingested):
+        return {}
+    return {"component": happening.component_name, "method": happening.method}
+
+
+def recipients(sql: Sql, notification: Notification, place: Where) -> list[str]:
+    """Return the recipients of an email.
+
+    Keys have no addresses, so owners are reached at `email` in the metadata of the machine, its location or its
+    organization, whichever has one first.
+    """
+    if notification.type != EMAIL:
+        return []
+    if notification.value != OWNERS:
+        return [notification.value]
+    for kind, subject in (
+        ("robot", place.machine_id),
+        ("location", place.location_id),
+        ("organization", place.organization_id),
+    ):
+        known = metadata(sql, kind, subject).get("email")
+        several = known if isinstance(known, list) else [known]
+        found = [one.strip() for one in several if isinstance(one, str) and is_address(one.strip())]
+        if found:
+            return list(dict.fromkeys(found))[:MAX_TARGETS]
+    return []

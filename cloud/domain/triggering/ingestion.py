@@ -1,0 +1,45 @@
+"""Trigger events of uploads, queued in the transaction that stores the data, so that none is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cloud.domain.triggering.configured import DATA, listens
+from cloud.domain.triggering.queue import enqueue
+from cloud.store.sql import Sql
+from cloud.values.times import now
+from triggers.events import Ingested, Reading
+
+__all__ = ["Ingestion", "Reading", "ingested"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """One upload. `component_type` is the last segment of the API: `sensor`, `camera`."""
+
+    part: str
+    component_type: str
+    component_name: str
+    method: str
+    data_type: str  # binary, tabular, file or unspecified
+    file_id: str
+    first: datetime  # when the machine, or else the cloud, received its earliest piece
+    last: datetime
+    readings: tuple[Reading, ...] = ()
+
+
+def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
+    """Queue an upload, received at `at` (default: now), for the triggers of its part that use data."""
+    if listens(sql, what.part, DATA):
+        event = Ingested(
+            what.component_type,
+            what.component_name,
+            what.method,
+            what.data_type,
+            what.file_id,
+            what.first,
+            what.last,
+            what.readings,
+        )
+        enqueue(sql, what.part, event, at or now())

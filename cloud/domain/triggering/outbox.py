@@ -1,0 +1,186 @@
+"""Sends the messages in the outbox: several at a time, each with a time limit, recording every attempt.
+
+A process takes a message for the duration LEASE. If it dies before recording the attempt, another process sends the
+message again under the same id. The outbox waits for events and for the next due time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from cloud.domain.machines import logs
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.triggering import deliveries
+from cloud.domain.triggering.configured import target_of
+from cloud.domain.triggering.deliveries import Attempt, Delivery, State, shown_target
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.values.times import Clock
+from triggers import cooldown
+from triggers.document import EMAIL, Notification, Trigger
+from triggers.retry import Outcome, next_try
+
+CONCURRENT: Final = 16  # messages sent at the same time, not counting emails
+EMAILS: Final = 2
+"""Emails sent at the same time: the one that the mail server is processing, and the next.
+
+A mail server that hangs does not delay other messages, and no email waits so long that its time limit passes first.
+"""
+LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svix allows a receiver 15
+LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record the attempt
+REST: Final = timedelta(seconds=60)
+LOGGER: Final = "app.trigger"
+_ARTICLES: Final = {"webhook": "a webhook", "email": "an email", "push": "a push message"}
+
+Send = Callable[[Delivery, Trigger, Notification, datetime], Awaitable[Outcome]]
+"""Function that makes one attempt; it is cancelled at its time limit. Failures of a receiver are Outcomes."""
+
+
+class Outbox:
+    """Sends due deliveries. Run it once in each process. `senders` has a Send for each type of delivery."""
+
+    def __init__(self, store: Store, events: Events, clock: Clock, senders: Mapping[str, Send]) -> None:
+        self._store = store
+        self._events = events
+        self._clock = clock
+        self._senders = senders
+        self._sending = {False: 0, True: 0}  # messages being sent, by whether they are emails
+        self._log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.outbox")
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Send until cancelled."""
+        with self._events.listening(deliveries.TOPIC) as news:
+            await self._store.write(_release)
+            task_status.started()
+            async with trio.open_nursery() as nursery:
+                while True:
+                    wait = await self.round(nursery)
+                    with trio.move_on_after(wait):
+                        await news.all()
+
+    async def round(self, nursery: trio.Nursery) -> float:
+        """Start sending what is due; return the seconds until the next message is due."""
+        return min([await self._start(nursery, emails=emails) for emails in (True, False)])
+
+    async def _start(self, nursery: trio.Nursery, *, emails: bool) -> float:
+        while True:
+            now = self._clock()
+            ready, later = await self._store.read(partial(deliveries.due, now=now, emails=emails))
+            free = (EMAILS if emails else CONCURRENT) - self._sending[emails]
+            if not ready or not free:
+                break
+            take = partial(deliveries.take, now=now, lease=LEASE, limit=free, emails=emails)
+            taken = await self._store.write(take)
+            for one in taken:
+                self._sending[emails] += 1
+                nursery.start_soon(self._deliver, one)
+            if not taken:  # a replica was faster; if it dies, what it took is due when its lease ends
+                later = min(later or now + LEASE, now + LEASE)
+                break
+        return float("inf") if later is None else max(0.0, (later - self._clock()).total_seconds())
+
+    async def _deliver(self, one: Delivery) -> None:
+        try:
+            started, begin = self._clock(), trio.current_time()
+            rest = await self._store.read(lambda sql: rest_until(sql, one, started))
+            if rest is not None:
+                await self._store.write(lambda sql: deliveries.postpone(sql, one, rest))
+                return
+            outcome = await self._attempt(one, started)
+            if outcome.internal:
+                self._log.warning("a delivery failed", delivery=one.id, part=one.part, reason=outcome.internal)
+            duration = timedelta(seconds=trio.current_time() - begin)
+            attempt = Attempt(started, duration, outcome.status, outcome.error)
+            wait = None if one.test else next_try(outcome, one.tries + 1, one.id)
+            ended = self._clock()
+            await self._store.write(lambda sql: conclude(sql, one, attempt, outcome, wait, ended))
+        finally:
+            self._sending[one.type == EMAIL] -= 1
+
+    async def _attempt(self, one: Delivery, now: datetime) -> Outcome:
+        send = self._senders.get(one.type)
+        if send is None:
+            return Outcome(error=f"{one.type} messages are not delivered by this cloud", final=True)
+        found = await self._store.read(lambda sql: target_of(sql, one.part, one.trigger, one.type, one.value))
+        if found is None:
+            return Outcome(error="the trigger, or this target of it, was removed", final=True)
+        limit = LIMITS[one.type]
+        with trio.move_on_after(limit):
+            try:
+                return await send(one, *found, now)
+            except Exception as error:
+                self._log.exception("a delivery failed for a reason of our own", delivery=one.id)
+                return Outcome(error=f"this cloud failed to send it: {type(error).__name__}")
+        return Outcome(error=f"no answer within {limit:g} s")
+
+
+def rest_until(sql: Sql, one: Delivery, now: datetime) -> datetime | None:
+    """Return when a message may be sent that would follow its predecessor too soon; None if it may be sent now.
+
+    Evaluation already applies `seconds_between_notifications` to the times of events. This applies it to arrival at the
+    receiver as well, because delays differ. Backlogs are not stretched: no message waits longer than REST.
+    """
+    if one.test or one.attempts or now - one.created >= REST:
+        return None
+    found = target_of(sql, one.part, one.trigger, one.type, one.value)
+    interval = timedelta(0) if found is None else cooldown.interval(*found)
+    before = deliveries.sent_before(sql, one) if interval else None
+    until = None if before is None else min(before + interval, one.created + REST)
+    return until if until is not None and now < until else None
+
+
+def _release(sql: Sql) -> int:
+    """Release what a dead process had taken, unless there can be replicas; those wait for the lease to end."""
+    return 0 if sql.skip_locked else deliveries.release(sql)
+
+
+def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: float | None, now: datetime) -> None:
+    """Record an attempt with the new state of the delivery, and log a failure in the machine's own log."""
+    if outcome.delivered:
+        deliveries.record(sql, one, attempt, State.DELIVERED, None)
+        return
+    again = None if wait is None else now + timedelta(seconds=wait)
+    number = deliveries.record(sql, one, attempt, State.FAILED if again is None else State.WAITING, again)
+    if outcome.disable:
+        deliveries.stop(sql, one, outcome.error, now)
+    # Log the first failure and the last, not every retry, and not the same first failure of each later message.
+    if again is not None and one.tries > 0:
+        return
+    repeated = not one.test and deliveries.last_error(sql, one) == attempt.error  # reads all attempts of the trigger
+    if again is None or not repeated:
+        line = _line(one, replace(attempt, number=number), again, outcome.disable, now)
+        logs.append(sql, one.part, [replace(line, level="info") if repeated else line], now)
+
+
+def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool, now: datetime) -> LogRecord:
+    if stopped:
+        what = "nothing more is sent to it until the trigger is changed or started again"
+    elif again is None:
+        what = "it is not tried again" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
+    else:
+        what = f"it is tried again at {again.isoformat(timespec='seconds')}"
+    fields = {
+        "target": shown_target(one),
+        "part_id": one.part,
+        **one.about,
+        "trigger_type": one.event,
+        "notification_type": one.type,
+        "error": attempt.error,
+        "status_code": attempt.status,
+        "delivery": one.id,
+        "attempt": attempt.number,
+    }
+    return LogRecord(
+        time=now,
+        level="error",
+        logger=f"{LOGGER}.{one.trigger}",
+        message=f"{_ARTICLES.get(one.type, one.type)} was not delivered: {attempt.error}; {what}",
+        fields=tuple({"Key": key, "Value": value} for key, value in fields.items()),
+    )

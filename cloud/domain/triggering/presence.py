@@ -1,0 +1,158 @@
+"""Detects parts that come online and go offline. Each transition is one event, despite restarts and replicas.
+
+All parts that call are tracked, with triggers or without, because pages and calls show what is recorded here.
+
+A part is offline when it was silent for cloud.domain.machines.online.SILENCE, measured with a monotonic clock from the
+moment when its call was stored, which is at most cloud.domain.fleet.seen.FLUSH later, or from the start of the cloud if
+that is later. Among replicas, the one whose UPDATE makes the transition creates the event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import trio
+
+from cloud.domain.machines.online import SILENCE
+from cloud.domain.triggering.configured import PRESENCE, listens
+from cloud.domain.triggering.queue import enqueue
+from cloud.store.events import EVERY, Events
+from cloud.store.sql import Sql, Store
+from cloud.values.times import Clock, moment_of, stored
+from rpc.silence import stood_still
+from triggers.events import Presence
+
+SEEN: Final = "seen"  # sent by cloud.domain.machines.machines.note_seen
+CHANGED: Final = "presence"  # sent by this module: pages show a part as online or offline
+BATCH: Final = 500  # parts in one query
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A part that has called. `online` is its last recorded state; False if none was recorded."""
+
+    part: str
+    online: bool
+    seen: datetime
+
+
+def known(sql: Sql) -> list[Known]:
+    """Return all parts that have ever called."""
+    rows = sql.rows(
+        """
+        SELECT parts.id AS id, seen, online FROM parts LEFT JOIN trigger_presence ON part_id = parts.id
+        WHERE seen IS NOT NULL
+        """
+    )
+    return [Known(row["id"], bool(row["online"]), moment_of(row["seen"])) for row in rows]
+
+
+def strangers(sql: Sql, parts: Sequence[str]) -> list[str]:
+    """Return those of the parts that are not recorded as online."""
+    online: set[str] = set()
+    for start in range(0, len(parts), BATCH):
+        some = parts[start : start + BATCH]
+        marks = ", ".join("?" * len(some))
+        found = sql.rows(f"SELECT part_id FROM trigger_presence WHERE online = 1 AND part_id IN ({marks})", *some)
+        online.update(row["part_id"] for row in found)
+    return [part for part in parts if part not in online]
+
+
+def came(sql: Sql, parts: Iterable[str], now: datetime) -> None:
+    """Record that these parts called and are online; create events for those that were not."""
+    for part in parts:
+        if sql.row("SELECT id FROM parts WHERE id = ?", part) is None:
+            continue  # deleted meanwhile
+        changed = sql.run(
+            """
+            INSERT INTO trigger_presence (part_id, online, changed) VALUES (?, 1, ?)
+            ON CONFLICT (part_id) DO UPDATE SET online = 1, changed = excluded.changed
+                WHERE trigger_presence.online = 0
+            """,
+            part,
+            stored(now),
+        )
+        if changed:
+            sql.notify(CHANGED, part)
+            _tell(sql, part, now, online=True)
+
+
+def went(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
+    """Record silent parts as offline. Return those that are not, because they called a replica."""
+    alive = []
+    for part in parts:
+        row = sql.row("SELECT seen FROM parts WHERE id = ?", part)
+        if row is None:
+            sql.run("DELETE FROM trigger_presence WHERE part_id = ?", part)
+        elif row["seen"] is not None and timedelta(0) <= now - moment_of(row["seen"]) < SILENCE:
+            alive.append(part)
+        elif sql.run(
+            "UPDATE trigger_presence SET online = 0, changed = ? WHERE part_id = ? AND online = 1", stored(now), part
+        ):
+            sql.notify(CHANGED, part)
+            _tell(sql, part, now, online=False)
+    return alive
+
+
+def _tell(sql: Sql, part: str, now: datetime, *, online: bool) -> None:
+    if listens(sql, part, PRESENCE):
+        enqueue(sql, part, Presence(online), now)
+
+
+class Watch:
+    """Tracks which parts call. Run it once in each process."""
+
+    def __init__(self, store: Store, events: Events, clock: Clock) -> None:
+        self._store = store
+        self._events = events
+        self._clock = clock
+        self._deadlines: dict[str, float] = {}  # when online parts become offline; Trio's clock
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Watch until cancelled; ready when no later call can be missed."""
+        with self._events.listening(SEEN) as news:
+            await self._start()
+            task_status.started()
+            while True:
+                heard: list[str] = []
+                with trio.move_on_at(min(self._deadlines.values(), default=math.inf)):
+                    heard = await news.all()
+                if EVERY in heard:  # any part may have called
+                    await self._start()
+                elif heard:
+                    await self._hear(heard)
+                await self._give_up()
+
+    async def _start(self) -> None:
+        now = self._clock()
+        found = await self._store.read(known)
+        recent = [one.part for one in found if not one.online and timedelta(0) <= now - one.seen < SILENCE]
+        if recent:
+            await self._store.write(lambda sql: came(sql, recent, self._clock()))
+        self._online([*(one.part for one in found if one.online), *recent])
+
+    async def _hear(self, heard: list[str]) -> None:
+        new = await self._store.read(lambda sql: strangers(sql, heard))
+        if new:
+            await self._store.write(lambda sql: came(sql, new, self._clock()))
+        self._online(heard)
+
+    async def _give_up(self) -> None:
+        moment = trio.current_time()
+        silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
+        window = SILENCE.total_seconds()
+        if silent and stood_still(min(self._deadlines.values()), window):
+            self._online(tuple(self._deadlines))  # this process was suspended; it now hears of calls made meanwhile
+        elif silent:
+            alive = await self._store.write(lambda sql: went(sql, silent, self._clock()))
+            for part in silent:
+                del self._deadlines[part]
+            self._online(alive)
+
+    def _online(self, parts: Iterable[str]) -> None:
+        deadline = trio.current_time() + SILENCE.total_seconds()
+        self._deadlines.update(dict.fromkeys(parts, deadline))

@@ -1,0 +1,90 @@
+"""Queue of events that wait for evaluation, in order within each part, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from cloud.store.sql import Sql, inserted
+from cloud.values.times import moment_of, stored
+from triggers.events import Happening, Ingested, Logged, Presence
+
+TOPIC: Final = "triggers"
+"""Event topic; the subject is the id of a part for which an event was queued."""
+
+
+KINDS: Final[Mapping[str, type[Happening]]] = {"ingestion": Ingested, "presence": Presence, "logs": Logged}
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """One waiting event."""
+
+    number: int
+    part: str
+    happened: datetime
+    event: Happening
+
+
+def enqueue(sql: Sql, part: str, event: Happening, now: datetime) -> None:
+    """Store an event until it has been evaluated."""
+    kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
+    sql.run("INSERT INTO trigger_queues (part_id) VALUES (?) ON CONFLICT (part_id) DO NOTHING", part)
+    inserted(
+        sql,
+        "trigger_events",
+        {"part_id": part, "happened": stored(now), "kind": kind, "event": msgspec.json.encode(event).decode()},
+    )
+    sql.notify(TOPIC, part)
+
+
+def take(sql: Sql, limit: int) -> list[Queued]:
+    """Take up to `limit` of the oldest events of one part, locked until the transaction ends; may be empty.
+
+    Replicas take different parts, so events of one part are never evaluated concurrently. The caller must call `done`:
+    from its deletions PostgreSQL detects that two transactions took the same events. The locked row is not changed,
+    because every upload reads it.
+    """
+    busy: list[str] = []
+    while True:
+        others = f"WHERE part_id NOT IN ({', '.join('?' * len(busy))})" if busy else ""
+        head = sql.row(f"SELECT part_id FROM trigger_events {others} ORDER BY number LIMIT 1", *busy)
+        if head is None:
+            return []
+        part = head["part_id"]
+        if sql.row(f"SELECT part_id FROM trigger_queues WHERE part_id = ?{sql.skip_locked}", part) is not None:
+            break
+        busy.append(part)
+    rows = sql.rows("SELECT * FROM trigger_events WHERE part_id = ? ORDER BY number LIMIT ?", part, limit)
+    return [
+        Queued(
+            row["number"],
+            row["part_id"],
+            moment_of(row["happened"]),
+            msgspec.json.decode(row["event"], type=KINDS[row["kind"]]),
+        )
+        for row in rows
+    ]
+
+
+def done(sql: Sql, taken: Iterable[Queued]) -> None:
+    """Delete events that were evaluated."""
+    sql.many("DELETE FROM trigger_events WHERE number = ?", [(one.number,) for one in taken])
+
+
+def waiting(sql: Sql) -> int:
+    """Return the number of events that are not evaluated yet."""
+    row = sql.row("SELECT COUNT(*) AS count FROM trigger_events")
+    return row["count"] if row is not None else 0
+
+
+def forget(sql: Sql, now: datetime) -> int:
+    """Delete rows of deleted parts; return their number."""
+    gone = 0
+    for table in ("trigger_events", "trigger_queues", "trigger_clocks", "trigger_stops", "trigger_presence"):
+        gone += sql.run(f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts)")
+    return gone

@@ -1,0 +1,67 @@
+"""Senders of deliveries: a Send for each type."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import parseaddr
+
+from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.outbox import Send
+from cloud.domain.triggering.ways import Ways
+from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, Trigger
+from triggers.retry import Outcome
+from triggers.send import deliver
+from triggers.smtp import Mailer
+from triggers.webhook import Request, signed
+
+
+@asynccontextmanager
+async def senders(ways: Ways) -> AsyncIterator[Mapping[str, Send]]:
+    """Open a Send for each type of delivery that this cloud can make."""
+
+    async def webhook(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+        request = Request(one.method, one.target, one.headers, one.body)
+        return await deliver(signed(trigger, notification, request, one.id, now), ways.allow)
+
+    if ways.smtp is None:
+        yield {WEBHOOK: webhook, EMAIL: _unsent}
+        return
+    sender = ways.smtp.sender
+    async with Mailer(ways.smtp).opened() as mailer:
+
+        async def mail(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+            return _nobody(one) or await mailer.deliver(message_of(one, sender))
+
+        yield {WEBHOOK: webhook, EMAIL: mail}
+
+
+async def _unsent(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+    reason = "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT and replay the delivery"
+    return _nobody(one) or Outcome(error=reason, final=True)
+
+
+def _nobody(one: Delivery) -> Outcome | None:
+    """Return the outcome for an email without recipients; None if it has one."""
+    if one.target != OWNERS:
+        return None
+    return Outcome(
+        error="owners have keys, but no mail addresses: set `email` in the metadata of the machine, its location or "
+        "the organization, or name an address in the trigger",
+        final=True,
+    )
+
+
+def message_of(one: Delivery, sender: str = "") -> EmailMessage:
+    """Return the email of a delivery, with `sender` as From if set. All attempts have the same Message-ID."""
+    message = email.message_from_bytes(one.body, policy=email.policy.SMTP)
+    if sender:
+        domain = parseaddr(sender)[1].rpartition("@")[2]
+        for name, value in (("From", sender), ("Message-ID", f"<{one.id}@{domain}>")):
+            del message[name]
+            message[name] = value
+    return message

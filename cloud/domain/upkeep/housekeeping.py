@@ -1,0 +1,29 @@
+"""Regular deletion of expired data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from cloud.domain.certificates import authorities
+from cloud.domain.data import readings, retention
+from cloud.domain.fleet import watching
+from cloud.domain.machines import logs
+from cloud.domain.people import invites
+from cloud.domain.permissions import credentials
+from cloud.domain.triggering import deliveries, queue
+from cloud.store.sql import Sql
+
+CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
+    ("log entries", logs.expire),
+    ("captured data", retention.expire),
+    ("notes of uploads", readings.forget_uploads),
+    ("snapshots of machines", watching.expire),
+    ("deliveries", deliveries.expire),
+    ("notes of deleted parts", queue.forget),
+    ("invitations", invites.expire),
+    ("authorities", authorities.expire),
+    ("sessions that were signed out", credentials.expire),
+)
+"""Kinds of data that expire, each with the transaction that deletes some and returns their number."""

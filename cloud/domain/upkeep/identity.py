@@ -1,0 +1,210 @@
+"""Checks that the database and the file store belong together.
+
+Both contain the id of the cloud: the database in `settings`, the store in the file `machine-cloud.json` at its root.
+Both also contain a count, which increases with each start and each sweep, in the database first. A store with a higher
+count therefore shows that the database was restored to an earlier state. Nothing is deleted from a store that does not
+match.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from cloud.blobs import Blobs
+from cloud.domain.upkeep.named import sample
+from cloud.store.sql import Sql, Store
+from schema.errors import ErrorKind, MachineError
+
+_SETTING: Final = "cloud"
+ADOPT: Final = "machine-cloud doctor --adopt-files"
+_PLACES: Final = "name the files of this cloud with --files, or their database with --data or MACHINE_CLOUD_DATABASE"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Identity of a cloud. `count` is 0 in a database that has not confirmed its store yet."""
+
+    cloud: str
+    count: int = 0
+
+
+def written(identity: Identity) -> bytes:
+    """Return the content of `machine-cloud.json`."""
+    return json.dumps({"cloud": identity.cloud, "count": identity.count}).encode() + b"\n"
+
+
+def parsed(content: bytes | str) -> Identity:
+    """Parse the result of `written`; ValueError for anything else."""
+    found = json.loads(content)
+    match found:
+        case {"cloud": str(cloud), "count": int(count)} if cloud and count >= 0:
+            return Identity(cloud, count)
+    raise ValueError("it has no cloud and count")
+
+
+def of(sql: Sql) -> Identity | None:
+    """Return the identity in the database; None before the first start."""
+    row = sql.row("SELECT value FROM settings WHERE name = ?", _SETTING)
+    return None if row is None else parsed(row["value"])
+
+
+def keep(sql: Sql, identity: Identity) -> Identity:
+    """Store the identity in the database."""
+    value = written(identity).decode()
+    sql.run("INSERT INTO settings (name, value) VALUES (?, '') ON CONFLICT (name) DO NOTHING", _SETTING)
+    sql.run("UPDATE settings SET value = ? WHERE name = ?", value, _SETTING)
+    return identity
+
+
+async def stamp_of(blobs: Blobs) -> Identity | None:
+    """Return the identity in a file store; None if it has none. MachineError if its file is invalid."""
+    content = await blobs.stamp()
+    if not content:
+        return None
+    try:
+        return parsed(content)
+    except ValueError as error:
+        raise MachineError(
+            f"machine-cloud.json in {blobs.where} cannot be understood: {error}",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"restore it from a backup; if these are the files of this cloud: {ADOPT}",
+        ) from None
+
+
+async def bind(store: Store, blobs: Blobs) -> list[MachineError]:
+    """Check at startup that database and files belong together; mark both if they have no id yet.
+
+    Raise MachineError (PRECONDITION) with a remedy if they do not. Return the problems that an administrator must look
+    at, although the cloud can run.
+    """
+    keys = await store.read(sample)
+    missing = [key for key in keys if await blobs.size(key) is None]
+    if await stamp_of(blobs) is None:
+        await _first(store, blobs, keys, missing)
+    problems: list[MachineError] = []
+    try:
+        await confirm(store, blobs)
+    except Older as error:
+        problems.append(error)
+    if missing:
+        problems.append(
+            MachineError(
+                f"of {len(keys)} files that the database names and that were looked for, {len(missing)} are not in "
+                f"{blobs.where}",
+                kind=ErrorKind.PRECONDITION,
+                remedy="put the files back from a backup as young as the database; `machine-cloud doctor` lists them",
+            )
+        )
+    return problems
+
+
+class Older(MachineError):
+    """The database is older than the files."""
+
+    kind = ErrorKind.PRECONDITION
+
+
+async def confirm(store: Store, blobs: Blobs) -> None:
+    """Check that database and files belong together and that the database is not older; increase the count.
+
+    Raise MachineError (PRECONDITION) otherwise.
+    """
+    stamp = await stamp_of(blobs)
+    now = await store.write(lambda sql: _counted(sql, stamp, blobs.where))
+    await blobs.put_stamp(written(now), replace=True)
+
+
+async def compare(store: Store, blobs: Blobs) -> None:
+    """Check as `confirm` does, without changing anything."""
+    stamp = await stamp_of(blobs)
+    await store.read(lambda sql: _compared(sql, stamp, blobs.where))
+
+
+def _counted(sql: Sql, stamp: Identity | None, where: str) -> Identity:
+    own = _compared(sql, stamp, where)
+    return keep(sql, Identity(own.cloud, own.count + 1))
+
+
+def _compared(sql: Sql, stamp: Identity | None, where: str) -> Identity:
+    own = of(sql)
+    _same(where, stamp, own)
+    assert stamp is not None
+    assert own is not None
+    if stamp.count > own.count:
+        raise Older(
+            f"the database is of an earlier time than the files in {where} "
+            f"(count {own.count} in the database, {stamp.count} there): no file will be deleted",
+            remedy=f"if this is the wrong database, name the right one; if you have restored a backup, look with "
+            f"`machine-cloud doctor` what is missing, then let the cloud go on with `{ADOPT}`",
+        )
+    return own
+
+
+def _same(where: str, stamp: Identity | None, own: Identity | None) -> None:
+    if stamp is None:
+        raise MachineError(
+            f"{where} has no machine-cloud.json any more, which this cloud has written there",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"see that its disk is mounted and that --files names the right place; if it does: {ADOPT}",
+        )
+    if own is None:
+        raise MachineError(
+            f"the database is new, and the files in {where} belong to the cloud {stamp.cloud}",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"{_PLACES}, or restore a backup of it; if its database is lost: {ADOPT}",
+        )
+    if own.cloud != stamp.cloud:
+        raise MachineError(
+            f"the files in {where} belong to the cloud {stamp.cloud}, and the database to the cloud {own.cloud}",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"{_PLACES}; if they belong together all the same: {ADOPT}",
+        )
+
+
+async def _first(store: Store, blobs: Blobs, keys: Sequence[str], missing: Sequence[str]) -> None:
+    """Mark a store without an id: a new one, or one from before ids were introduced."""
+    own = await store.read(of)
+    if own is not None and own.count:  # another replica marks the store first and then counts, maybe just now
+        _same(blobs.where, await stamp_of(blobs), own)
+        return
+    if len(missing) == len(keys) and (keys or await holds_files(blobs)):
+        what = f"none of {len(keys)} files that it names is there" if keys else "it names none of the files there"
+        raise MachineError(
+            f"the database does not belong to the files in {blobs.where}: {what}",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"see that its disk is mounted; {_PLACES}; if they belong together all the same: {ADOPT}",
+        )
+    made = Identity(secrets.token_hex(16))
+    made = await store.write(lambda sql: of(sql) or keep(sql, made))
+    await blobs.put_stamp(written(Identity(made.cloud)), replace=False)  # confirm checks which replica's id it is
+
+
+async def holds_files(blobs: Blobs) -> bool:
+    """Return whether a store contains any blob."""
+    async with aclosing(blobs.listed()) as pages:
+        async for page in pages:
+            if page:
+                return True
+    return False
+
+
+async def adopt(store: Store, blobs: Blobs) -> Identity:
+    """Declare that the files belong to the database, whatever both say. An administrator must be sure that they do."""
+    try:
+        stamp = await stamp_of(blobs)
+    except MachineError:
+        stamp = None
+    made = Identity(secrets.token_hex(16))
+
+    def work(sql: Sql) -> Identity:
+        own = of(sql) or made
+        return keep(sql, Identity(own.cloud, max(own.count, stamp.count if stamp is not None else 0) + 1))
+
+    now = await store.write(work)
+    await blobs.put_stamp(written(now), replace=True)
+    return now

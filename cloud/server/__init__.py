@@ -1,0 +1,1 @@
+"""Composition of machine-cloud: the command line and all running parts."""

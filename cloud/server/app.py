@@ -1,0 +1,322 @@
+"""Composition of machine-cloud: the nodes and their order of start and stop."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+import trio
+
+from cloud.blobs import Blobs
+from cloud.blobs.choice import store_of
+from cloud.commands.options import EXIT_FAILED, EXIT_OK, Options
+from cloud.domain.organizations.first import FirstKey, first_start
+from cloud.domain.permissions.authentication import CloudAuthenticator, open_signer
+from cloud.domain.permissions.links import Links, open_secret
+from cloud.domain.upkeep.housekeeping import CHORES
+from cloud.domain.upkeep.identity import bind
+from cloud.domain.upkeep.sweep import sweep
+from cloud.server import trigger_nodes as triggering
+from cloud.services.common.base import Cloud, Sizes
+from cloud.services.organizations import invitation_mail
+from cloud.services.target import UPLOADS, CloudRouter
+from cloud.store.beside import hear
+from cloud.store.events import Events
+from cloud.store.postgres import PostgresStore
+from cloud.store.sql import Sql, Store
+from cloud.store.sqlite import SqliteStore
+from cloud.store.trash import DELAY
+from cloud.values.limits import CALL, DOCUMENT_FORM
+from cloud.values.times import now
+from cloud.web.app import application
+from cloud.work.workroom import Workroom
+from nursery_graph import Graph, Node, Restart, State
+from rpc.access.forwarded import behind
+from rpc.call import ServerCore
+from rpc.http.limits import HttpLimits
+from rpc.limits import MIB, Limits
+from rpc.network.descriptors import connections, raise_descriptors
+from rpc.network.listeners import names_of, only_loopback, open_listeners
+from rpc.server.port import serve
+from rpc.server.standard import http_and_json
+from schema.errors import ErrorKind, MachineError
+from support import private
+from support.early_stop import held
+
+if TYPE_CHECKING:
+    from cloud.domain.certificates.port import PortTls
+
+STOP_LIMIT: Final = 30.0  # seconds for the whole shutdown
+SWITCH: Final = 0.0001
+"""Thread switch interval in seconds; Python's default is 0.005. A request waits up to this long whenever it moves to
+another thread and after each call into the kernel or SQLite: some 40 times."""
+COLLECTIONS: Final = (100_000, 50, 50)
+"""Thresholds of the garbage collector. With Python's defaults (700, 10, 10) it traverses all objects of a large
+document many times while the document is read, for up to 36 ms each, in which no other thread runs."""
+HOUSEKEEPING: Final = 3600.0  # seconds between two runs of housekeeping
+FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
+
+
+class App:
+    """A machine-cloud process. `addresses` are those of its port while it listens."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.events = Events()
+        self.graph = Graph(shutdown_timeout=STOP_LIMIT)
+        self.addresses: tuple[str, ...] = ()
+        self.first: FirstKey | None = None
+        self.failure = ""  # the reason why it could not start
+        self.log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud")
+
+    @property
+    def url(self) -> str:
+        """Base URL of links for clients."""
+        scheme = "https" if self.options.tls or self.options.tls_cert is not None else "http"
+        return self.options.url or f"{scheme}://{self.addresses[0] if self.addresses else self.options.address}"
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes of the graph, with their dependencies."""
+        return [
+            Node("database", self._database, restart=FOREVER),
+            Node("files", self._files, requires={"database"}, restart=FOREVER),
+            Node("certificate", self._certificate, requires={"database"}, restart=FOREVER),
+            Node("cloud", self._cloud, requires={"database", "files", "certificate"}, restart=FOREVER),
+            Node("port", self._port, requires={"cloud"}, restart=FOREVER),
+            Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
+            *triggering.nodes(self.options.ways, FOREVER),
+            *invitation_mail.nodes(self.options.ways, FOREVER),
+        ]
+
+    async def _database(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Store]) -> None:
+        async with self._store() as store:
+            task_status.started(store)
+            await trio.sleep_forever()
+
+    @asynccontextmanager
+    async def _store(self) -> AsyncIterator[Store]:
+        if self.options.postgres:
+            async with PostgresStore(self.options.postgres, self.events).opened() as replicated:
+                yield replicated
+            return
+        private_data(self.options.data)
+        async with SqliteStore(self.options.database, self.events).opened() as own, trio.open_nursery() as nursery:
+            await nursery.start(hear, self.options.database, self.events)
+            yield own
+            nursery.cancel_scope.cancel()
+
+    async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Blobs]) -> None:
+        async with store_of(self.options.files) as blobs:
+            for problem in await bind(deps["database"], blobs):
+                self.log.error(problem.message, remedy=problem.remedy)
+            task_status.started(blobs)
+            await trio.sleep_forever()
+
+    async def _certificate(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[PortTls | None]) -> None:
+        """Provide the TLS contexts of the port; None for plain text."""
+        given = self.options
+        if given.tls_cert is not None and given.tls_key is not None:
+            from cloud.domain.certificates.port import FromFiles
+
+            files = FromFiles(given.tls_cert, given.tls_key)
+            task_status.started(files)
+            await files.run()
+        elif given.tls:
+            from cloud.domain.certificates.port import FromAuthority, port_names
+
+            names = partial(port_names, given.address, given.url, given.tls_names)
+            made = FromAuthority(deps["database"], self.events, names)
+            await made.look()
+            self.log.info("clients must trust this cloud's authority", command="machine-cloud ca", path="/ca.pem")
+            task_status.started(made)
+            await made.run()
+        else:
+            task_status.started(None)
+            await trio.sleep_forever()
+
+    async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
+        store: Store = deps["database"]
+        made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
+        self.first = made or self.first
+        authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
+        links = Links(await store.write(open_secret), lambda: self.url)
+        room = Workroom()
+        async with room.opened(), trio.open_nursery() as nursery:
+            await nursery.start(authenticator.run)
+            given = self.options
+            limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
+            shared = (store, self.events, authenticator, deps["files"], links)
+            mails = given.ways.smtp is not None
+            task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room))
+
+    async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
+        cloud: Cloud = deps["cloud"]
+        listeners = await open_listeners(self.options.address, setting="--listen")
+        raise_descriptors()
+        most, proxies = connections(), self.options.proxies
+        message = self.options.message_mib * MIB
+        limits = Limits(max_connections=most, max_message=min(CALL.value, message), max_buffered=message * 3 // 2)
+        http = HttpLimits(max_per_address=most, max_body=DOCUMENT_FORM.value)
+        router, authenticator = CloudRouter(cloud), cloud.authenticator
+        core = ServerCore(
+            router,
+            authorize=authenticator.authorize,
+            keyed=lambda: authenticator.enabled,
+            limits=limits,
+            proxies=proxies,
+            messages=dict.fromkeys(UPLOADS, message),
+            aside=router.in_room,
+        )
+        core.gateway = partial(http_and_json, core, router.names)
+        addresses = tuple(names_of(listeners))
+        loopback = only_loopback(listeners)
+        pages = application(cloud, loopback=loopback, url=self.options.url, statistics=core.statistics)
+        app = behind(proxies, pages)
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
+                self.addresses = addresses
+                self.log.info("listening on", addresses=list(addresses))
+                task_status.started(addresses)
+        finally:
+            self.addresses = ()
+
+    async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        store: Store = deps["database"]
+        task_status.started()
+        while True:
+            for what, chore in CHORES:
+                count = 0
+                while expired := await store.write(partial(_do, chore)):  # in parts, with other writes between
+                    count += expired
+                if count:
+                    self.log.info("expired", what=what, count=count)
+            await self._sweep(store, deps["files"])
+            await trio.sleep(HOUSEKEEPING)
+
+    async def _sweep(self, store: Store, blobs: Blobs) -> None:
+        try:
+            swept = await sweep(store, blobs, now())
+        except MachineError as error:
+            if error.kind is ErrorKind.PRECONDITION:
+                self.log.error(f"no files are removed: {error.message}", remedy=error.remedy)
+            else:  # the bucket is unavailable; the next run is soon enough
+                self.log.warning("files that nothing names stay for now", reason=str(error))
+            return
+        if swept.removed:
+            self.log.info("removed files that nothing names", count=swept.removed)
+        if swept.noticed:
+            self.log.info(f"no row names some files: they stay for {DELAY.days} days", count=swept.noticed)
+        if swept.held:
+            self.log.error(
+                f"the database names {swept.total - swept.held} of {swept.total} files in {blobs.where}: the others "
+                "stay, because they are too many to be left over",
+                count=swept.held,
+                remedy="see that this is the newest database of this cloud, or restore a backup; if the files may go: "
+                "machine-cloud doctor --release-unnamed",
+            )
+
+
+def _do(chore: Callable[[Sql, datetime], int], sql: Sql) -> int:
+    return chore(sql, now())
+
+
+def private_data(folder: Path) -> None:
+    """Create the data folder, or remove the permissions of group and others from an existing one.
+
+    Raises MachineError if others can read the folder and it belongs to another user or holds other data: closing it
+    could lock others out.
+    """
+    folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+    if not private.is_open(folder):
+        return
+    names = {path.name for path in folder.iterdir()}
+    if not private.is_own(folder) or (names and not names & {"cloud.db", "files"}):
+        raise MachineError(
+            f"--data {folder} can be read by other users, and is not a folder of this cloud alone",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"name a folder of its own, or close this one: chmod 700 {folder}",
+        )
+    private.close(folder)
+
+
+async def run(app: App) -> int:
+    """Run until stopped; return the exit code."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_signals, app)
+        nursery.start_soon(_announce, app)
+        app.graph.apply(app.nodes())
+        await app.graph.run()
+        nursery.cancel_scope.cancel()
+    if app.failure:
+        sys.stderr.write(f"machine-cloud: {app.failure}\n")
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+async def _signals(app: App, *, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        if (early := held()) is not None:
+            app.graph.stop(f"received {signal.Signals(early).name}")
+        async for number in signals:
+            app.graph.stop(f"received {signal.Signals(number).name}")
+
+
+async def _announce(app: App) -> None:
+    """Print the first key and notify a waiting parent when the port is open; stop if a node fails before that."""
+    async for snapshot in app.graph.changes():
+        port = snapshot.nodes.get("port")  # absent if stopped before the port started
+        if port is not None and port.state is State.READY:
+            settle()
+            break
+        for node in snapshot.nodes.values():
+            if node.state is State.UNHEALTHY:
+                app.failure = node.reason.removeprefix("MachineError: ")
+                app.graph.stop("it could not start")
+                return
+    if app.first is not None:
+        say_first(app.first, app.addresses)
+    if app.options.ready_fd is not None:
+        os.write(app.options.ready_fd, "".join(f"{address}\n" for address in app.addresses).encode())
+        os.close(app.options.ready_fd)
+
+
+def settle() -> None:
+    """Exempt all loaded objects from garbage collection. Otherwise a full collection, such as after an upload that
+    creates many objects, takes 200 ms in one step."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
+
+
+def say_first(first: FirstKey, addresses: tuple[str, ...]) -> None:
+    """Print the owner's key, which cannot be read again later."""
+    sys.stdout.write(
+        f"A new cloud was made. Keep this key, it is shown only once:\n"
+        f"  organization  {first.organization}\n"
+        f"  location      {first.location}\n"
+        f"  key id        {first.id}\n"
+        f"  key           {first.key}\n"
+        f"  address       {addresses[0] if addresses else ''}\n"
+    )
+    sys.stdout.flush()
+
+
+def main(options: Options) -> int:
+    """Run machine-cloud until stopped; return the exit code."""
+    sys.setswitchinterval(SWITCH)
+    try:
+        return trio.run(run, App(options))
+    except MachineError as error:
+        sys.stderr.write(f"machine-cloud: {error}\n")
+        return EXIT_FAILED

@@ -1,0 +1,17 @@
+"""Entry point of machine-cloud: holds back signals before the slow imports."""
+
+from __future__ import annotations
+
+from support.early_stop import hold
+
+
+def main() -> None:
+    """Run cloud.server.cli.main, with signals held back while it is imported."""
+    hold()
+    from cloud.server.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

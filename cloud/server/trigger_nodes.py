@@ -1,0 +1,48 @@
+"""Nodes of triggers: presence of machines, evaluation with the hourly check of logs, and the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import trio
+
+from cloud.domain.triggering.evaluation import evaluate
+from cloud.domain.triggering.hourly import watch
+from cloud.domain.triggering.outbox import Outbox
+from cloud.domain.triggering.presence import Watch
+from cloud.domain.triggering.senders import senders
+from cloud.domain.triggering.ways import Ways
+from cloud.services.common.base import Cloud
+from nursery_graph import Node, Restart
+
+
+def nodes(ways: Ways, restart: Restart) -> list[Node]:
+    """Return the nodes, which restart independently: a hanging mail server does not delay offline detection."""
+    return [
+        Node("presence", _presence, requires={"cloud"}, restart=restart),
+        Node("triggers", _triggers, requires={"cloud"}, restart=restart),
+        Node("outbox", partial(_outbox, ways), requires={"cloud"}, restart=restart),
+    ]
+
+
+async def _presence(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    cloud: Cloud = deps["cloud"]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cloud.seen.run, cloud.store)
+        await Watch(cloud.store, cloud.events, cloud.clock).run(task_status=task_status)
+
+
+async def _triggers(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    cloud: Cloud = deps["cloud"]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(evaluate, cloud.store, cloud.events, cloud.links.page)
+        await nursery.start(watch, cloud.store, cloud.clock)
+        task_status.started()
+
+
+async def _outbox(ways: Ways, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    cloud: Cloud = deps["cloud"]
+    async with senders(ways) as known:
+        await Outbox(cloud.store, cloud.events, cloud.clock, known).run(task_status=task_status)

@@ -1,0 +1,1 @@
+"""Foundation of the services: the caller, its transactions, and shared messages."""

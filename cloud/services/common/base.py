@@ -1,0 +1,232 @@
+"""Base class of all services, and the guard that applies `cloud.domain.permissions.call_rules` to their methods."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cloud.blobs import Blobs
+from cloud.documents.pieces import SMALL
+from cloud.domain.fleet.seen import Seen
+from cloud.domain.permissions import audit
+from cloud.domain.permissions.access import Of, Place, Role, require
+from cloud.domain.permissions.authentication import CloudAuthenticator
+from cloud.domain.permissions.call_rules import Rule
+from cloud.domain.permissions.credentials import require_in_force
+from cloud.domain.permissions.homes import Homes
+from cloud.domain.permissions.links import Links
+from cloud.domain.queries.query import Engine
+from cloud.domain.queries.query_process import QueryProcesses
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.values.author import Author
+from cloud.values.times import Clock, now
+from cloud.work.openings import Openings
+from cloud.work.workroom import Workroom
+
+if TYPE_CHECKING:
+    from cloud.domain.certificates.port import PortTls
+    from rpc.api.server.target import CallInfo
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Limits of uploads in bytes: a file, a message (which may hold a whole file), and a package."""
+
+    file: int = 4 * 1024**3
+    message: int = 64 * 1024**2  # same as rpc.limits.Limits.max_message
+    package: int = 512 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Objects and settings that all calls share."""
+
+    store: Store
+    events: Events
+    authenticator: CloudAuthenticator
+    blobs: Blobs
+    links: Links
+    clock: Clock = now
+    limits: Sizes = Sizes()
+    openings: Openings = field(default_factory=Openings)
+    room: Workroom = field(default_factory=Workroom)
+    questions: Engine = field(default_factory=QueryProcesses)  # answers queries in SQL
+    mails: bool = False  # whether a mail server for invitations is configured
+    tls: PortTls | None = None  # TLS of the port; None for plain text
+    seen: Seen = field(default_factory=Seen)
+    homes: Homes = field(default_factory=Homes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change, for the audit log."""
+
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+
+
+class Service:
+    """A call of a caller. `guarded` checks the permissions of its methods; transactions use `read` and `write`."""
+
+    def __init__(self, cloud: Cloud, author: Author) -> None:
+        self.cloud = cloud
+        self.author = author
+        self.request: CallInfo | None = None  # set for a call that arrived as an RPC
+        self._place: Place | None = None  # place where the caller has the required role
+        self._change: _Change | None = None  # None after it was recorded
+        self._required: dict[tuple[Role, Of, str, bool], None] = {}  # roles that were required, for `again`
+        self._due: Callable[[Sql], Place] | None = None  # permission check that begins the first transaction
+
+    async def read(self, work: Callable[[Sql], T]) -> T:
+        """Run a read-only transaction; see Store.read."""
+        found = await self.cloud.store.read(self._begun(work))
+        self._due = None
+        return found
+
+    async def write(self, work: Callable[[Sql], T]) -> T:
+        """Run a write transaction; see Store.write. The first one of a changing call also writes the audit log."""
+        change, work = self._change, self._begun(work)
+        if change is None:
+            done = await self.cloud.store.write(work)
+            self._due = None
+            return done
+
+        def noted(sql: Sql) -> T:
+            found = work(sql)
+            self._note(sql, change, audit.made(found))
+            return found
+
+        done = await self.cloud.store.write(noted)
+        self._change = self._due = None
+        return done
+
+    def _begun(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
+        """Return `work`, preceded by the pending permission check if there is one."""
+        due = self._due
+        if due is None:
+            return work
+
+        def begun(sql: Sql) -> T:
+            self._place = due(sql)
+            return work(sql)
+
+        return begun
+
+    def _note(self, sql: Sql, change: _Change, made: str) -> None:
+        owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
+        detail = {**change.detail, **({"made": made} if made and made != change.subject else {})}
+        audit.note(sql, owner, self.author, change.action, change.subject or made, detail, self.now())
+
+    async def aside(self, size: int, function: Callable[[], T]) -> T:
+        """Run `function` on `size` characters or bytes of input, in the workroom if large, and return its result."""
+        if size <= SMALL:
+            return function()
+        place, cloud = self._place, self.cloud
+        organization = place.organization if place is not None else await cloud.homes.of(cloud.store, self.author)
+        return await cloud.room.run(organization, function)
+
+    def now(self) -> datetime:
+        """Return the current time."""
+        return self.cloud.clock()
+
+    def require(self, sql: Sql, role: Role, of: Of, subject: str, *, home: bool = False) -> Place:
+        """Require a role for an additional object of a method, which a rule cannot express. See `access.require`."""
+        place = require(sql, self.author, role, of, subject, home=home)
+        self._place = self._place or place
+        self._required[role, of, subject, home] = None
+        return place
+
+    def again(self, sql: Sql) -> None:
+        """Repeat the permission checks of a long-running call; MachineError if the caller may no longer make it."""
+        require_in_force(sql, self.author)
+        for role, of, subject, home in self._required:
+            require(sql, self.author, role, of, subject, home=home)
+
+
+Guarded = TypeVar("Guarded", bound=type[Service])
+
+
+def guarded(rules: Mapping[str, Rule]) -> Callable[[Guarded], Guarded]:
+    """Check the rule of each public method before the method runs.
+
+    Raises TypeError for a method without a rule or a rule without a method. Successful calls of methods whose first
+    word is in audit.VERBS are recorded in the audit log.
+    """
+
+    def decorate(cls: Guarded) -> Guarded:
+        methods = {
+            name: method
+            for name, method in inspect.getmembers(cls, inspect.isfunction)
+            if not name.startswith("_") and not hasattr(Service, name)
+        }
+        if different := methods.keys() ^ rules.keys():
+            raise TypeError(f"{cls.__name__}: no rule, or no method: {', '.join(sorted(different))}")
+        for name, rule in rules.items():
+            if rule.of is not None or audit.is_change(name):
+                setattr(cls, name, _guard(methods[name], rule))
+        return cls
+
+    return decorate
+
+
+def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+    if rule.of is not None and rule.field not in signature.parameters:
+        raise TypeError(f"{method.__name__} has no argument {rule.field}")
+    change = audit.is_change(method.__name__)
+    if rule.inside and (change or inspect.isasyncgenfunction(method)):
+        raise TypeError(f"{method.__name__}: who calls is asked before a change, and before a stream")
+
+    async def check(service: Service, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = dict(signature.bind(service, *args, **kwargs).arguments)
+        given.pop("self", None)
+        subject = given.pop(rule.field, "") if rule.field else ""
+        called = ""
+        of = rule.of
+        if of is not None:
+
+            def work(sql: Sql) -> tuple[Place, str]:
+                place = require(sql, service.author, rule.role, of, subject, home=rule.home)
+                return place, audit.label(sql, of, subject) if change else ""
+
+            service._required[rule.role, of, subject, rule.home] = None
+            if rule.inside:
+                service._due = lambda sql: work(sql)[0]
+            else:
+                service._place, called = await service.read(work)
+        if change:
+            about = {"of": of.value} if of is not None else {}
+            detail = {**about, **({"called": called} if called else {}), **audit.told(given)}
+            service._change = _Change(method.__name__, subject, detail)
+
+    if inspect.isasyncgenfunction(method):
+
+        @functools.wraps(method)
+        async def stream(self: Service, *args: Any, **kwargs: Any) -> Any:
+            await check(self, args, kwargs)
+            async with aclosing(method(self, *args, **kwargs)) as items:
+                async for item in items:
+                    yield item
+
+        return stream
+
+    @functools.wraps(method)
+    async def call(self: Service, *args: Any, **kwargs: Any) -> Any:
+        await check(self, args, kwargs)
+        result = await method(self, *args, **kwargs)
+        if self._due is not None:
+            raise RuntimeError(f"{method.__name__} has answered without a transaction: nobody asked who calls")
+        if self._change is not None:  # the method wrote without `self.write`
+            await self.write(lambda sql: None)
+        return result
+
+    return call

@@ -1,0 +1,1 @@
+"""Published calls for configurations and fragments, and further calls for their editor."""

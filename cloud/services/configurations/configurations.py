@@ -1,0 +1,254 @@
+"""Published calls for configurations: saving, single properties, history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from catalogue.check import check, in_cloud
+from catalogue.models import builtin
+from cloud.documents import pieces
+from cloud.documents.paths import changed
+from cloud.documents.pieces import LARGE, heavy
+from cloud.documents.readable import check_text, kept
+from cloud.documents.resolve import uses
+from cloud.domain.configurations import configurations, fragments
+from cloud.domain.configurations.revisions import Revisions, Stale, until_fresh
+from cloud.domain.machines import logs, machines
+from cloud.domain.organizations import keys, tenants
+from cloud.domain.permissions.access import Of, is_home, place_of
+from cloud.domain.permissions.shown import reads_secrets, shown
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.services.machines.machines import PartFacts, historical, part_facts, part_message
+from cloud.store.sql import Sql
+from cloud.values.author import KEY, LOCATION, PART, Author
+from schema.decoding.depth import nested_too_deeply
+from schema.document.machine import decode_value
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import Masker
+
+PAGE: Final = 100
+MAX_PAGE: Final = 1000
+MAX_CHANGES: Final = 1000  # changes of one SetConfigProperty: each copies the objects on its path
+MAX_LOGGED: Final = 20  # logged problems of one save
+LOGGER: Final = "cloud.configuration"
+MAX_DIGITS: Final = 18  # digits of a page token, so that it fits an integer of the database
+_AUTHORS: Final = {
+    KEY: m.AuthenticationType.API_KEY,
+    PART: m.AuthenticationType.ROBOT_PART_SECRET,
+    LOCATION: m.AuthenticationType.LOCATION_SECRET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A new revision, and its document with the fragments merged in."""
+
+    revision: int
+    merged: Mapping[str, Any]
+
+
+class Configurations(Service):
+    """Configurations of machine parts."""
+
+    async def update_robot_part(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        name: str = "",
+        robot_config: Mapping[str, Any] | None = None,
+        last_known_update: datetime | None = None,
+        robot_config_json: str | None = None,
+    ) -> m.RobotPart:
+        """Save a configuration, rename the part, or both; `robot_config_json` takes precedence over `robot_config`.
+
+        `robot_config` cannot represent every document. FAILED_PRECONDITION if there is a save after
+        `last_known_update`.
+        """
+        document = robot_config
+        if (sent := robot_config_json) is not None:
+            document = await self.aside(len(sent), lambda: decoded(sent))
+
+        text = None if document is None else await self._kept(document)
+
+        def work(candidate: configurations.Candidate | None, sql: Sql) -> tuple[PartFacts, _Saved | None]:
+            if name and name != machines.part(sql, id).name:
+                machines.rename_part(sql, id, name)
+            saved = None if candidate is None else self._put(candidate, sql)
+            return part_facts(self, sql, machines.part(sql, id)), saved
+
+        def check(sql: Sql) -> configurations.Candidate | None:
+            return None if document is None else self._candidate(id, document, last_known_update, text, sql)
+
+        async def attempt() -> tuple[PartFacts, _Saved | None]:
+            candidate = None if document is None else await self.read(check)
+            return await self.write(partial(work, candidate))
+
+        facts, saved = await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
+        if saved is not None:
+            await self._log_mistakes(id, saved, len(text or ""))
+        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
+
+    async def _kept(self, document: Mapping[str, Any]) -> str:
+        """Check and encode a configuration; see `readable.kept`. Not for use in a transaction: others would wait."""
+        if not heavy(document):
+            return kept(document, "the configuration")
+        return await self.aside(LARGE, lambda: kept(document, "the configuration"))
+
+    async def set_config_property(
+        self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
+    ) -> list[m.ConfigPropertyChangeResult]:
+        """Change single values in one save. If any change fails, none is made, and each result has its error."""
+        if len(property_changes) > MAX_CHANGES:
+            text = f"{len(property_changes)} changes in one call"
+            raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
+
+        async def attempt() -> tuple[list[m.ConfigPropertyChangeResult], _Saved | None]:
+            part, before = await self.read(lambda sql: _current(sql, robot_part_id))
+            document, text, results = await self.aside(LARGE, partial(_made, before, property_changes))
+            if document is None:
+                return results, None
+            candidate = await self.read(partial(self._candidate, robot_part_id, document, None, text))
+            if candidate.revision != part.revision:
+                raise Stale
+            return results, await self.write(partial(self._put, candidate))
+
+        results, saved = await until_fresh(attempt, attempt)
+        if saved is not None:
+            await self._log_mistakes(robot_part_id, saved, LARGE)
+        return results
+
+    def _candidate(
+        self, part: str, document: Mapping[str, Any], last_known: datetime | None, text: str | None, sql: Sql
+    ) -> configurations.Candidate:
+        """Check a document in a read-only transaction, so that writers need not wait.
+
+        Callers with only shared access to the machine may not add private fragments of its organization, whose content
+        they would learn.
+        """
+        lookups: fragments.Lookups = {}
+        if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
+            find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
+            for one in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
+                if find(one, "") is None:
+                    raise tenants.missing("fragment", one)
+        return configurations.candidate(sql, part, document, last_known, text, lookups)
+
+    def _put(self, candidate: configurations.Candidate, sql: Sql) -> _Saved | None:
+        """Save a candidate; None if nothing has changed. Raises Stale if it must be checked again."""
+        self.again(sql)
+        revision = configurations.put(sql, candidate, self.author, self.now())
+        return _Saved(revision, candidate.merged) if revision != candidate.revision else None
+
+    async def _log_mistakes(self, part: str, saved: _Saved, size: int) -> None:
+        """Write the problems of a saved configuration to the part's log, because the reply has no field for them."""
+        now = self.now()
+        entries = await self.aside(size, lambda: _mistakes(saved.merged, saved.revision, now))
+        if entries:
+            await self.write(lambda sql: logs.append(sql, part, entries, now))
+
+    async def get_robot_part_history(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        page_token: str | None = None,
+        page_limit: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> m.GetRobotPartHistoryResponse:
+        """Return the saves of a part, newest first, each with the configuration that it replaced."""
+        before = page_start(page_token)
+        limit = max(1, min(page_limit or PAGE, MAX_PAGE))
+
+        def work(sql: Sql) -> tuple[machines.PartRecord, Revisions, bool]:
+            found = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
+            return machines.part(sql, id), found, reads_secrets(sql, self.author, Of.PART, id)
+
+        part, found, whole = await self.read(work)
+
+        def made() -> m.GetRobotPartHistoryResponse:
+            beside = [one.document for one in found]
+            entries = [
+                m.RobotPartHistoryEntry(
+                    part=id,
+                    robot=part.machine_id,
+                    when=one.saved,
+                    old=historical(part, shown(one.before, whole=whole, beside=beside), one.saved),
+                    edited_by=editor(one.author),
+                )
+                for one in found
+                if one.before is not None
+            ]
+            more = found.more and found[-1].number > 2  # the first revision replaced nothing
+            return m.GetRobotPartHistoryResponse(entries, str(found[-1].number) if more else "")
+
+        return await self.aside(found.size, made)
+
+
+def _current(sql: Sql, subject: str) -> tuple[machines.PartRecord, str]:
+    found = machines.part(sql, subject)
+    return found, configurations.current_text(sql, found)
+
+
+def _made(
+    text: str, changes: Sequence[m.ConfigPropertyChange]
+) -> tuple[Mapping[str, Any] | None, str, list[m.ConfigPropertyChangeResult]]:
+    """Apply changes; return the new document (None if a change fails), its text, and the result of each change."""
+    document: Any = pieces.loads(text)
+    results = []
+    for change in changes:
+        try:
+            document = changed(document, change.path, change.value)
+            results.append(m.ConfigPropertyChangeResult(change.path, change.value, success=True))
+        except MachineError as error:
+            results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
+    if all(one.success for one in results):
+        return document, kept(document, "the configuration"), results
+    said = "not made, because another change of the same call is wrong"
+    return None, "", [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or said) for one in results]
+
+
+def _mistakes(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
+    """Return log entries for the problems of a configuration."""
+    checked = check(decode_value(document), builtin(), in_cloud(document))
+    masker = Masker().and_those_of(document)
+    entries = [
+        logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {one}"))
+        for one in checked.problems[:MAX_LOGGED]
+    ]
+    if len(checked.problems) > MAX_LOGGED:
+        rest = f"and {len(checked.problems) - MAX_LOGGED} further mistakes: see the configuration's page"
+        entries.append(logs.LogRecord(now, "warn", LOGGER, rest))
+    return entries
+
+
+def decoded(text: str) -> Mapping[str, Any]:
+    """Parse the JSON text of a configuration; INVALID if it is not a JSON object."""
+    check_text(text)
+    try:
+        document = pieces.loads(text or "{}")
+    except RecursionError:
+        raise nested_too_deeply() from None
+    except ValueError as error:
+        raise MachineError(
+            f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"
+        ) from None
+    if not isinstance(document, dict):
+        raise MachineError("the configuration is no JSON object", kind=ErrorKind.INVALID, remedy="write {...}")
+    return document
+
+
+def page_start(token: str | None) -> int | None:
+    """Return the revision below which a page begins; None for the first page."""
+    if not token:
+        return None
+    if not (token.isascii() and token.isdigit() and len(token) <= MAX_DIGITS):
+        raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
+    return int(token)
+
+
+def editor(author: Author) -> m.AuthenticatorInfo:
+    """Return the author of a save as a published message."""
+    return m.AuthenticatorInfo(_AUTHORS.get(author.type, m.AuthenticationType.UNSPECIFIED), author.name)

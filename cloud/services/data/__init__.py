@@ -1,0 +1,1 @@
+"""Published calls for captured data and datasets."""

@@ -1,0 +1,19 @@
+"""viam.app.data.v1.DataService: data that machines have captured.
+
+The role that each call needs is in `call_rules.DATA`. Calls with a filter are limited to data for which the caller has
+a role; deletion by filter, to data that the caller owns.
+"""
+
+from __future__ import annotations
+
+from cloud.domain.permissions import call_rules
+from cloud.services.common.base import guarded
+from cloud.services.data.data_binary import Binary
+from cloud.services.data.data_labels import Labels
+from cloud.services.data.data_sql import Queries
+from cloud.services.data.data_tabular import Tabular
+
+
+@guarded(call_rules.DATA)
+class DataService(Binary, Tabular, Queries, Labels):
+    """A call of DataService. Published methods that are missing here are UNIMPLEMENTED."""

@@ -1,0 +1,172 @@
+"""Published calls for captured files: query, read, delete, create links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Final
+
+from cloud.domain.data import files
+from cloud.domain.data.files import FileRecord
+from cloud.domain.data.filters import Wanted
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.data_scope import scope_of
+from cloud.services.common.base import Cloud, Service
+from cloud.services.data import data_messages as m
+from cloud.services.data.data_words import described, ids_of, last_of, page_of, wanted_of
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+RESERVE: Final = 0.75  # share of a message for the content of files; the rest is for metadata
+LINK: Final = timedelta(minutes=15)  # the published default
+MAX_LINK: Final = timedelta(days=7)  # the published maximum
+
+
+class Binary(Service):
+    """Files that machines have captured."""
+
+    async def binary_data_by_filter(
+        self,
+        data_request: m.DataRequest | None = None,
+        include_binary: bool = False,
+        count_only: bool = False,
+        include_internal_data: bool = False,
+    ) -> m.BinaryPage:
+        """Return a page of files, with content if requested; such a page may end before its limit.
+
+        The end is not marked: the page after the last one is empty. There are no internal data.
+        """
+        request = data_request or m.DataRequest()
+        wanted, base = wanted_of(request.filter), self.cloud.links.base
+
+        def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata], files.Total]:
+            scope = scope_of(sql, self.author, Role.OPERATOR)
+            count = files.total(sql, wanted, scope)
+            found = [] if count_only else files.query(sql, wanted, scope, page_of(request))
+            if include_binary:
+                found = self._that_fit(found)
+            return found, described(sql, found, base), count
+
+        found, known, count = await self.read(work)
+        return m.BinaryPage(await self._filled(found, known, include_binary), count.count, last_of(found), count.size)
+
+    async def binary_data_by_ids(
+        self,
+        include_binary: bool = False,
+        binary_ids: Sequence[m.BinaryID] = (),
+        binary_data_ids: Sequence[str] = (),
+    ) -> m.BinaryByIDs:
+        """Return the files with these ids; NOT_FOUND names the first missing one."""
+        wanted, base = ids_of(binary_ids, binary_data_ids), self.cloud.links.base
+
+        def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata]]:
+            for subject in wanted:
+                self.require(sql, Role.OPERATOR, Of.FILE, subject)
+            found = files.by_ids(sql, wanted)
+            if include_binary and len(self._that_fit(found)) < len(found):
+                raise self._too_large(sum(one.size for one in found))
+            return found, described(sql, found, base)
+
+        found, known = await self.read(work)
+        data = await self._filled(found, known, include_binary)
+        return m.BinaryByIDs(data, len(data))
+
+    async def delete_binary_data_by_filter(
+        self,
+        filter: m.Filter | None = None,  # noqa: A002 - field of the wire
+        include_internal_data: bool = False,
+    ) -> int:
+        """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter."""
+        wanted = wanted_of(filter)
+        if wanted == Wanted():
+            raise MachineError(
+                "an empty filter would delete everything",
+                kind=ErrorKind.INVALID,
+                remedy="name at least the organization in organization_ids",
+            )
+
+        def work(sql: Sql) -> int:
+            return files.delete(sql, files.ids(sql, wanted, scope_of(sql, self.author, Role.OWNER)), self.now())
+
+        return await self.write(work)
+
+    async def delete_binary_data_by_ids(
+        self, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
+    ) -> int:
+        """Delete the files with these ids; return how many of them existed."""
+        wanted = ids_of(binary_ids, binary_data_ids)
+
+        def work(sql: Sql) -> int:
+            return files.delete(sql, [subject for subject in wanted if self._is_there(sql, subject)], self.now())
+
+        return await self.write(work)
+
+    async def create_binary_data_signed_url(
+        self, binary_data_id: str, expiration_minutes: int | None = None
+    ) -> m.SignedURL:
+        """Create a link that opens a file without a key, valid for 15 minutes by default and at most 7 days."""
+        lasts = timedelta(minutes=expiration_minutes) if expiration_minutes else LINK
+        if lasts > MAX_LINK:
+            raise MachineError(
+                f"a link cannot last {expiration_minutes} minutes",
+                kind=ErrorKind.INVALID,
+                remedy=f"give at most {MAX_LINK // timedelta(minutes=1)}",
+            )
+        until = (self.now() + lasts).replace(microsecond=0)
+        return m.SignedURL(self.cloud.links.url(f"/files/{binary_data_id}", until), until)
+
+    async def file(self, binary_data_id: str) -> FileRecord:
+        """Return a file for a caller that serves its content. Not an RPC."""
+        return await self.read(lambda sql: files.file(sql, binary_data_id))
+
+    # ----
+
+    def _is_there(self, sql: Sql, subject: str) -> bool:
+        try:
+            self.require(sql, Role.OWNER, Of.FILE, subject, home=True)
+        except MachineError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    def _that_fit(self, found: Sequence[FileRecord]) -> list[FileRecord]:
+        """Return as many of the first files as fit one answer with content; EXHAUSTED if even the first does not."""
+        room = int(self.cloud.limits.message * RESERVE)
+        fit: list[FileRecord] = []
+        for one in found:
+            room -= one.size
+            if room < 0:
+                break
+            fit.append(one)
+        if found and not fit:
+            raise self._too_large(found[0].size)
+        return fit
+
+    def _too_large(self, size: int) -> MachineError:
+        return MachineError(
+            f"{size} bytes do not fit into one answer",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="ask for fewer files, or for a link (CreateBinaryDataSignedURL) and read the file over HTTP",
+        )
+
+    async def _filled(
+        self, found: Sequence[FileRecord], known: Sequence[m.BinaryMetadata], content: bool
+    ) -> list[m.BinaryData]:
+        filled: list[m.BinaryData] = []
+        for one, metadata in zip(found, known, strict=True):
+            filled.append(m.BinaryData(await self._content(one) if content else b"", metadata))
+        return filled
+
+    async def _content(self, one: FileRecord) -> bytes:
+        pieces: list[bytes] = []
+        async with aclosing(self.cloud.blobs.read(one.blob)) as content:
+            async for piece in content:
+                pieces.append(piece)  # noqa: PERF401 - an async generator that is closed
+        return b"".join(pieces)
+
+
+async def linked_file(cloud: Cloud, subject: str) -> FileRecord:
+    """Return a file by its id, for holders of a signed link; NOT_FOUND if it does not exist."""
+    return await cloud.store.read(lambda sql: files.file(sql, subject))

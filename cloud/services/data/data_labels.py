@@ -1,0 +1,173 @@
+"""Annotations of captured files: tags, bounding boxes, membership in datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cloud.domain.data import datasets, files, labels
+from cloud.domain.data.sources import checked_tags
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.data_scope import scope_of
+from cloud.services.common.base import Service
+from cloud.services.data import data_messages as m
+from cloud.services.data.data_words import id_of, ids_of, wanted_of
+from cloud.store.sql import Sql
+
+
+class Labels(Service):
+    """Tags, bounding boxes and datasets of files."""
+
+    # ---- tags
+
+    async def add_tags_to_binary_data_by_ids(
+        self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
+    ) -> None:
+        """Add tags to files; NOT_FOUND, without any change, if one is missing."""
+        subjects, given = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
+
+        def work(sql: Sql) -> None:
+            self._touched(sql, subjects)
+            files.add_tags(sql, subjects, given)
+
+        await self.write(work)
+
+    async def add_tags_to_binary_data_by_filter(
+        self,
+        tags: Sequence[str],
+        filter: m.Filter | None = None,  # noqa: A002 - field of the wire
+    ) -> None:
+        """Add tags to all files of a filter."""
+        given = checked_tags(tags)
+        await self.write(lambda sql: files.add_tags(sql, self._found(sql, filter), given))
+
+    async def remove_tags_from_binary_data_by_ids(
+        self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
+    ) -> int:
+        """Remove tags from files; return the number of removed tags."""
+        subjects, given = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
+
+        def work(sql: Sql) -> int:
+            self._touched(sql, subjects)
+            return files.remove_tags(sql, subjects, given)
+
+        return await self.write(work)
+
+    async def remove_tags_from_binary_data_by_filter(
+        self,
+        tags: Sequence[str],
+        filter: m.Filter | None = None,  # noqa: A002 - field of the wire
+    ) -> int:
+        """Remove tags from all files of a filter; return the number of removed tags."""
+        given = checked_tags(tags)
+        return await self.write(lambda sql: files.remove_tags(sql, self._found(sql, filter), given))
+
+    async def tags_by_filter(self, filter: m.Filter | None = None) -> list[str]:  # noqa: A002 - field of the wire
+        """Return all tags of the files of a filter, sorted."""
+        wanted = wanted_of(filter)
+        return await self.read(lambda sql: files.all_tags(sql, wanted, scope_of(sql, self.author, Role.OPERATOR)))
+
+    # ---- bounding boxes
+
+    async def add_bounding_box_to_image_by_id(
+        self,
+        label: str,
+        x_min_normalized: float,
+        y_min_normalized: float,
+        x_max_normalized: float,
+        y_max_normalized: float,
+        binary_id: m.BinaryID | None = None,
+        binary_data_id: str = "",
+        confidence: float | None = None,
+    ) -> str:
+        """Add a bounding box and return its id. INVALID if it is not inside the picture."""
+        subject = id_of(binary_id, binary_data_id)
+        edges = labels.Edges(x_min_normalized, y_min_normalized, x_max_normalized, y_max_normalized)
+
+        def work(sql: Sql) -> str:
+            self._touched(sql, [subject])
+            return labels.add(sql, subject, label, edges, confidence)
+
+        return await self.write(work)
+
+    async def update_bounding_box(
+        self,
+        bbox_id: str,
+        binary_id: m.BinaryID | None = None,
+        binary_data_id: str = "",
+        label: str | None = None,
+        x_min_normalized: float | None = None,
+        y_min_normalized: float | None = None,
+        x_max_normalized: float | None = None,
+        y_max_normalized: float | None = None,
+        confidence: float | None = None,
+    ) -> None:
+        """Change the given properties of a bounding box."""
+        subject = id_of(binary_id, binary_data_id)
+        given = {
+            "x_min": x_min_normalized,
+            "y_min": y_min_normalized,
+            "x_max": x_max_normalized,
+            "y_max": y_max_normalized,
+        }
+
+        def work(sql: Sql) -> None:
+            self._touched(sql, [subject])
+            before = labels.box(sql, subject, bbox_id)
+            assert before.edges is not None
+            edges = replace(before.edges, **{name: value for name, value in given.items() if value is not None})
+            share = before.confidence if confidence is None else confidence
+            text = before.label if label is None else label
+            labels.update(sql, subject, labels.Label(bbox_id, text, edges, share))
+
+        await self.write(work)
+
+    async def remove_bounding_box_from_image_by_id(
+        self, bbox_id: str, binary_id: m.BinaryID | None = None, binary_data_id: str = ""
+    ) -> None:
+        """Remove a bounding box."""
+        subject = id_of(binary_id, binary_data_id)
+
+        def work(sql: Sql) -> None:
+            self._touched(sql, [subject])
+            labels.remove(sql, subject, bbox_id)
+
+        await self.write(work)
+
+    async def bounding_box_labels_by_filter(
+        self,
+        filter: m.Filter | None = None,  # noqa: A002 - field of the wire
+    ) -> list[str]:
+        """Return all labels of bounding boxes of the files of a filter, sorted."""
+        wanted = wanted_of(filter)
+        return await self.read(lambda sql: labels.names(sql, wanted, scope_of(sql, self.author, Role.OPERATOR)))
+
+    # ---- datasets
+
+    async def add_binary_data_to_dataset_by_ids(
+        self, dataset_id: str, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
+    ) -> None:
+        """Add files to a dataset of their organization."""
+        subjects = ids_of(binary_ids, binary_data_ids)
+
+        def work(sql: Sql) -> None:
+            self._touched(sql, subjects)
+            datasets.add(sql, dataset_id, subjects)
+
+        await self.write(work)
+
+    async def remove_binary_data_from_dataset_by_ids(
+        self, dataset_id: str, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
+    ) -> None:
+        """Remove files from a dataset; files that are not in it are ignored."""
+        subjects = ids_of(binary_ids, binary_data_ids)
+        await self.write(lambda sql: datasets.remove(sql, dataset_id, subjects))
+
+    # ----
+
+    def _touched(self, sql: Sql, subjects: Sequence[str]) -> None:
+        for subject in subjects:
+            self.require(sql, Role.OPERATOR, Of.FILE, subject)
+
+    def _found(self, sql: Sql, given: m.Filter | None) -> list[str]:
+        return files.ids(sql, wanted_of(given), scope_of(sql, self.author, Role.OPERATOR))

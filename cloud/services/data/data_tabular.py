@@ -1,0 +1,165 @@
+"""Published calls for readings: query, export, delete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from cloud.domain.data import readings, retention
+from cloud.domain.data.files import Total
+from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.pages import MAX_PAGE, Page
+from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.sources import canonical, last_segment
+from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.data_scope import scope_of
+from cloud.services.common.base import Service
+from cloud.services.data import data_messages as m
+from cloud.services.data.data_words import metadata_of, page_of, wanted_of, wanted_of_readings
+from cloud.store.sql import Sql
+from cloud.values.cursor import cursor
+from cloud.values.times import stored
+
+
+class Tabular(Service):
+    """Readings that machines have captured."""
+
+    async def tabular_data_by_filter(
+        self,
+        data_request: m.DataRequest | None = None,
+        count_only: bool = False,
+        include_internal_data: bool = False,
+    ) -> m.TabularPage:
+        """Return a page of readings. There are no internal data."""
+        request = data_request or m.DataRequest()
+        wanted = wanted_of(request.filter)
+
+        def work(sql: Sql) -> tuple[list[ReadingRecord], Total]:
+            scope = scope_of(sql, self.author, Role.OPERATOR)
+            found = [] if count_only else readings.query(sql, wanted, scope, page_of(request))
+            return found, readings.total(sql, wanted, scope)
+
+        found, count = await self.read(work)
+        index: dict[int, int] = {}
+        for one in found:
+            index.setdefault(one.source_number, len(index))
+        known = {one.source_number: metadata_of(one.source, one.tags) for one in found}
+        data = await self.aside(
+            _size(found),
+            lambda: [m.TabularData(one.data, index[one.source_number], one.requested, one.received) for one in found],
+        )
+        last = cursor(found[-1].requested, found[-1].number) if found else ""
+        return m.TabularPage([known[number] for number in index], data, count.count, last, count.size)
+
+    async def get_latest_tabular_data(
+        self,
+        part_id: str,
+        resource_name: str,
+        method_name: str,
+        resource_subtype: str = "",
+        additional_parameters: Mapping[str, Any] | None = None,
+    ) -> m.LatestTabularData:
+        """Return the newest reading of a method; an empty message if there is none."""
+        wanted = _of(part_id, resource_name, resource_subtype, method_name, None, additional_parameters)
+        newest = Page(limit=1, descending=True)
+        found = await self.read(lambda sql: readings.query(sql, wanted, self._scope(sql), newest))
+        if not found:
+            return m.LatestTabularData()
+        return m.LatestTabularData(found[0].requested, found[0].synced, found[0].data)
+
+    async def export_tabular_data(
+        self,
+        part_id: str,
+        resource_name: str,
+        resource_subtype: str,
+        method_name: str,
+        interval: m.CaptureInterval | None = None,
+        additional_parameters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[m.TabularDataPoint]:
+        """Yield all readings of a method, oldest first."""
+        wanted = _of(part_id, resource_name, resource_subtype, method_name, interval, additional_parameters)
+        after: tuple[int, int] | None = None
+        while found := await self.page_of_readings(wanted, after):
+            points = await self.aside(_size(found), partial(_points, found, resource_subtype))
+            for one in points:
+                yield one
+            after = stored(found[-1].requested), found[-1].number
+
+    async def page_of_readings(self, wanted: Wanted, after: tuple[int, int] | None = None) -> list[ReadingRecord]:
+        """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
+        page = Page(after, MAX_PAGE)
+        return await self.read(lambda sql: readings.query(sql, wanted, self._scope(sql), page))
+
+    async def delete_tabular_data(
+        self,
+        organization_id: str,
+        delete_older_than_days: int = 0,
+        filter: m.DeleteTabularFilter | None = None,  # noqa: A002 - field of the wire
+    ) -> int:
+        """Delete the readings of an organization captured more than `delete_older_than_days` days ago; 0 deletes all.
+        Return their number."""
+        before = self.now() - timedelta(days=min(delete_older_than_days, retention.MAX_DAYS))
+        chosen = replace(wanted_of_readings(filter), end=before if delete_older_than_days else None)
+        return await self.write(lambda sql: readings.delete(sql, chosen, Scope((organization_id,))))
+
+    async def retention(self, organization_id: str) -> int:
+        """Return the retention period of data in days; 0 means forever. Not an RPC; used by pages."""
+        return await self.read(lambda sql: retention.days(sql, organization_id))
+
+    async def set_retention(self, organization_id: str, days: int) -> None:
+        """Set the retention period in days from arrival; 0 means forever. Not an RPC; used by pages."""
+        await self.write(lambda sql: retention.set_days(sql, organization_id, days))
+
+    def _scope(self, sql: Sql) -> Scope:
+        return scope_of(sql, self.author, Role.OPERATOR)
+
+
+def _of(
+    part: str,
+    component: str,
+    component_type: str,
+    method: str,
+    interval: m.CaptureInterval | None,
+    parameters: Mapping[str, Any] | None,
+) -> Wanted:
+    when = interval or m.CaptureInterval()
+    return Wanted(
+        part=part,
+        component=component,
+        component_type=last_segment(component_type),
+        method=method,
+        start=when.start,
+        end=when.end,
+        parameters=canonical(parameters) if parameters else None,
+    )
+
+
+def _size(found: Sequence[ReadingRecord]) -> int:
+    return sum(len(one.text) for one in found)
+
+
+def _points(found: Sequence[ReadingRecord], resource_type: str) -> list[m.TabularDataPoint]:
+    return [_point(one, resource_type) for one in found]
+
+
+def _point(one: ReadingRecord, resource_type: str) -> m.TabularDataPoint:
+    source = one.source
+    return m.TabularDataPoint(
+        part_id=source.part_id,
+        resource_name=source.component,
+        resource_subtype=resource_type or source.component_type,
+        method_name=source.method,
+        time_captured=one.requested,
+        organization_id=source.organization_id,
+        location_id=source.location_id,
+        robot_name=source.machine,
+        robot_id=source.machine_id,
+        part_name=source.part,
+        method_parameters=json.loads(source.parameters),
+        tags=list(one.tags),
+        payload=one.data,
+    )

@@ -1,0 +1,287 @@
+"""viam.app.datasync.v1.DataSyncService: uploads of data that machines have captured.
+
+An acknowledged upload is on disk, and was passed to the triggers in the same transaction. Uploads are idempotent: a
+repeated upload, such as after a lost answer, adds nothing and returns the same id. Files are equal if part, component,
+method, name, times and content are; readings, if also their tags are. Readings without any time always count as new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from cloud.blobs import Blob, discard
+from cloud.domain.data import datasets, files, labels, media, readings, sources
+from cloud.domain.data.parameters import plain
+from cloud.domain.data.readings import NewReading
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.services.common.base import Service, guarded
+from cloud.services.data import data_messages as m
+from cloud.store.sql import Sql
+from cloud.values.times import stored
+from schema.errors import ErrorKind, MachineError
+
+MIME: Final = {
+    m.MimeType.IMAGE_JPEG: "image/jpeg",
+    m.MimeType.IMAGE_PNG: "image/png",
+    m.MimeType.APPLICATION_PCD: "pointcloud/pcd",
+    m.MimeType.VIDEO_MP4: "video/mp4",
+}
+KINDS: Final = {m.DataType.BINARY_SENSOR: "binary", m.DataType.TABULAR_SENSOR: "tabular", m.DataType.FILE: "file"}
+TOGETHER: Final = 100  # readings that are encoded as JSON at a time
+BEGINNING: Final = 16  # bytes needed to detect the type of content
+
+
+@guarded(call_rules.DATASYNC)
+class DataSyncService(Service):
+    """An upload, by a machine or with an owner's key of its organization."""
+
+    async def data_capture_upload(
+        self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
+    ) -> m.Uploaded:
+        """Store captured items: either only readings or only contents of files."""
+        wrong = _wrong(metadata, sensor_contents)
+        if wrong is None and sensor_contents[0].binary is None:
+            return await self._keep_readings(metadata, sensor_contents)
+        await self._allowed(metadata)
+        if wrong is not None:
+            raise wrong
+        kept = [await self._keep_file(metadata, one.metadata, _single(one.binary or b"")) for one in sensor_contents]
+        return m.Uploaded(kept[0], kept[0])
+
+    async def file_upload(
+        self,
+        part_id: str,
+        contents: AsyncIterator[bytes],
+        component_type: str = "",
+        component_name: str = "",
+        method_name: str = "",
+        type: m.DataType = m.DataType.FILE,  # noqa: A002 - field of the wire
+        method_parameters: Mapping[str, Any] | None = None,
+        file_name: str = "",
+        file_extension: str = "",
+        file_create_time: datetime | None = None,
+        file_modify_time: datetime | None = None,
+        tags: Sequence[str] = (),
+        dataset_ids: Sequence[str] = (),
+        mime_type: str = "",
+    ) -> m.Uploaded:
+        """Store a file that arrives in pieces."""
+        metadata = m.UploadMetadata(
+            part_id,
+            component_type,
+            component_name,
+            method_name,
+            m.DataType.FILE if type is m.DataType.UNSPECIFIED else type,
+            method_parameters or {},
+            file_name,
+            file_extension,
+            file_create_time,
+            file_modify_time,
+            list(tags),
+            list(dataset_ids),
+            mime_type,
+        )
+        times = m.SensorMetadata(file_create_time, file_modify_time) if file_create_time is not None else None
+        kept = await self._keep_file(metadata, times, contents)
+        return m.Uploaded(kept, kept)
+
+    async def streaming_data_capture_upload(
+        self,
+        upload_metadata: m.UploadMetadata,
+        pieces: AsyncIterator[bytes],
+        sensor_metadata: m.SensorMetadata | None = None,
+    ) -> m.Uploaded:
+        """Store one captured item that arrives in pieces."""
+        await self._allowed(upload_metadata)
+        kept = await self._keep_file(upload_metadata, sensor_metadata, pieces)
+        return m.Uploaded(kept, kept)
+
+    async def _allowed(self, metadata: m.UploadMetadata) -> None:
+        await self.read(lambda sql: self.require(sql, Role.MACHINE, Of.PART, metadata.part_id))
+
+    async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
+        """Store readings; the permission check is in the same transaction."""
+        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
+        if metadata.dataset_ids:
+            raise MachineError(
+                "readings cannot be in a dataset", kind=ErrorKind.INVALID, remedy="leave dataset_ids out"
+            )
+        where = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
+
+        def prepared() -> tuple[list[NewReading], str | None]:
+            kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
+            known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
+            what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
+            return kept, _key(metadata.part_id, *where, parameters, tags, what) if known else None
+
+        kept, key = await self.aside(self.request.call.size if self.request is not None else 0, prepared)
+        kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
+
+        def work(sql: Sql) -> str:
+            self.require(sql, Role.MACHINE, Of.PART, metadata.part_id)
+            source = _source(sql, metadata, parameters)
+            subject, new = readings.keep(sql, key, source, tags, kept, now)
+            if new:
+                told = tuple(Reading(one.requested, one.received, one.data) for one in kept)
+                ingested(sql, _ingestion(source, kind, subject, told, [one.received for one in kept]))
+            return subject
+
+        return m.Uploaded(await self.write(work), "")
+
+    async def _keep_file(
+        self, metadata: m.UploadMetadata, sensor: m.SensorMetadata | None, pieces: AsyncIterator[bytes]
+    ) -> str:
+        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
+        requested, received = _times(sensor, now)
+        name = sources.checked(metadata.file_name, "the file's name")
+        measured = _Measured(self.cloud.limits.file)
+        async with aclosing(measured.passing(pieces)) as content:
+            blob = await self.cloud.blobs.put(content)
+        said = metadata.mime_type or (MIME.get(sensor.mime_type, "") if sensor is not None else "")
+        mime = media.mime_of(said, media.extension_of(metadata.file_extension, name, ""), measured.beginning)
+        moment = [stored(requested), stored(received)] if sensor is not None and sensor.time_requested else []
+        where = [metadata.component_type, metadata.component_name, metadata.method_name]
+        key = _key(metadata.part_id, *where, parameters, name, moment, blob.digest, blob.size)
+
+        def work(sql: Sql) -> tuple[str, bool]:
+            source = _source(sql, metadata, parameters)
+            for one in metadata.dataset_ids:
+                if datasets.dataset(sql, one).organization_id != source.organization_id:
+                    raise missing("dataset", one)
+            kind = KINDS.get(metadata.type, "unspecified")
+            new_file = files.NewFile(
+                key,
+                source,
+                kind,
+                name,
+                sources.checked(media.extension_of(metadata.file_extension, name, mime), "the extension"),
+                mime,
+                requested,
+                received,
+            )
+            subject, new = files.keep(sql, new_file, blob, now)
+            files.add_tags(sql, [subject], tags)
+            for one in metadata.dataset_ids:
+                datasets.add(sql, one, [subject])
+            if new:
+                _annotate(sql, subject, sensor)
+                ingested(sql, _ingestion(source, kind, subject, (), [received]))
+            return subject, new
+
+        return await self._kept(work, blob)
+
+    async def _kept(self, work: Any, blob: Blob) -> str:
+        """Run a transaction. The blob is kept only if a row refers to it or the outcome is unknown."""
+        try:
+            subject, new = await self.write(work)
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:  # otherwise the transaction may have been committed
+                await discard(self.cloud.blobs, [blob.key])
+            raise
+        if not new:
+            await discard(self.cloud.blobs, [blob.key])
+        return str(subject)
+
+
+class _Measured:
+    """Passes on the pieces of a file up to a limit, and keeps the beginning."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.beginning = b""
+
+    async def passing(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Yield the pieces; INVALID, which machines treat as permanent, once the limit is exceeded."""
+        size = 0
+        async for piece in pieces:
+            size += len(piece)
+            if size > self.limit:
+                raise MachineError(
+                    f"the file is larger than the limit of {self.limit} bytes",
+                    kind=ErrorKind.INVALID,
+                    remedy="split it, or start machine-cloud with a larger --max-file",
+                )
+            if len(self.beginning) < BEGINNING:
+                self.beginning += piece[: BEGINNING - len(self.beginning)]
+            yield piece
+
+
+async def _single(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def _wrong(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> MachineError | None:
+    """Return the error of an upload of wrong shape, or None."""
+    if not contents:
+        return MachineError("the upload holds nothing", kind=ErrorKind.INVALID, remedy="send sensor_contents")
+    binary = sum(one.binary is not None for one in contents)
+    if binary not in (0, len(contents)) or metadata.type is m.DataType.FILE:
+        return MachineError(
+            "readings and files cannot be in one upload",
+            kind=ErrorKind.INVALID,
+            remedy="send `struct` in all of sensor_contents or `binary` in all; files with FileUpload",
+        )
+    if bool(binary) != (metadata.type is m.DataType.BINARY_SENSOR) and metadata.type is not m.DataType.UNSPECIFIED:
+        return MachineError(f"the upload is of type {metadata.type.name}, its contents are not", kind=ErrorKind.INVALID)
+    return None
+
+
+def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any]) -> sources.Source:
+    return sources.source_of(
+        sql, metadata.part_id, metadata.component_type, metadata.component_name, metadata.method_name, parameters
+    )
+
+
+def _times(sensor: m.SensorMetadata | None, now: datetime) -> tuple[datetime, datetime]:
+    """Return request and receipt time of an item; a missing one equals the other, or is now if both are missing."""
+    asked = sensor.time_requested if sensor is not None else None
+    came = sensor.time_received if sensor is not None else None
+    return asked or came or now, came or asked or now
+
+
+def _ingestion(
+    source: sources.Source, kind: str, subject: str, told: tuple[Reading, ...], moments: Iterable[datetime]
+) -> Ingestion:
+    listed = list(moments)
+    where = (source.part_id, source.component_type, source.component, source.method)
+    return Ingestion(*where, kind, subject, min(listed), max(listed), told)
+
+
+def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
+    given = sensor.annotations if sensor is not None else None
+    if given is None:
+        return
+    for box in given.bboxes:
+        edges = labels.Edges(box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized)
+        labels.add(sql, subject, box.label, edges, box.confidence)
+    for one in given.classifications:
+        labels.add(sql, subject, one.label, None, one.confidence)
+
+
+def _key(*parts: Any) -> str:
+    """Return the digest of `parts` as JSON, encoded in batches because a list may have all readings of an upload."""
+    digest = sha256(b"[")
+    for number, part in enumerate(parts):
+        digest.update(b", " if number else b"")
+        if isinstance(part, list):
+            digest.update(b"[")
+            for start in range(0, len(part), TOGETHER):
+                digest.update(b", " if start else b"")
+                digest.update(_dumped(part[start : start + TOGETHER])[1:-1])
+            digest.update(b"]")
+        else:
+            digest.update(_dumped(part))
+    digest.update(b"]")
+    return digest.hexdigest()
+
+
+def _dumped(part: Any) -> bytes:
+    return json.dumps(part, sort_keys=True, default=str).encode()

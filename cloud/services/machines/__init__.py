@@ -1,0 +1,1 @@
+"""Published calls for machines: management, the machine's own calls, and those of its agent."""

@@ -1,0 +1,164 @@
+"""viam.app.agent.v1.AgentDeviceService: calls of a machine's agent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from enum import IntEnum
+from typing import Any, Final
+
+from cloud.domain.configurations import configurations
+from cloud.domain.machines import machines
+from cloud.domain.permissions import call_rules
+from cloud.domain.registry import files, items
+from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+from schema.errors import MachineError
+
+CHECK_INTERVAL: Final = timedelta(seconds=10)  # keeps within the specified 15 seconds; agents allow 5 and more
+LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line
+CHANNELS: Final[Mapping[str, str]] = {"": LATEST, "stable": LATEST, "dev": WITH_PRERELEASE}
+CUSTOM: Final = "customURL"  # protocol constant: version of a program that is given as a URL
+AGENT: Final = ("agent",)
+SERVER: Final = ("machine-server", "viam-server")  # keys of version_control, ours first
+
+
+class Format(IntEnum):
+    """Format of a downloaded file: PackageFormat."""
+
+    UNSPECIFIED = 0
+    RAW = 1
+    XZ = 2
+    EXECUTABLE = 3
+    XZ_EXECUTABLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """Computer of an agent, as it reports it."""
+
+    platform: str = ""
+    distro: str = ""
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """Installed and running versions."""
+
+    agent_running: str = ""
+    agent_installed: str = ""
+    viam_server_running: str = ""
+    viam_server_installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateInfo:
+    """A program to install."""
+
+    filename: str
+    url: str
+    version: str
+    sha256: bytes = b""
+    format: Format = Format.EXECUTABLE
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """The `agent` section of a configuration, as a published message. Without update info, nothing is updated."""
+
+    check_interval: timedelta
+    advanced_settings: Mapping[str, Any]
+    network_configuration: Mapping[str, Any]
+    additional_networks: Mapping[str, Any]
+    system_configuration: Mapping[str, Any]
+    agent_update_info: UpdateInfo | None = None
+    viam_server_update_info: UpdateInfo | None = None
+
+
+@guarded(call_rules.AGENT)
+class AgentDeviceService(Service):
+    """A call of an agent. Published methods that are missing here are UNIMPLEMENTED."""
+
+    async def device_agent_config(
+        self,
+        id: str,  # noqa: A002 - field of the wire
+        host_info: HostInfo | None = None,
+        subsystem_versions: Mapping[str, str] | None = None,
+        version_info: VersionInfo | None = None,
+        agent_uptime: timedelta | None = None,
+        viam_server_uptime: timedelta | None = None,
+    ) -> AgentConfig:
+        """Return the agent configuration of a part, and store the agent's report.
+
+        `subsystem_versions` is the predecessor of `version_info` and is ignored.
+
+        A version of the agent or of machine-server is either a package of type ARCHIVE called `machine-agent` or
+        `machine-server` in the machine's organization, or a URL. Without one, nothing is updated.
+        """
+        told = _reported(host_info, version_info)
+
+        def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None]:
+            before = machines.part(sql, id).reported
+            known = {**before, **told}
+            machines.note_seen(sql, id, self.now(), None if known == before else known)
+            section = _section(configurations.resolved(sql, id), "agent")
+            control = _section(section, "version_control")
+            owner = machines.part(sql, id).organization_id
+            platform, tags = str(known.get("platform", "")), known.get("platform_tags") or ()
+            agent, server = (self._update(sql, control, names, owner, platform, tags) for names in (AGENT, SERVER))
+            return section, agent, server
+
+        section, agent, server = await self.write(work)
+        return AgentConfig(
+            check_interval=CHECK_INTERVAL,
+            advanced_settings=_section(section, "advanced_settings"),
+            network_configuration=_section(section, "network_configuration"),
+            additional_networks=_section(section, "additional_networks"),
+            system_configuration=_section(section, "system_configuration"),
+            agent_update_info=agent,
+            viam_server_update_info=server,
+        )
+
+    def _update(
+        self,
+        sql: Sql,
+        control: Mapping[str, Any],
+        names: tuple[str, ...],
+        owner: str,
+        platform: str,
+        tags: Collection[str],
+    ) -> UpdateInfo | None:
+        wanted = next((str(control[name]) for name in names if control.get(name)), "")
+        package = "machine-agent" if names is AGENT else "machine-server"
+        if "://" in wanted:
+            return UpdateInfo(package, wanted, CUSTOM)
+        for found in items.of_organization(sql, owner):  # no other organization decides what its machines run
+            if found.name == package and found.type == "archive":
+                try:
+                    there = files.files(sql, found.id)
+                    file = files.best(there, found, CHANNELS.get(wanted, wanted), platform, tags)
+                except MachineError:
+                    continue  # no file for this computer, or no such version
+                url = self.cloud.links.url(file.path, self.now() + LINK)
+                name = f"{package}-v{file.version}-{platform.rpartition('/')[2] or 'any'}"
+                return UpdateInfo(name, url, file.version, bytes.fromhex(file.digest))
+        return None
+
+
+def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, Any]:
+    """Return the reported values to store with those of machine-server."""
+    told: dict[str, Any] = {}
+    if host is not None:
+        told |= {"platform": host.platform, "distro": host.distro, "platform_tags": list(host.tags)}
+    if versions is not None:
+        told |= asdict(versions)
+    return {key: value for key, value in told.items() if value}
+
+
+def _section(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the object at `key`; an empty one if it is missing or not an object."""
+    found = holder.get(key)
+    return found if isinstance(found, Mapping) else {}

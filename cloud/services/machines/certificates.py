@@ -1,0 +1,82 @@
+"""Certificates for machines: the names that a caller may claim, and the call that issues them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from cloud.domain.certificates import parts
+from cloud.domain.certificates.issue import Pair
+from cloud.domain.certificates.names import canonical, names_for
+from cloud.domain.configurations import configurations
+from cloud.domain.machines import machines
+from cloud.domain.permissions.access import Of, Role
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+from cloud.values.author import MACHINES
+from schema.errors import ErrorKind, MachineError
+
+CLAIMED: Final = "machine-names"
+"""Call metadata: host names and addresses of the machine, separated by commas."""
+
+MAX_CLAIMED: Final = 64  # names; certificates have fewer
+
+
+@dataclass(frozen=True, slots=True)
+class PartCertificate:
+    """Response of Certificate."""
+
+    id: str
+    tls_certificate: str
+    tls_private_key: str = field(repr=False)
+
+
+class PartCertificates(Service):
+    """The calls of RobotService that issue certificates."""
+
+    async def certificate(self, id: str) -> PartCertificate:  # noqa: A002 - field of the wire
+        """Return a certificate of the machine's organization with its key, unchanged until its content must change.
+
+        Only the part itself and owners may call this. PRECONDITION if clients reach the cloud without TLS: the key
+        would be sent in plain text.
+        """
+        if not self.cloud.links.base.startswith("https://"):
+            raise MachineError(
+                "this cloud is reached without TLS and gives no certificates: their keys would be seen on the way",
+                kind=ErrorKind.PRECONDITION,
+                remedy="start it with --tls, or serve without TLS",
+            )
+
+        def wanted(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
+            if self.author.type not in MACHINES:
+                self.require(sql, Role.OWNER, Of.PART, id, home=True)
+            part = machines.part(sql, id)
+            owner = part.organization_id
+            _, merged = configurations.resolution(sql, id)
+            claimed = self._claimed(part)
+            names = names_for(part.host_name, merged.document, claimed, reserved=self._reserved())
+            return owner, names, parts.kept(sql, id, owner, names, self.now())
+
+        owner, names, found = await self.read(wanted)
+        if found is None:
+            found = await self.write(lambda sql: parts.issued(sql, id, owner, names, self.now()))
+        return PartCertificate(id, found.certificate, found.key)
+
+    def _claimed(self, part: machines.PartRecord) -> list[str]:
+        """Return the machine's own names: from this call, or else from its last report."""
+        if self.request is not None and (said := self.request.metadata.get(CLAIMED)):
+            return str(said).split(",")[:MAX_CLAIMED]
+        reported = part.reported
+        ips: Iterable[object] = reported.get("ips") or ()
+        address = str(reported.get("address") or "").rpartition(":")[0]
+        return [str(one) for one in (reported.get("host") or "", *ips, canonical(address))][:MAX_CLAIMED]
+
+    def _reserved(self) -> frozenset[str]:
+        """Return the reserved names of the cloud's port; empty if the caller runs on the same computer."""
+        names = frozenset(self.cloud.tls.names) if self.cloud.tls is not None else frozenset()
+        peer = self.request.peer if self.request is not None else None
+        if peer is None:
+            return names
+        here = peer.local or (isinstance(peer.address, tuple) and canonical(str(peer.address[0])) in names)
+        return frozenset() if here else names

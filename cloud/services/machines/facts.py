@@ -1,0 +1,51 @@
+"""Data sent to a machine: its configuration, identity, accepted keys and trusted authorities."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from cloud.domain.certificates.authorities import PORT, trusted
+from cloud.domain.configurations.configurations import resolution
+from cloud.domain.machines.machines import part
+from cloud.domain.organizations.keys import keys_with_roles
+from cloud.domain.organizations.sharing import digests_at
+from cloud.domain.permissions.access import Of, place_of
+from cloud.domain.registry.resolution import with_sources
+from cloud.store.sql import Sql
+
+
+def roots(sql: Sql, subject: str, now: datetime, *, port: bool) -> dict[str, str]:
+    """Return trusted roots (PEM) of a part: `machines` of its organization, and with `port` those of the `cloud`
+    itself.
+
+    The signing root comes first; "" if there is none yet.
+    """
+    scopes = {"machines": part(sql, subject).organization_id, **({"cloud": PORT} if port else {})}
+    return {whose: "".join(one.pair.certificate for one in trusted(sql, scope, now)) for whose, scope in scopes.items()}
+
+
+def facts(sql: Sql, subject: str) -> dict[str, Any]:
+    """Return all data of a part as JSON; NOT_FOUND if it does not exist.
+
+    `keys` maps the ids of keys with a role at the machine to digests, so that the machine accepts them even if the
+    cloud is unavailable; the same holds for the secrets of its location. Packages and modules of the registry in
+    `document` have a `source`: where the machine downloads them (see cloud.domain.registry.resolution).
+    """
+    found = part(sql, subject)
+    place = place_of(sql, Of.PART, subject)
+    keys = keys_with_roles(sql, place.within)
+    version, merged = resolution(sql, found)
+    platform, tags = str(found.reported.get("platform", "")), found.reported.get("platform_tags") or ()
+    return {
+        "revision": version,
+        "document": with_sources(sql, merged.document, place.organization, platform, tags),
+        "cloud": {
+            "location_id": found.location_id,
+            "primary_org_id": found.organization_id,
+            "machine_id": found.machine_id,
+            "location_secrets": [{"secret": one} for one in digests_at(sql, subject)],
+        },
+        "keys": keys,
+        "restart": found.restart,
+    }

@@ -1,0 +1,76 @@
+"""Published calls that find machines: by name, by access, by favorite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from cloud.domain.fleet import favorites
+from cloud.domain.machines import machines
+from cloud.domain.organizations import keys, sharing, tenants
+from cloud.domain.permissions.access import Of, Role, is_home, place_of, role_at
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.services.machines.machines import PartFacts, part_facts, part_message, robot_message
+from cloud.store.sql import Sql
+
+
+@dataclass(frozen=True, slots=True)
+class FavoriteMachine:
+    """A machine that the caller marked as a favorite."""
+
+    machine: m.Robot
+    organization_id: str
+    created_on: datetime
+
+
+class Finding(Service):
+    """Ways to find a machine."""
+
+    async def get_robot_part_by_name_and_location(self, name: str, location_id: str) -> m.RobotPart:
+        """Return the part of that name in a machine of the location; NOT_FOUND if there is none."""
+
+        def work(sql: Sql) -> PartFacts:
+            for one in machines.machines(sql, location_id):
+                for part in machines.parts(sql, one.id):
+                    if part.name == name:
+                        return part_facts(self, sql, part)
+            raise tenants.missing("part", name)
+
+        found = await self.read(work)
+        return await self.aside(len(found.text), partial(part_message, found, self.now()))
+
+    async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
+        """Return the organization of a location and those with which it is shared. The latter do not see each other."""
+
+        def work(sql: Sql) -> list[m.OrganizationIdentity]:
+            place = place_of(sql, Of.LOCATION, location_id)
+            home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
+            guests = [one for one in sharing.guests_of(sql, location_id) if home or one == reader]
+            found = [tenants.organization(sql, one) for one in (place.organization, *guests)]
+            return [m.OrganizationIdentity(one.id, one.name) for one in found]
+
+        return await self.read(work)
+
+    async def add_favorite_machine(self, machine_id: str) -> None:
+        """Mark a machine as a favorite; idempotent."""
+        await self.write(lambda sql: favorites.mark(sql, self.author, machine_id, self.now()))
+
+    async def remove_favorite_machine(self, machine_id: str) -> None:
+        """Remove the favorite mark of a machine, if any."""
+        await self.write(lambda sql: favorites.unmark(sql, self.author, machine_id))
+
+    async def list_favorite_machines(self) -> list[FavoriteMachine]:
+        """Return the caller's favorites that it may still see, newest first."""
+
+        def work(sql: Sql) -> list[FavoriteMachine]:
+            found = []
+            for one in favorites.favorites(sql, self.author):
+                place = place_of(sql, Of.ROBOT, one.machine_id)
+                if role_at(sql, self.author, place) is not Role.NOBODY:
+                    shown = robot_message(self, machines.machine(sql, one.machine_id))
+                    found.append(FavoriteMachine(shown, place.organization, one.created))
+            return found
+
+        return await self.read(work)

@@ -1,0 +1,97 @@
+"""Calls of the machine pages beyond the published API: the fleet, a machine, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cloud.domain.fleet import fleet, watching
+from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
+from cloud.domain.fleet.watching import Told
+from cloud.domain.machines import logs, machines
+from cloud.domain.machines.logs import LogQuery, LogRecord
+from cloud.domain.machines.machines import PartRecord
+from cloud.domain.organizations.first import first_organization
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import Of, Role, holder
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+from schema.errors import MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMachine:
+    """A machine of the fleet with one of its parts, and the part's last snapshot."""
+
+    machine: FleetMachine
+    part: str
+    told: Told | None
+
+
+@guarded(call_rules.FLEET)
+class FleetService(Service):
+    """A request of a machine page."""
+
+    async def machines(self, parts: Sequence[str] | None = None) -> list[FleetMachine]:
+        """Return the machines that the caller may see; with `parts`, only those that contain any of these parts."""
+        return await self.read(lambda sql: fleet.fleet(sql, self.author, parts))
+
+    async def locations(self) -> list[FleetLocation]:
+        """Return the locations that the caller has access to, sorted by path."""
+        return await self.read(lambda sql: list(fleet.locations(sql, self.author).values()))
+
+    async def overview(self) -> tuple[list[FleetMachine], list[FleetLocation]]:
+        """Return the machines and locations that the caller may see, in one transaction."""
+        return await self.read(
+            lambda sql: (fleet.fleet(sql, self.author), list(fleet.locations(sql, self.author).values()))
+        )
+
+    async def figures(self) -> tuple[list[FleetMachine], bool]:
+        """Return the machines for a scraper, and whether it may read metrics of the whole process.
+
+        These metrics cover all tenants: only the organization of the first start gets them.
+        """
+
+        def work(sql: Sql) -> tuple[list[FleetMachine], bool]:
+            first = first_organization(sql)
+            return fleet.fleet(sql, self.author), bool(first) and holder(sql, self.author).organization == first
+
+        return await self.read(work)
+
+    async def machine(self, subject: str) -> SeenMachine:
+        """Return a machine by its id or the id of a part; NOT_FOUND if it is absent or not accessible to the caller."""
+
+        def work(sql: Sql) -> SeenMachine:
+            some = [subject]
+            try:
+                self.require(sql, Role.OPERATOR, Of.PART, subject)
+            except MachineError:
+                self.require(sql, Role.OPERATOR, Of.ROBOT, subject)
+                some = [one.id for one in machines.parts(sql, subject)]
+            found = fleet.fleet(sql, self.author, some)
+            if not found:
+                raise missing("machine", subject)
+            return SeenMachine(found[0], some[0], watching.told(sql, some[0]))
+
+        return await self.read(work)
+
+    async def main_part(self, machine: str) -> str:
+        """Return the id of a machine's main part."""
+        return await self.read(lambda sql: machines.parts(sql, machine)[0].id)
+
+    async def part(self, part: str) -> PartRecord:
+        """Return a part."""
+        return await self.read(lambda sql: machines.part(sql, part))
+
+    async def log(self, part: str, wanted: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
+        """Return a part, a page of its log, and the number of the newest log entry at that time."""
+        return await self.read(lambda sql: (machines.part(sql, part), logs.query(sql, part, wanted), logs.newest(sql)))
+
+    async def newest_log(self, part: str) -> int:
+        """Return the number of the newest log entry, from which `arrived_logs` continues."""
+        return await self.read(logs.newest)
+
+    async def arrived_logs(self, part: str, since: int) -> list[LogRecord]:
+        """Return the log entries of a part after entry number `since`."""
+        return await self.read(lambda sql: logs.arrived(sql, part, since))

@@ -1,0 +1,98 @@
+"""The machine's side of the push channel: data sent to it, and the stored part of its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.domain.fleet import watching
+from cloud.domain.machines.machines import mark_restart, note_seen, part
+from cloud.domain.permissions.access import Of, Role, place_of, require
+from cloud.services.common.base import Cloud
+from cloud.services.common.standing import patiently
+from cloud.services.machines.facts import facts, roots
+from cloud.store.sql import Sql
+from cloud.values.author import Author
+
+REPORTED: Final = frozenset(
+    {
+        *("host", "os", "platform", "version", "address", "state", "revision", "rejected"),
+        *("ready", "unhealthy", "waiting", "problems"),
+    }
+)
+"""Keys of a report that are stored."""
+
+
+class Following:
+    """A machine that follows its configuration. Methods wait while the database is unavailable."""
+
+    def __init__(self, cloud: Cloud, author: Author, subject: str) -> None:
+        self._cloud = cloud
+        self._author = author
+        self._subject = subject
+
+    def allowed(self, sql: Sql) -> None:
+        """Raise an error if the caller is refused; for `until_refused`."""
+        require(sql, self._author, Role.MACHINE, Of.PART, self._subject)
+
+    async def begin(self, computer: Mapping[str, Any]) -> None:
+        """Check the caller and store its `computer` before sending anything, because the selected packages depend on
+        it.
+
+        Raises UNAVAILABLE without waiting for the database; the machine then tries again.
+        """
+
+        def reported(sql: Sql) -> Mapping[str, Any]:
+            self.allowed(sql)
+            return part(sql, self._subject).reported
+
+        before = await self._cloud.store.read(reported)
+        if any(before.get(key) != value for key, value in computer.items()):
+            await self._cloud.store.write(lambda sql: self._note(sql, computer, self._cloud.clock()))
+
+    async def organization(self) -> str:
+        """Return the organization of the part."""
+        store = self._cloud.store
+        return (await patiently(lambda: store.read(lambda sql: part(sql, self._subject)))).organization_id
+
+    async def told(self) -> tuple[dict[str, Any], frozenset[str]]:
+        """Return the data for the machine as JSON, and the ids of the places whose roles count for it."""
+        own_port = self._cloud.tls is not None and self._cloud.tls.own
+
+        def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
+            authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
+            around = frozenset(one for _, one in place_of(sql, Of.PART, self._subject).within)
+            return {**facts(sql, self._subject), "authorities": authorities}, around
+
+        return await patiently(lambda: self._cloud.store.read(work))
+
+    async def restarted(self) -> None:
+        """Clear the restart request, which is about to be sent to the machine."""
+        store = self._cloud.store
+        await patiently(lambda: store.write(lambda sql: mark_restart(sql, self._subject, wanted=False)))
+
+    async def watched(self) -> float:
+        """Return for how many more seconds somebody views the part; 0 if nobody does."""
+        store, clock = self._cloud.store, self._cloud.clock
+        return await patiently(lambda: store.read(lambda sql: watching.watched(sql, self._subject, clock())))
+
+    async def keep(self, report: Any, live: Any) -> None:
+        """Store a report and a snapshot of a machine; each is ignored unless it is an object."""
+
+        def work(sql: Sql) -> None:
+            now = self._cloud.clock()
+            if isinstance(report, dict):
+                self._note(sql, _kept(report), now)
+            if isinstance(live, dict):
+                watching.tell(sql, self._subject, live, now)
+
+        if isinstance(report, dict) or isinstance(live, dict):
+            await patiently(lambda: self._cloud.store.write(work))
+
+    def _note(self, sql: Sql, report: Mapping[str, Any], now: datetime) -> None:
+        note_seen(sql, self._subject, now, {**part(sql, self._subject).reported, **report})
+
+
+def _kept(report: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in report.items() if key in REPORTED and isinstance(value, str | int | float)}

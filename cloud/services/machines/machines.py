@@ -1,0 +1,279 @@
+"""Published calls for machines and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from cloud.documents import pieces
+from cloud.domain.configurations import configurations
+from cloud.domain.configurations.fragment_uses import named_by, parts_using
+from cloud.domain.machines import machines
+from cloud.domain.machines.online import Presence, presence, silent_for
+from cloud.domain.organizations import sharing, tenants
+from cloud.domain.permissions.access import Of, Role, holder, is_home, place_of
+from cloud.domain.permissions.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+
+STATES: Final = {
+    Presence.NEVER: m.OnlineState.AWAITING_SETUP,
+    Presence.ONLINE: m.OnlineState.ONLINE,
+    Presence.OFFLINE: m.OnlineState.OFFLINE,
+}
+DEFAULT_PORT: Final = 8080  # default port of machine-server
+
+
+class Machines(Service):
+    """Machines, their parts, and fleet summaries."""
+
+    # ---- machines
+
+    async def list_robots(self, location_id: str) -> list[m.Robot]:
+        """Return the machines of a location."""
+        return await self.read(lambda sql: [robot_message(self, one) for one in machines.machines(sql, location_id)])
+
+    async def list_robots_for_locations(self, location_ids: Sequence[str]) -> list[m.Robot]:
+        """Return the machines of several locations; NOT_FOUND if the caller has no access to one of them."""
+
+        def work(sql: Sql) -> list[m.Robot]:
+            for place in location_ids:
+                self.require(sql, Role.OPERATOR, Of.LOCATION, place)
+            return [robot_message(self, one) for place in location_ids for one in machines.machines(sql, place)]
+
+        return await self.read(work)
+
+    async def list_robots_for_org(self, org_id: str) -> list[m.Robot]:
+        """Return all machines of an organization, and those in locations shared with it."""
+        return await self.read(
+            lambda sql: [
+                robot_message(self, one)
+                for place in (*tenants.locations(sql, org_id), *sharing.reached_locations(sql, org_id))
+                for one in machines.machines(sql, place.id)
+            ]
+        )
+
+    async def get_robot(self, id: str) -> m.Robot:  # noqa: A002 - field of the wire
+        """Return a machine."""
+        return await self.read(lambda sql: robot_message(self, machines.machine(sql, id)))
+
+    async def new_robot(self, name: str, location: str) -> str:
+        """Create a machine with its main part and return its id."""
+        return await self.write(lambda sql: machines.create_machine(sql, location, name, self.now()))
+
+    async def update_robot(self, id: str, name: str = "", location: str = "") -> m.Robot:  # noqa: A002 - field of the wire
+        """Rename a machine, or move it to another location of the organization."""
+
+        def work(sql: Sql) -> m.Robot:
+            if location:
+                self.require(sql, Role.OWNER, Of.LOCATION, location, home=True)
+            with sharing.moving(sql, *filter(None, (machines.machine(sql, id).location_id, location))):
+                machines.update_machine(sql, id, name, location)
+            return robot_message(self, machines.machine(sql, id))
+
+        return await self.write(work)
+
+    async def delete_robot(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Delete a machine with its parts."""
+        await self.write(lambda sql: machines.delete_machine(sql, id))
+
+    # ---- parts
+
+    async def get_robot_parts(self, robot_id: str) -> list[m.RobotPart]:
+        """Return the parts of a machine, the main part first."""
+        found = await self.read(lambda sql: [part_facts(self, sql, one) for one in machines.parts(sql, robot_id)])
+        now = self.now()
+        return [await self.aside(len(one.text), partial(part_message, one, now)) for one in found]
+
+    async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
+        """Return a part with its configuration, which is also included as text."""
+
+        found = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
+        message = await self.aside(len(found.text), partial(part_message, found, self.now()))
+        return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
+
+    async def new_robot_part(self, robot_id: str, part_name: str) -> str:
+        """Add a part to a machine and return its id."""
+        return await self.write(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
+
+    async def delete_robot_part(self, part_id: str) -> None:
+        """Delete a part other than the main one."""
+        await self.write(lambda sql: machines.delete_part(sql, part_id))
+
+    async def mark_part_as_main(self, part_id: str) -> None:
+        """Make a part the main one, which `connect_to_machine` reaches."""
+        await self.write(lambda sql: machines.mark_main(sql, part_id))
+
+    async def mark_part_for_restart(self, part_id: str) -> None:
+        """Have the machine-server of a part restart at its next request."""
+        await self.write(lambda sql: machines.mark_restart(sql, part_id, wanted=True))
+
+    async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
+        """Create another secret of a part; older ones stay valid until they are deleted."""
+
+        def work(sql: Sql) -> PartFacts:
+            machines.create_secret(sql, part_id, self.now())
+            return part_facts(self, sql, machines.part(sql, part_id))
+
+        found = await self.write(work)
+        return await self.aside(len(found.text), partial(part_message, found, self.now()))
+
+    async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
+        """Delete a secret of a part, which becomes invalid immediately."""
+        await self.write(lambda sql: machines.delete_secret(sql, part_id, secret_id))
+
+    # ---- the fleet
+
+    async def list_machine_summaries(
+        self,
+        organization_id: str,
+        fragment_ids: Sequence[str] = (),
+        location_ids: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> list[m.LocationSummary]:
+        """Return all machines that the caller may see, by location; with `fragment_ids`, those that use any of them."""
+
+        def work(sql: Sql) -> list[m.LocationSummary]:
+            roles, left, found = holder(sql, self.author), limit or 1_000_000, []
+            using = {part for one in fragment_ids for part in parts_using(sql, one)}
+            for place in (*tenants.locations(sql, organization_id), *sharing.reached_locations(sql, organization_id)):
+                if location_ids and place.id not in location_ids:
+                    continue
+                summaries = []
+                for one in machines.machines(sql, place.id):
+                    if fragment_ids and not any(part.id in using for part in machines.parts(sql, one.id)):
+                        continue
+                    if left and roles.role(place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
+                        left -= 1
+                        summaries.append(self._summary(sql, one))
+                if summaries:
+                    found.append(m.LocationSummary(place.id, place.name, summaries))
+            return found
+
+        return await self.read(work)
+
+    def _summary(self, sql: Sql, one: machines.MachineRecord) -> m.MachineSummary:
+        now = self.now()
+        return m.MachineSummary(
+            one.id,
+            one.name,
+            [
+                m.PartSummary(
+                    part_id=part.id,
+                    part_name=part.name,
+                    is_main_part=part.main,
+                    online_state=STATES[presence(part.seen, now, online=part.online)],
+                    seconds_since_online=silent_for(part.seen, now, online=part.online),
+                    last_access=part.seen,
+                    last_online=part.seen,
+                    viam_server_version=_version(
+                        part.reported.get("version") or part.reported.get("viam_server_running")
+                    ),
+                    viam_agent_version=_version(part.reported.get("agent_running")),
+                    os=part.reported.get("os"),
+                    platform=part.reported.get("platform"),
+                    dns_name=address_of(part, {}),
+                    fragments=[m.FragmentSummary(*named) for named in named_by(sql, part.id)],
+                )
+                for part in machines.parts(sql, one.id)
+            ],
+        )
+
+
+def _version(told: object) -> m.Version | None:
+    """Return the reported version as a message, without a leading "v"; None if there is none."""
+    return m.Version(str(told).removeprefix("v")) if told else None
+
+
+def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
+    """Return a machine as a message, with its online state."""
+    now = service.now()
+    return m.Robot(
+        id=one.id,
+        name=one.name,
+        location=one.location_id,
+        last_access=one.seen,
+        created_on=one.created,
+        online_state=STATES[presence(one.seen, now, online=one.online)],
+        seconds_since_online=silent_for(one.seen, now, online=one.online),
+    )
+
+
+REPORTED: Final = ("host", "os", "platform", "distro", "version", "ips")
+"""Keys of a machine's report that clients see in `user_supplied_info`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """Data for the message of a part: `text` is its configuration, `whole` whether its secrets are included."""
+
+    part: machines.PartRecord
+    text: str
+    whole: bool
+    secrets: Sequence[m.SharedSecret]
+
+
+def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFacts:
+    """Read the data of a part; its own secrets are included only for owners in its organization."""
+    whole = reads_secrets(sql, service.author, Of.PART, part.id)
+    owner = whole and is_home(sql, service.author, place_of(sql, Of.PART, part.id))
+    secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
+    return PartFacts(part, configurations.current_text(sql, part), whole, secrets)
+
+
+def part_message(found: PartFacts, now: datetime) -> m.RobotPart:
+    """Return a part with its configuration as a message.
+
+    It parses the configuration, so it must not be called in a transaction, in which it would delay others.
+    """
+    part, document = found.part, pieces.loads(found.text)
+    return m.RobotPart(
+        id=part.id,
+        name=part.name,
+        dns_name=part.host_name,
+        secret=found.secrets[0].secret if found.secrets else "",
+        robot=part.machine_id,
+        location_id=part.location_id,
+        robot_config=shown(document, whole=found.whole),
+        last_access=part.seen,
+        user_supplied_info={key: part.reported[key] for key in REPORTED if part.reported.get(key)},
+        main_part=part.main,
+        fqdn=address_of(part, document),
+        local_fqdn=part.host_name,
+        created_on=part.created,
+        secrets=list(found.secrets),
+        last_updated=part.saved,
+        online_state=STATES[presence(part.seen, now, online=part.online)],
+        seconds_since_online=silent_for(part.seen, now, online=part.online),
+        robot_config_json=shown_text(found.text, whole=found.whole),
+    )
+
+
+def historical(part: machines.PartRecord, document: Shown, saved: datetime) -> m.RobotPart:
+    """Return a part with a former configuration, without its own secrets."""
+    return m.RobotPart(
+        id=part.id,
+        name=part.name,
+        robot=part.machine_id,
+        location_id=part.location_id,
+        robot_config=document,
+        main_part=part.main,
+        last_updated=saved,
+        robot_config_json=text_of(document),
+    )
+
+
+def address_of(part: machines.PartRecord, document: Mapping[str, Any]) -> str:
+    """Return the address of a part: the reported one, else its first IP address with the port of its document."""
+    listening = part.reported.get("address")
+    if isinstance(listening, str) and listening:
+        return listening
+    ips = part.reported.get("ips") or []
+    network = document.get("network")
+    bind = str(network.get("bind_address", "")) if isinstance(network, Mapping) else ""
+    port = bind.rpartition(":")[2] or str(DEFAULT_PORT)
+    return f"{ips[0]}:{port}" if ips else part.host_name

@@ -1,0 +1,137 @@
+"""Calls of machines: configuration, logs, restart requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.domain.configurations import configurations
+from cloud.domain.machines import logs, machines
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.permissions import call_rules
+from cloud.domain.registry.resolution import with_sources
+from cloud.services.common import messages as m
+from cloud.services.common.base import guarded
+from cloud.services.machines.certificates import PartCertificates
+from cloud.services.machines.machines import address_of
+from cloud.services.machines.wire import robot_config
+from cloud.store.sql import Sql
+from schema.document.machine import decode
+from schema.errors import ErrorKind, MachineError
+from schema.numbers import whole_numbers
+
+RESTART_INTERVAL: Final = timedelta(seconds=5)  # the published default
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """Data that a machine reports about itself."""
+
+    host: str = ""
+    os: str = ""
+    ips: list[str] = field(default_factory=list)
+    version: str = ""
+    git_revision: str = ""
+    platform: str | None = None
+    platform_tags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartWanted:
+    """Response of NeedsRestart."""
+
+    id: str
+    must_restart: bool
+    restart_check_interval: timedelta
+
+
+@guarded(call_rules.ROBOT)
+class RobotService(PartCertificates):
+    """viam.app.v1.RobotService: calls of machines, with a secret of the part or of its location."""
+
+    async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
+        """Return the configuration as a published message. Invalid entries are left out; the pages show them."""
+        said = asdict(agent_info) if agent_info is not None else {}
+
+        def work(sql: Sql) -> tuple[machines.PartRecord, str, Mapping[str, Any], bool]:
+            part = machines.part(sql, id)
+            known = {**part.reported, **said}
+            version, merged = configurations.resolution(sql, part)
+            platform, tags = str(known.get("platform") or ""), known.get("platform_tags") or ()
+            document = with_sources(sql, merged.document, part.organization_id, platform, tags)
+            return replace(part, reported=known), version, document, known != part.reported
+
+        part, version, document, new = await self.read(work)
+        await self._called(id, said if new else {})
+        decoded = decode(json.dumps(document).encode())
+        if decoded.document is None:
+            raise MachineError(
+                f"the configuration cannot be used: {decoded.problems[0]}",
+                kind=ErrorKind.INVALID,
+                remedy="correct it in the cloud",
+            )
+        cloud = {
+            "id": part.id,
+            "fqdn": address_of(part, document),
+            "local_fqdn": part.host_name,
+            "signaling_insecure": not self.cloud.links.base.startswith("https://"),  # machines expect no certificate
+            "location_id": part.location_id,
+            "primary_org_id": part.organization_id,
+            "machine_id": part.machine_id,
+        }
+        return robot_config(decoded.document, version, cloud)
+
+    async def log(self, id: str, logs: Sequence[m.LogEntry]) -> None:  # noqa: A002 - field of the wire
+        """Store log entries; they are on disk when this returns."""
+        now = self.now()
+        records = [
+            LogRecord(
+                time=one.time or now,
+                level=one.level,
+                logger=one.logger_name,
+                message=one.message,
+                host=one.host,
+                caller=whole_numbers(one.caller),
+                stack=one.stack,
+                fields=tuple(whole_numbers(one.fields)),
+            )
+            for one in logs
+        ]
+        new = self.cloud.seen.called(id, now)
+        await self.write(lambda sql: _keep(sql, id, records, now, new=new))
+
+    async def needs_restart(self, id: str) -> RestartWanted:  # noqa: A002 - field of the wire
+        """Return whether a restart was requested, once per request."""
+
+        wanted = (await self.read(lambda sql: machines.part(sql, id))).restart
+        if wanted:
+            wanted = await self.write(lambda sql: _restarting(sql, id))
+        await self._called(id, {})
+        return RestartWanted(id, wanted, RESTART_INTERVAL)
+
+    async def _called(self, part: str, said: Mapping[str, Any]) -> None:
+        """Record a call of a machine, and new data about itself."""
+        now = self.now()
+
+        def work(sql: Sql) -> None:
+            machines.note_seen(sql, part, now, {**machines.part(sql, part).reported, **said} if said else None)
+
+        if self.cloud.seen.called(part, now) or said:
+            await self.write(work)
+
+
+def _keep(sql: Sql, part: str, records: Sequence[LogRecord], now: datetime, *, new: bool) -> None:
+    logs.append(sql, part, records, now)
+    if new:
+        machines.note_seen(sql, part, now)
+
+
+def _restarting(sql: Sql, part: str) -> bool:
+    """Return whether a restart is still requested, and clear the request."""
+    wanted = machines.part(sql, part).restart
+    if wanted:
+        machines.mark_restart(sql, part, wanted=False)
+    return wanted

@@ -1,0 +1,1 @@
+"""Published calls for organizations, locations, members, keys and invitations."""

@@ -1,0 +1,36 @@
+"""Certificate authorities that clients of the cloud must trust."""
+
+from __future__ import annotations
+
+from cloud.domain.certificates.authorities import PORT, current, known
+from cloud.domain.certificates.bundle import bundle
+from cloud.domain.permissions import call_rules
+from cloud.services.common.base import Service, guarded
+from cloud.services.organizations.organizations import Organizations
+from cloud.store.sql import Sql
+
+
+@guarded(call_rules.AUTHORITIES)
+class AuthorityService(Service):
+    """Trusted roots of the cloud. Not published; used by the page /ca.pem."""
+
+    async def list_authorities(self) -> str:
+        """Return roots (PEM): of the cloud's port if it uses its own authority, and of the organizations that the
+        caller sees.
+
+        Callers without a key see no organization. Roots are created when they are first requested.
+        """
+        tls = self.cloud.tls
+        scopes = [PORT] if tls is not None and tls.own else []
+        scopes += [one.id for one in await Organizations(self.cloud, self.author).list_organizations()]
+
+        def missing(sql: Sql) -> bool:
+            return any(known(sql, scope) is None for scope in scopes)
+
+        def make(sql: Sql) -> None:
+            for scope in scopes:
+                current(sql, scope, self.now())
+
+        if await self.read(missing):
+            await self.write(make)
+        return await self.read(lambda sql: bundle(sql, scopes, self.now()))

@@ -1,0 +1,46 @@
+"""Audit log of the caller's organization, for the page of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cloud.domain.organizations import keys
+from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.audit import AuditQuery, AuditRecord
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A page of the audit log, with the actions and keys by which it can be filtered."""
+
+    entries: Sequence[AuditRecord]
+    actions: Sequence[str]
+    keys: Sequence[tuple[str, str]]  # id and name
+
+
+@guarded(call_rules.CHANGES)
+class ChangeService(Service):
+    """A request of the page of changes."""
+
+    async def changes(self, wanted: AuditQuery) -> Changes:
+        """Return changes in the caller's organization; PERMISSION unless the caller owns all of it."""
+
+        def work(sql: Sql) -> Changes:
+            owner = audit.organization_of(sql, self.author)
+            try:
+                self.require(sql, Role.OWNER, Of.ORGANIZATION, owner)
+            except MachineError:
+                raise MachineError(
+                    "only owners of the whole organization see who changed what",
+                    kind=ErrorKind.PERMISSION,
+                    remedy="log in with such a key",
+                ) from None
+            names = [(one.id, one.name) for one in keys.keys(sql, owner)]
+            return Changes(audit.entries(sql, owner, wanted), audit.actions(sql, owner), names)
+
+        return await self.read(work)

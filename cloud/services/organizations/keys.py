@@ -1,0 +1,214 @@
+"""Published calls for API keys and roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NoReturn, cast
+
+from cloud.domain.organizations import keys
+from cloud.domain.organizations.keys import Grant, Kind
+from cloud.domain.permissions.access import OF, Of, Role, place_of, role_at
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+from cloud.values.names import MAX_NAME
+from schema.errors import ErrorKind, MachineError
+
+PERMISSIONS: Final = {
+    "read": Role.OPERATOR,
+    "control": Role.OPERATOR,
+    "write": Role.OWNER,
+    "configure": Role.OWNER,
+    "delete": Role.OWNER,
+    "admin": Role.OWNER,
+}
+"""Required role by permission, keyed by the last or first word of its name: `control_robot` or `robot_control`."""
+
+
+COPY: Final = " (copy)"
+
+
+class Keys(Service):
+    """API keys and their roles."""
+
+    async def create_key(self, authorizations: Sequence[m.Authorization], name: str = "") -> m.NewKey:
+        """Create a key with roles that the caller may grant. Its secret is returned only once."""
+
+        def work(sql: Sql) -> tuple[str, str]:
+            grants = [granted(one) for one in authorizations]
+            for one in grants:
+                self.require(sql, Role.OWNER, OF[one.kind], one.subject)
+            return keys.create_key(sql, keys.organization_of(sql, self.author.name), name, grants, self.now())
+
+        return m.NewKey(*await self.write(work)) if authorizations else _nothing()
+
+    async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
+        """Create a key with the roles of another one."""
+
+        def work(sql: Sql) -> tuple[str, str]:
+            found = keys.key(sql, id)
+            name = f"{found.name[: MAX_NAME - len(COPY)]}{COPY}"
+            return keys.create_key(sql, found.organization_id, name, found.grants, self.now(), found.person_id)
+
+        return m.NewKey(*await self.write(work))
+
+    async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
+        """Return the keys of an organization."""
+        return await self.read(lambda sql: [_key(one) for one in keys.keys(sql, org_id)])
+
+    async def get_robot_api_keys(self, robot_id: str) -> list[m.APIKeyWithAuthorizations]:
+        """Return the keys of the caller's organization that have a role at this machine itself."""
+
+        def work(sql: Sql) -> list[m.APIKeyWithAuthorizations]:
+            owner = keys.organization_of(sql, self.author.name)
+            return [_key(one) for one in keys.keys_at(sql, "robot", robot_id) if one.organization_id == owner]
+
+        return await self.read(work)
+
+    async def rename_key(self, id: str, name: str) -> m.RenamedKey:  # noqa: A002 - field of the wire
+        """Rename a key."""
+
+        def work(sql: Sql) -> m.RenamedKey:
+            keys.rename_key(sql, id, name)
+            return m.RenamedKey(id, keys.key(sql, id).name)
+
+        return await self.write(work)
+
+    async def rotate_key(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
+        """Replace the secret of a key; the old one becomes invalid immediately."""
+        key = await self.write(lambda sql: keys.rotate_key(sql, id))
+        return m.NewKey(id, key)
+
+    async def delete_key(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Delete a key, which becomes invalid immediately."""
+        await self.write(lambda sql: keys.delete_key(sql, id))
+
+    # ---- roles
+
+    async def add_role(self, authorization: m.Authorization) -> None:
+        """Add a role to a key."""
+
+        def work(sql: Sql) -> None:
+            grant = self._given(sql, authorization)
+            keys.add_grant(sql, authorization.identity_id, grant)
+
+        await self.write(work)
+
+    async def remove_role(self, authorization: m.Authorization) -> None:
+        """Remove a role from a key."""
+
+        def work(sql: Sql) -> None:
+            grant = self._given(sql, authorization)
+            keys.remove_grant(sql, authorization.identity_id, grant)
+
+        await self.write(work)
+
+    async def change_role(self, old_authorization: m.Authorization, new_authorization: m.Authorization) -> None:
+        """Replace a role of a key with another one."""
+
+        def work(sql: Sql) -> None:
+            old, new = self._given(sql, old_authorization), self._given(sql, new_authorization)
+            if old_authorization.identity_id != new_authorization.identity_id:
+                raise MachineError("both must be of one key", kind=ErrorKind.INVALID)
+            if old not in keys.grants_of(sql, new_authorization.identity_id):
+                raise MachineError("the key has no such role", kind=ErrorKind.NOT_FOUND)
+            keys.add_grant(sql, new_authorization.identity_id, new)
+            if (old.kind, old.subject) != (new.kind, new.subject):
+                keys.remove_grant(sql, new_authorization.identity_id, old)
+
+        await self.write(work)
+
+    def _given(self, sql: Sql, authorization: m.Authorization) -> Grant:
+        """Return the requested grant if the caller may give it to that key."""
+        grant = granted(authorization)
+        self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+        own = keys.organization_of(sql, self.author.name)
+        if place_of(sql, Of.KEY, authorization.identity_id).organization != own:
+            raise MachineError(f"there is no key {authorization.identity_id[:80]!r}", kind=ErrorKind.NOT_FOUND)
+        return grant
+
+    async def list_authorizations(
+        self, organization_id: str, resource_ids: Sequence[str] = ()
+    ) -> list[m.Authorization]:
+        """Return the roles of all keys, or only those at the given resources."""
+
+        def work(sql: Sql) -> list[m.Authorization]:
+            return [
+                m.Authorization(
+                    authorization_type="role",
+                    authorization_id=f"{grant.kind}_{grant.role}",
+                    resource_type=grant.kind,
+                    resource_id=grant.subject,
+                    identity_id=key.id,
+                    organization_id=organization_id,
+                    identity_type="api-key",
+                )
+                for key in keys.keys(sql, organization_id)
+                for grant in key.grants
+                if not resource_ids or grant.subject in resource_ids
+            ]
+
+        return await self.read(work)
+
+    async def check_permissions(self, permissions: Sequence[m.AuthorizedPermissions]) -> list[m.AuthorizedPermissions]:
+        """Return which of the permissions the caller has; unknown ones are never granted. INVALID if empty."""
+        if not permissions:
+            raise MachineError("no permission is named", kind=ErrorKind.INVALID, remedy="give at least one")
+
+        def work(sql: Sql) -> list[m.AuthorizedPermissions]:
+            found = []
+            for asked in permissions:
+                try:
+                    place = place_of(sql, _of(asked.resource_type), asked.resource_id)
+                except MachineError:
+                    continue
+                role = role_at(sql, self.author, place)
+                has = [one for one in asked.permissions if role >= _needed(one)]
+                if has:
+                    found.append(m.AuthorizedPermissions(asked.resource_type, asked.resource_id, has))
+            return found
+
+        return await self.read(work)
+
+
+def _needed(permission: str) -> int:
+    words = permission.lower().split("_")
+    return next((PERMISSIONS[word] for word in (words[-1], words[0]) if word in PERMISSIONS), Role.OWNER + 1)
+
+
+def _of(kind: str) -> Of:
+    if kind not in OF:
+        raise MachineError(
+            f"{kind!r} is no type of resource", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(OF)}"
+        )
+    return OF[kind]
+
+
+def granted(authorization: m.Authorization) -> Grant:
+    """Parse an authorization of a request: `organization_owner` at an organization's id."""
+    kind, _, role = authorization.authorization_id.rpartition("_")
+    kind = kind or authorization.resource_type
+    if authorization.resource_type and authorization.resource_type != kind:
+        raise MachineError(
+            f"{authorization.authorization_id!r} is no role at a {authorization.resource_type}", kind=ErrorKind.INVALID
+        )
+    _of(kind)
+    if role not in keys.ROLES:
+        raise MachineError(
+            f"{role!r} is no role", kind=ErrorKind.INVALID, remedy=f"use {kind}_{' or '.join(keys.ROLES)}"
+        )
+    return Grant(role, cast("Kind", kind), authorization.resource_id)
+
+
+def _nothing() -> NoReturn:
+    raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
+
+
+def _key(one: keys.KeyRecord) -> m.APIKeyWithAuthorizations:
+    return m.APIKeyWithAuthorizations(
+        m.APIKey(one.id, "", one.name, one.created),
+        [
+            m.AuthorizationDetails("role", f"{grant.kind}_{grant.role}", grant.kind, grant.subject, one.organization_id)
+            for grant in one.grants
+        ],
+    )

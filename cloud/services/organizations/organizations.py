@@ -1,0 +1,218 @@
+"""Published calls for organizations and locations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cloud.documents.pieces import LARGE, heavy
+from cloud.documents.readable import kept_metadata
+from cloud.domain.data import retention
+from cloud.domain.organizations import keys, sharing, tenants
+from cloud.domain.people import invites, people
+from cloud.domain.permissions.access import Of, Role, belongs, holder, is_home, place_of
+from cloud.domain.permissions.shown import Shown, reads_secrets, shown
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+from cloud.values.author import Author
+from schema.errors import ErrorKind, MachineError
+
+
+class Organizations(Service):
+    """Organizations and their locations."""
+
+    # ---- organizations
+
+    async def list_organizations(self) -> list[m.Organization]:
+        """Return the organizations in which the caller has a role."""
+
+        def work(sql: Sql) -> list[m.Organization]:
+            owner = belongs(sql, self.author)
+            return [_organization(tenants.organization(sql, owner))] if owner else []
+
+        return await self.read(work)
+
+    async def get_organization(self, organization_id: str) -> m.Organization:
+        """Return an organization in which the caller has a role; NOT_FOUND otherwise."""
+        return await self.read(lambda sql: _organization(_seen(sql, self.author, organization_id)))
+
+    async def update_organization(
+        self,
+        organization_id: str,
+        name: str | None = None,
+        public_namespace: str | None = None,
+        region: str | None = None,
+        cid: str | None = None,
+        default_fragments: Any = None,
+        allowed_login_methods: Any = None,
+    ) -> m.Organization:
+        """Change the name or set the namespace; UNSUPPORTED for all other properties."""
+        if region or cid or default_fragments or allowed_login_methods:
+            raise MachineError(
+                "this cloud has no regions, customer ids, default fragments and sign-in methods",
+                kind=ErrorKind.UNSUPPORTED,
+                remedy="change only name and public_namespace",
+            )
+
+        def work(sql: Sql) -> m.Organization:
+            tenants.update_organization(sql, organization_id, name=name, namespace=public_namespace)
+            return _organization(tenants.organization(sql, organization_id))
+
+        return await self.write(work)
+
+    async def update_organization_namespace(self, organization_id: str, new_public_namespace: str) -> m.Organization:
+        """Set the namespace of an organization; see update_organization."""
+        return await Organizations.update_organization(self, organization_id, public_namespace=new_public_namespace)
+
+    async def get_organization_namespace_availability(self, public_namespace: str, organization_id: str = "") -> bool:
+        """Return whether a namespace is available, for any caller."""
+        return await self.read(lambda sql: tenants.namespace_is_free(sql, public_namespace))
+
+    async def delete_organization(self, organization_id: str) -> None:
+        """Delete an organization without locations, with its keys and the data of its machines."""
+
+        def work(sql: Sql) -> None:
+            retention.forget(sql, organization_id, self.now())
+            sharing.forget_guest(sql, organization_id)
+            invites.forget(sql, organization_id)
+            tenants.delete_organization(sql, organization_id)
+            people.forget(sql)
+
+        await self.write(work)
+
+    # ---- locations
+
+    async def list_locations(self, organization_id: str) -> list[m.Location]:
+        """Return the locations of an organization, and those shared with it, in which the caller has a role."""
+
+        def work(sql: Sql) -> list[m.Location]:
+            owner = _seen(sql, self.author, organization_id)
+            roles = holder(sql, self.author)
+            return [
+                self._location(sql, one.id)
+                for one in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
+                if roles.role(place_of(sql, Of.LOCATION, one.id)) is not Role.NOBODY
+            ]
+
+        return await self.read(work)
+
+    async def get_location(self, location_id: str) -> m.Location:
+        """Return a location."""
+        return await self.read(lambda sql: self._location(sql, location_id))
+
+    async def create_location(
+        self, organization_id: str, name: str, parent_location_id: str | None = None
+    ) -> m.Location:
+        """Create a location, inside `parent_location_id` if given."""
+
+        def work(sql: Sql) -> m.Location:
+            made = tenants.create_location(sql, organization_id, name, parent_location_id or "", self.now())
+            return self._location(sql, made)
+
+        return await self.write(work)
+
+    async def update_location(
+        self,
+        location_id: str,
+        name: str | None = None,
+        parent_location_id: str | None = None,
+        region: str | None = None,
+    ) -> m.Location:
+        """Rename or move a location; an empty parent moves it to the top level. UNSUPPORTED for `region`."""
+        if region:
+            raise MachineError("this cloud has no regions", kind=ErrorKind.UNSUPPORTED)
+
+        def work(sql: Sql) -> m.Location:
+            if parent_location_id:
+                self.require(sql, Role.OWNER, Of.LOCATION, parent_location_id, home=True)
+            with sharing.moving(sql, location_id):
+                tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
+            return self._location(sql, location_id)
+
+        return await self.write(work)
+
+    async def delete_location(self, location_id: str) -> None:
+        """Delete an empty location."""
+
+        def work(sql: Sql) -> None:
+            sharing.forget_location(sql, location_id)
+            tenants.delete_location(sql, location_id)
+
+        await self.write(work)
+
+    def _location(self, sql: Sql, subject: str) -> m.Location:
+        """Return a location as a message. Organizations with shared access see neither each other nor a parent that is
+        not shared with them."""
+        found = tenants.location(sql, subject)
+        place = place_of(sql, Of.LOCATION, subject)
+        home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
+        guests = [one for one in sharing.guests_of(sql, subject) if home or one == reader]
+        owner = tenants.organization(sql, found.organization_id)
+        parent = found.parent_id if home or found.parent_id in sharing.reached(sql, reader) else ""
+        return m.Location(
+            id=found.id,
+            name=found.name,
+            parent_location_id=parent,
+            organizations=[
+                m.LocationOrganization(owner.id),
+                *(m.LocationOrganization(one, primary=False) for one in guests),
+            ],
+            created_on=found.created,
+            robot_count=tenants.machines_in(sql, found.id),
+            primary_org_identity=m.OrganizationIdentity(owner.id, owner.name),
+        )
+
+    # ---- metadata
+
+    async def _metadata(self, of: Of, kind: str, subject: str) -> Shown:
+        return await self.read(
+            lambda sql: shown(tenants.metadata(sql, kind, subject), whole=reads_secrets(sql, self.author, of, subject))
+        )
+
+    async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
+        text = kept_metadata(data) if not heavy(data) else await self.aside(LARGE, lambda: kept_metadata(data))
+        await self.write(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
+
+    async def get_organization_metadata(self, organization_id: str) -> Shown:
+        """Return the metadata of an organization."""
+        return await self._metadata(Of.ORGANIZATION, "organization", organization_id)
+
+    async def update_organization_metadata(self, organization_id: str, data: Mapping[str, Any]) -> None:
+        """Replace the metadata of an organization."""
+        await self._set_metadata("organization", organization_id, data)
+
+    async def get_location_metadata(self, location_id: str) -> Shown:
+        """Return the metadata of a location."""
+        return await self._metadata(Of.LOCATION, "location", location_id)
+
+    async def update_location_metadata(self, location_id: str, data: Mapping[str, Any]) -> None:
+        """Replace the metadata of a location."""
+        await self._set_metadata("location", location_id, data)
+
+    async def get_robot_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
+        """Return the metadata of a machine."""
+        return await self._metadata(Of.ROBOT, "robot", id)
+
+    async def update_robot_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
+        """Replace the metadata of a machine."""
+        await self._set_metadata("robot", id, data)
+
+    async def get_robot_part_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
+        """Return the metadata of a part."""
+        return await self._metadata(Of.PART, "part", id)
+
+    async def update_robot_part_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
+        """Replace the metadata of a part."""
+        await self._set_metadata("part", id, data)
+
+
+def _seen(sql: Sql, author: Author, subject: str) -> tenants.Organization:
+    """Return an organization in which the author has a role; NOT_FOUND otherwise."""
+    if not subject or belongs(sql, author) != subject:
+        raise tenants.missing("organization", subject)
+    return tenants.organization(sql, subject)
+
+
+def _organization(one: tenants.Organization) -> m.Organization:
+    return m.Organization(one.id, one.name, one.created, one.namespace)

@@ -1,0 +1,196 @@
+"""Published calls for members and invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from cloud.domain.organizations import keys, tenants
+from cloud.domain.organizations.keys import Grant
+from cloud.domain.people import invites, people
+from cloud.domain.people.invites import Invite
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import OF, Of, Role, belongs, require
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service, guarded
+from cloud.services.organizations.keys import granted
+from cloud.store.sql import Sql
+from schema.errors import MachineError
+
+PATH: Final = "/invites/"
+
+
+class People(Service):
+    """Members of an organization and its invitations."""
+
+    async def list_organization_members(self, organization_id: str) -> m.OrganizationMembers:
+        """Return the people who have keys of the organization, and the open invitations."""
+
+        def work(sql: Sql) -> m.OrganizationMembers:
+            return m.OrganizationMembers(
+                organization_id,
+                [m.OrganizationMember(one.id, [one.email], one.added) for one in people.members(sql, organization_id)],
+                [_invite(one) for one in invites.every(sql, organization_id, self.now())],
+            )
+
+        return await self.read(work)
+
+    async def create_organization_invite(
+        self,
+        organization_id: str,
+        email: str,
+        authorizations: Sequence[m.Authorization] = (),
+        send_email_invite: bool | None = None,
+    ) -> m.OrganizationInvite:
+        """Invite a person with roles that the caller may grant; by default, as an owner of the organization.
+
+        The link is mailed if there is a mail server, unless `send_email_invite` is False.
+        """
+
+        def work(sql: Sql) -> m.OrganizationInvite:
+            grants = self._could_give(sql, authorizations) or [Grant("owner", "organization", organization_id)]
+            inviter = self.author.name, people.email_of(sql, self.author.name) or keys.key(sql, self.author.name).name
+            mail = self.cloud.mails and send_email_invite is not False
+            return _invite(invites.create(sql, organization_id, email, grants, inviter, self.now(), mail=mail))
+
+        return await self.write(work)
+
+    async def update_organization_invite_authorizations(
+        self,
+        organization_id: str,
+        email: str,
+        add_authorizations: Sequence[m.Authorization] = (),
+        remove_authorizations: Sequence[m.Authorization] = (),
+    ) -> m.OrganizationInvite:
+        """Change the roles of an invitation that has not been accepted."""
+
+        def work(sql: Sql) -> m.OrganizationInvite:
+            found = invites.invite(sql, organization_id, email, self.now())
+            taken = [granted(one) for one in remove_authorizations]
+            invites.change(sql, found, self._could_give(sql, add_authorizations), taken)
+            return _invite(invites.invite(sql, organization_id, email, self.now()))
+
+        return await self.write(work)
+
+    async def resend_organization_invite(
+        self, organization_id: str, email: str, send_email_invite: bool | None = None
+    ) -> m.OrganizationInvite:
+        """Extend an invitation by a week with a new link; the old link becomes invalid immediately."""
+
+        def work(sql: Sql) -> m.OrganizationInvite:
+            found = invites.invite(sql, organization_id, email, self.now())
+            invites.renew(sql, found, self.now(), mail=self.cloud.mails and send_email_invite is not False)
+            return _invite(found)
+
+        return await self.write(work)
+
+    async def delete_organization_invite(self, organization_id: str, email: str) -> None:
+        """Withdraw an invitation; its link becomes invalid immediately."""
+        await self.write(lambda sql: invites.withdraw(sql, invites.invite(sql, organization_id, email, self.now())))
+
+    async def delete_organization_member(self, organization_id: str, user_id: str) -> None:
+        """Delete all keys of a person in the organization; they become invalid immediately."""
+        await self.write(lambda sql: people.remove(sql, organization_id, user_id))
+
+    # ---- search for people and organizations, limited to the caller's organization
+
+    async def get_user_id_by_email(self, email: str) -> str:
+        """Return the id of a person in the caller's organization; NOT_FOUND for all others."""
+        return await self.read(lambda sql: self._person(sql, email)[0])
+
+    async def list_organizations_by_user(self, user_id: str) -> list[m.OrgDetails]:
+        """Return the caller's organization if the person is in it; NOT_FOUND for all others."""
+        return await self.read(lambda sql: [_details(self._person(sql, user_id)[1])])
+
+    async def search_organizations(
+        self,
+        org_id: str | None = None,
+        org_name: str | None = None,
+        cid: str | None = None,
+        public_namespace: str | None = None,
+    ) -> list[m.OrgDetails]:
+        """Return the caller's organization if it has this id and namespace and its name contains `org_name`."""
+
+        def work(sql: Sql) -> list[m.OrgDetails]:
+            subject = belongs(sql, self.author)
+            found = [tenants.organization(sql, subject)] if subject else []
+            return [
+                _details(one)
+                for one in found
+                if (not org_id or one.id == org_id)
+                and (not org_name or org_name.casefold() in one.name.casefold())
+                and (not public_namespace or one.namespace == public_namespace)
+                and not cid
+            ]
+
+        return await self.read(work)
+
+    def _person(self, sql: Sql, subject: str) -> tuple[str, tenants.Organization]:
+        """Find a person by id or email: the caller, or a member of an organization whose members the caller may see."""
+        found = belongs(sql, self.author)
+        if not found:
+            raise tenants.missing("user", subject)
+        try:
+            one = people.member(sql, found, subject)
+            if self.author.name not in one.keys:
+                require(sql, self.author, Role.OPERATOR, Of.ORGANIZATION, found)
+        except MachineError:
+            raise tenants.missing("user", subject) from None
+        return one.id, tenants.organization(sql, found)
+
+    def _could_give(self, sql: Sql, authorizations: Sequence[m.Authorization]) -> list[Grant]:
+        """Return the requested grants; the caller must be an owner at each place."""
+        grants = [granted(one) for one in authorizations]
+        for one in grants:
+            self.require(sql, Role.OWNER, OF[one.kind], one.subject)
+        return grants
+
+
+@guarded(call_rules.INVITATIONS)
+class Invitations(Service):
+    """Calls of the page and the command for members beyond the published API."""
+
+    async def list_invites(self, organization_id: str) -> list[Invite]:
+        """Return the open invitations with the state of their mails."""
+        return await self.read(lambda sql: invites.every(sql, organization_id, self.now()))
+
+    async def create_invite_link(self, organization_id: str, email: str) -> str:
+        """Create a link that accepts an invitation, without mailing it; an earlier link becomes invalid.
+
+        The link cannot be read again later.
+        """
+
+        def work(sql: Sql) -> str:
+            found = invites.invite(sql, organization_id, email, self.now())
+            invites.renew(sql, found, self.now(), mail=False)
+            return invites.link(sql, found)
+
+        secret = await self.write(work)
+        return link_of(self.cloud.links.base, secret)
+
+
+def link_of(base: str, secret: str) -> str:
+    """Return the URL of the page that accepts an invitation."""
+    return f"{base}{PATH}{secret}"
+
+
+def _invite(one: Invite) -> m.OrganizationInvite:
+    return m.OrganizationInvite(
+        one.organization_id,
+        one.email,
+        one.created,
+        [
+            m.Authorization(
+                authorization_type="role",
+                authorization_id=f"{grant.kind}_{grant.role}",
+                resource_type=grant.kind,
+                resource_id=grant.subject,
+                organization_id=one.organization_id,
+            )
+            for grant in one.grants
+        ],
+    )
+
+
+def _details(one: tenants.Organization) -> m.OrgDetails:
+    return m.OrgDetails(one.id, one.name, one.namespace or None)

@@ -1,0 +1,42 @@
+"""Published calls for shared locations and their secrets."""
+
+from __future__ import annotations
+
+from cloud.domain.organizations import sharing
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+
+
+class Places(Service):
+    """Sharing and secrets of locations: for owners in the organization of the location."""
+
+    async def share_location(self, location_id: str, organization_id: str) -> None:
+        """Give another organization access to a location: roles of its keys then apply there."""
+        await self.write(lambda sql: sharing.share(sql, location_id, organization_id, self.now()))
+
+    async def unshare_location(self, location_id: str, organization_id: str) -> None:
+        """Revoke access to a location immediately."""
+        await self.write(lambda sql: sharing.unshare(sql, location_id, organization_id))
+
+    async def location_auth(self, location_id: str) -> m.LocationAuth:
+        """Return the secrets of a location."""
+        return await self.read(lambda sql: _auth(sql, location_id))
+
+    async def create_location_secret(self, location_id: str) -> m.LocationAuth:
+        """Create another secret for parts of the location; older ones stay valid."""
+
+        def work(sql: Sql) -> m.LocationAuth:
+            sharing.create_secret(sql, location_id, self.now())
+            return _auth(sql, location_id)
+
+        return await self.write(work)
+
+    async def delete_location_secret(self, location_id: str, secret_id: str) -> None:
+        """Delete a secret, which becomes invalid immediately."""
+        await self.write(lambda sql: sharing.delete_secret(sql, location_id, secret_id))
+
+
+def _auth(sql: Sql, location_id: str) -> m.LocationAuth:
+    secrets = [m.SharedSecret(*one) for one in sharing.secrets_of(sql, location_id)]
+    return m.LocationAuth(secrets[0].secret if secrets else "", location_id, secrets)

@@ -1,0 +1,43 @@
+"""Calls of the pages for keys and data about roles, beyond the published API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cloud.domain.fleet.fleet import fleet, locations
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+
+
+@guarded(call_rules.ROLES)
+class RoleService(Service):
+    """A request of a page about roles."""
+
+    async def places(self, organizations: Sequence[m.Organization]) -> Mapping[tuple[str, str], str]:
+        """Return the places where the caller may grant roles (organizations, locations, machines) with names."""
+
+        def work(sql: Sql) -> dict[tuple[str, str], str]:
+            found = {
+                ("organization", one.id): f"everything of {one.name}"
+                for one in organizations
+                if role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, one.id)) >= Role.OWNER
+            }
+            found |= {
+                ("location", one.id): f"location {one.path}"
+                for one in locations(sql, self.author).values()
+                if one.role is Role.OWNER
+            }
+            owned = [one for one in fleet(sql, self.author) if one.role is Role.OWNER]
+            found |= {("robot", one.id): f"machine {one.name} ({one.location.path})" for one in owned}
+            return found
+
+        return await self.read(work)
+
+    async def owns(self, organization: str) -> bool:
+        """Return whether the caller is an owner of the whole organization."""
+        return await self.read(
+            lambda sql: role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, organization)) >= Role.OWNER
+        )

@@ -1,0 +1,1 @@
+"""Published calls for the registry of modules and packages."""

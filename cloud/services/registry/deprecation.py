@@ -1,0 +1,39 @@
+"""Deprecation of registry items and their versions."""
+
+from __future__ import annotations
+
+from cloud.domain.permissions import registry_access
+from cloud.domain.registry import deprecation, files, items
+from cloud.domain.registry.deprecation import Deprecation
+from cloud.services.common.base import Service
+from cloud.store.sql import Sql
+
+
+class Deprecations(Service):
+    """Deprecations, which advise people only: machines can still use and download what is deprecated."""
+
+    async def deprecate_registry_item(self, item_id: str, message: str = "") -> None:
+        """Deprecate an item: lists leave it out, and the item shows the message."""
+        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now()))
+
+    async def undeprecate_registry_item(self, item_id: str) -> None:
+        """Undo the deprecation of an item."""
+        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now()))
+
+    async def deprecate_registry_item_version(self, item_id: str, version: str, message: str = "") -> None:
+        """Deprecate a version, which shows the message; NOT_FOUND if it does not exist."""
+        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now(), version))
+
+    async def undeprecate_registry_item_version(self, item_id: str, version: str) -> None:
+        """Undo the deprecation of a version; NOT_FOUND if it does not exist."""
+        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now(), version))
+
+    async def list_deprecated_versions(self, item_id: str) -> dict[str, Deprecation]:
+        """Return the deprecated versions of an item; NOT_FOUND. Published messages report them for modules only."""
+
+        def work(sql: Sql) -> dict[str, Deprecation]:
+            there = files.files(sql, registry_access.find(sql, self.author, item_id).id)
+            said = {one.version: deprecation.of_version([one]) for one in there}
+            return {version: one for version, one in said.items() if one is not None}
+
+        return await self.read(work)

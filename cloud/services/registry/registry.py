@@ -1,0 +1,260 @@
+"""Published calls for the registry: modules, models and training scripts by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from cloud.domain.permissions import registry_access
+from cloud.domain.permissions.access import Of, Role
+from cloud.domain.registry import files, items
+from cloud.domain.registry.deprecation import of_item
+from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, Item
+from cloud.services.common.base import Service
+from cloud.services.registry import registry_messages as m
+from cloud.services.registry.registry_shown import module_of, registry_item, update_of_model, update_of_module
+from cloud.services.registry.uploads import upload
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+PAGE: Final = 200  # items per reply
+
+
+class Registry(Service):
+    """Items of the registry, named `namespace:name`, or by organization id if there is no namespace."""
+
+    # ---- items of any type
+
+    async def get_registry_item(
+        self, item_id: str, include_markdown_documentation: bool | None = None
+    ) -> m.RegistryItem:
+        """Return an item that is public or belongs to an organization in which the caller has a role."""
+        return await self.read(lambda sql: self._shown(sql, registry_access.find(sql, self.author, item_id)))
+
+    async def create_registry_item(self, organization_id: str, name: str, type: m.PackageType) -> None:  # noqa: A002 - field of the wire
+        """Create an item without versions, private to its organization."""
+        kind = type_of(type)
+        await self.write(lambda sql: items.create(sql, organization_id, name, kind, self.now()))
+
+    async def update_registry_item(
+        self,
+        item_id: str,
+        type: m.PackageType = m.PackageType.UNSPECIFIED,  # noqa: A002 - field of the wire
+        description: str = "",
+        visibility: m.Visibility = m.Visibility.UNSPECIFIED,
+        url: str | None = None,
+        update_module_metadata: m.UpdateModuleMetadata | None = None,
+        update_ml_model_metadata: m.UpdateMLModelMetadata | None = None,
+        update_ml_training_metadata: m.UpdateMLTrainingMetadata | None = None,
+        markdown_description: str | None = None,
+        billing: Any = None,
+    ) -> None:
+        """Change an item; empty values leave a property unchanged. The type cannot be changed."""
+        if billing is not None:
+            raise MachineError("this cloud does not bill", kind=ErrorKind.UNSUPPORTED, remedy="leave out billing")
+
+        def work(sql: Sql) -> None:
+            found = items.find(sql, item_id)
+            if type is not m.PackageType.UNSPECIFIED and type_of(type) != found.type:
+                raise MachineError(f"{item_id} is of the type {found.type} and stays so", kind=ErrorKind.PRECONDITION)
+            changes = {
+                **update_of_module(update_module_metadata),
+                **update_of_model(update_ml_model_metadata or update_ml_training_metadata),
+                **({"markdown": markdown_description} if markdown_description is not None else {}),
+            }
+            items.update(
+                sql,
+                found,
+                self.now(),
+                visibility=visibility_of(visibility),
+                url=url,
+                description=description or None,
+                metadata=changes,
+            )
+
+        await self.write(work)
+
+    async def list_registry_items(
+        self,
+        organization_id: str | None = None,
+        types: Sequence[m.PackageType] = (),
+        visibilities: Sequence[m.Visibility] = (),
+        platforms: Sequence[str] = (),
+        statuses: Sequence[m.RegistryItemStatus] = (),
+        search_term: str | None = None,
+        page_token: str | None = None,
+        public_namespaces: Sequence[str] = (),
+        include_markdown_documentation: bool | None = None,
+        module_source_types: Sequence[int] = (),
+        module_languages: Sequence[int] = (),
+        show_owned_deprecated: bool | None = None,
+    ) -> list[m.RegistryItem]:
+        """Return the items of an organization and the public ones; by default, those of the caller's organizations.
+
+        Deprecated items are left out; `show_owned_deprecated` includes those of the caller's organizations. A page has
+        up to 200 items; `page_token` is the last item_id of the previous page. Filters by source and language of
+        modules have no effect.
+        """
+
+        def work(sql: Sql) -> list[m.RegistryItem]:
+            mine = registry_access.organizations_of(sql, self.author)
+            found = [
+                one
+                for one in self._visible(sql, organization_id)
+                if (not types or one.type in {type_of(kind) for kind in types})
+                and (not visibilities or one.visibility in {visibility_of(one) for one in visibilities})
+                and (not public_namespaces or one.namespace in public_namespaces)
+                and _matches(one, search_term or "")
+                and (of_item(one) is None or (show_owned_deprecated and one.organization_id in mine))
+            ]
+            shown: list[m.RegistryItem] = []
+            for one in sorted(found, key=lambda one: one.wire_id):
+                if page_token and one.wire_id <= page_token:
+                    continue
+                there = files.files(sql, one.id)
+                status = m.RegistryItemStatus.PUBLISHED if there else m.RegistryItemStatus.IN_DEVELOPMENT
+                if (statuses and status not in statuses) or (
+                    platforms and not {file.platform for file in there} & set(platforms)
+                ):
+                    continue
+                shown.append(registry_item(one, there))
+            return shown[:PAGE]
+
+        return await self.read(work)
+
+    async def delete_registry_item(self, item_id: str) -> None:
+        """Delete an item with all its versions. Machines keep downloaded copies."""
+        await self.write(lambda sql: items.delete(sql, items.find(sql, item_id), self.now()))
+
+    async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
+        """Rename an item; configurations must then use the new name."""
+
+        def work(sql: Sql) -> m.RegistryItem:
+            found = items.find(sql, item_id)
+            items.rename(sql, found, new_name, self.now())
+            return self._shown(sql, items.item(sql, found.id))
+
+        return await self.write(work)
+
+    # ---- modules
+
+    async def create_module(self, organization_id: str, name: str) -> m.NewModule:
+        """Create a module without versions."""
+
+        def work(sql: Sql) -> m.NewModule:
+            made = items.create(sql, organization_id, name, MODULE, self.now())
+            return m.NewModule(made.wire_id, self._page(made))
+
+        return await self.write(work)
+
+    async def update_module(
+        self,
+        module_id: str,
+        visibility: m.Visibility = m.Visibility.UNSPECIFIED,
+        url: str = "",
+        description: str = "",
+        models: Sequence[m.Model] = (),
+        entrypoint: str = "",
+        first_run: str | None = None,
+        apps: Sequence[Any] = (),
+        markdown_description: str | None = None,
+    ) -> str:
+        """Change the given properties of a module; return the URL of its page. They apply to the next upload."""
+        if apps:
+            raise MachineError(
+                "this cloud hosts no applications", kind=ErrorKind.UNSUPPORTED, remedy="leave out apps of the module"
+            )
+
+        def work(sql: Sql) -> str:
+            found = _module(items.find(sql, module_id), module_id)
+            changes: dict[str, Any] = update_of_module(m.UpdateModuleMetadata(list(models), entrypoint))
+            if first_run is not None:
+                changes["first_run"] = first_run
+            if markdown_description is not None:
+                changes["markdown"] = markdown_description
+            items.update(
+                sql,
+                found,
+                self.now(),
+                visibility=visibility_of(visibility),
+                url=url or None,
+                description=description or None,
+                metadata=changes,
+            )
+            return self._page(found)
+
+        return await self.write(work)
+
+    async def upload_module_file(
+        self,
+        module_id: str,
+        version: str,
+        pieces: AsyncIterator[bytes],
+        platform: str = "",
+        platform_tags: Sequence[str] = (),
+    ) -> str:
+        """Add a file to a version; return the URL of the module's page. An uploaded file cannot be changed."""
+        found = await self.read(lambda sql: _module(items.find(sql, module_id), module_id))
+        place = files.checked_place(found, version, platform, platform_tags)
+        await upload(self, found, place, pieces, found.metadata)
+        return self._page(found)
+
+    async def get_module(self, module_id: str, include_markdown_documentation: bool | None = None) -> m.Module:
+        """Return a module that is public or belongs to an organization in which the caller has a role."""
+
+        def work(sql: Sql) -> m.Module:
+            found = _module(registry_access.find(sql, self.author, module_id), module_id)
+            return module_of(found, files.files(sql, found.id))
+
+        return await self.read(work)
+
+    async def list_modules(
+        self, organization_id: str | None = None, include_markdown_documentation: bool | None = None
+    ) -> list[m.Module]:
+        """Return the modules of an organization and public ones; by default, those of the caller's organizations."""
+
+        def work(sql: Sql) -> list[m.Module]:
+            found = [one for one in self._visible(sql, organization_id) if one.type == MODULE]
+            return [module_of(one, files.files(sql, one.id)) for one in sorted(found, key=lambda one: one.wire_id)]
+
+        return await self.read(work)
+
+    # ---- shared
+
+    def _visible(self, sql: Sql, organization_id: str | None) -> list[Item]:
+        mine = registry_access.organizations_of(sql, self.author)
+        wanted = mine & {organization_id} if organization_id else mine
+        if organization_id and not wanted:
+            self.require(sql, Role.OPERATOR, Of.ORGANIZATION, organization_id)
+        found = {one.id: one for owner_id in wanted for one in items.of_organization(sql, owner_id)}
+        return list({**{one.id: one for one in items.public(sql)}, **found}.values())
+
+    def _shown(self, sql: Sql, found: Item) -> m.RegistryItem:
+        return registry_item(found, files.files(sql, found.id))
+
+    def _page(self, found: Item) -> str:
+        return f"{self.cloud.links.base}/modules/{found.wire_id}"
+
+
+def type_of(kind: m.PackageType) -> str:
+    """Return the database name of a type; INVALID if unspecified."""
+    if kind is m.PackageType.UNSPECIFIED:
+        raise MachineError("the type is missing", kind=ErrorKind.INVALID, remedy="name one, such as MODULE")
+    return TYPES[kind - 1]
+
+
+def visibility_of(visibility: m.Visibility) -> str | None:
+    """Return the database name of a visibility; None if unspecified."""
+    return None if visibility is m.Visibility.UNSPECIFIED else VISIBILITIES[visibility - 1]
+
+
+def _module(found: Item, named: str) -> Item:
+    if found.type != MODULE:
+        raise MachineError(f"{named} is no module but of the type {found.type}", kind=ErrorKind.INVALID)
+    return found
+
+
+def _matches(one: Item, term: str) -> bool:
+    words = re.split(r"\s+", term.strip().lower())
+    return all(word in f"{one.wire_id} {one.description}".lower() for word in words)

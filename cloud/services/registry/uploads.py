@@ -1,0 +1,59 @@
+"""Uploads of archives into the registry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from typing import Any, Final
+
+from cloud.blobs import discard
+from cloud.domain.registry import files
+from cloud.domain.registry.files import File, Place
+from cloud.domain.registry.items import MODULE, Item
+from cloud.services.common.base import Service
+from schema.errors import ErrorKind, MachineError
+
+_GZIP: Final = b"\x1f\x8b"  # RFC 1952, 2.3.1
+
+
+async def upload(
+    service: Service, item: Item, place: Place, pieces: AsyncIterable[bytes], metadata: Mapping[str, Any]
+) -> File:
+    """Store an archive as a new file of `item`: on disk when this returns, discarded on error.
+
+    EXISTS if the place is taken, EXHAUSTED if the archive exceeds the limit, INVALID if it is empty or, for a module,
+    not a .tar.gz.
+    """
+    cloud = service.cloud
+    await service.read(lambda sql: files.is_free(sql, item, place))
+    blob = await cloud.blobs.put(_checked(pieces, cloud.limits.package, gzip=item.type == MODULE))
+    try:
+        return await service.write(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
+    except MachineError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:  # otherwise the transaction may have been committed
+            await discard(cloud.blobs, [blob.key])
+        raise
+
+
+async def _checked(pieces: AsyncIterable[bytes], most: int, *, gzip: bool) -> AsyncIterator[bytes]:
+    size, begin = 0, b""
+    async for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise MachineError(
+                f"the archive is larger than {most / 1024**2:g} MiB",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="make it smaller, or start machine-cloud with a larger --max-package",
+            )
+        if len(begin) < len(_GZIP):
+            begin = (begin + piece)[: len(_GZIP)]
+            if gzip and not _GZIP.startswith(begin):
+                raise _no_archive()
+        yield piece
+    if not size or (gzip and begin != _GZIP):
+        raise _no_archive()
+
+
+def _no_archive() -> MachineError:
+    return MachineError(
+        "this is no .tar.gz archive", kind=ErrorKind.INVALID, remedy="make one: `machine module pack FOLDER`"
+    )

@@ -1,0 +1,158 @@
+"""Dispatch of calls to the services: one object per call, which has the caller."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+from cloud.documents.pieces import heavy
+from cloud.domain.permissions import authentication
+from cloud.domain.permissions.credentials import require_in_force
+from cloud.services.app import AppService
+from cloud.services.common.base import Cloud, Service
+from cloud.services.common.standing import while_allowed
+from cloud.services.data.data import DataService
+from cloud.services.data.datasets import DatasetService
+from cloud.services.data.datasync import DataSyncService
+from cloud.services.machines.agent import AgentDeviceService
+from cloud.services.machines.robot import RobotService
+from cloud.services.registry.packages import PackageService
+from cloud.services.unbuilt import sentence
+from cloud.store.turns import working_for
+from cloud.values.author import Author
+from cloud.values.limits import UPLOAD_READINGS
+from cloud.work.openings import STREAMS
+from rpc.api.client import find_method
+from rpc.api.server.router import ApiRouter
+from rpc.api.server.target import CallInfo
+from rpc.carrier import Identity
+from rpc.server.standard import StandardServices, load_services
+
+SERVICES: Final[Mapping[str, type[Service]]] = {
+    "viam.app.v1.AppService": AppService,
+    "viam.app.v1.RobotService": RobotService,
+    "viam.app.agent.v1.AgentDeviceService": AgentDeviceService,
+    "viam.app.data.v1.DataService": DataService,
+    "viam.app.dataset.v1.DatasetService": DatasetService,
+    "viam.app.datasync.v1.DataSyncService": DataSyncService,
+    "viam.app.packages.v1.PackageService": PackageService,
+}
+
+UPLOADS: Final = (
+    "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload",
+    "/viam.app.datasync.v1.DataSyncService/FileUpload",
+    "/viam.app.datasync.v1.DataSyncService/StreamingDataCaptureUpload",
+    "/viam.app.packages.v1.PackageService/CreatePackage",
+    "/viam.app.v1.AppService/UploadModuleFile",
+)
+"""Calls whose messages contain files. Their limit is --max-message, that of all others `cloud.values.limits.CALL`."""
+
+FEW_FILES: Final = 16  # files in one upload that are processed on the event loop
+NOBODY: Final = ""  # share of the workroom for calls without a key
+
+T = TypeVar("T")
+
+
+class CloudTarget:
+    """The Target of all services of a cloud."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
+        """Return a context manager that opens the service for one call."""
+        return self._call(request)
+
+    async def aside(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
+        """Run `function`; see Target. Expensive work runs in the workroom."""
+        if stream.identity is None or not (_many(stream, what) if hasattr(what, "DESCRIPTOR") else heavy(what)):
+            return function()
+        return await self.in_room(stream.identity, function)
+
+    async def in_room(self, identity: Identity | None, function: Callable[[], T]) -> T:
+        """Run `function` in a workroom thread, in the share of the caller's organization, and return its result."""
+        if identity is None:
+            return await self._cloud.room.run(NOBODY, function)
+        author = authentication.author_of(identity)
+        return await self._cloud.room.run(await self._cloud.homes.of(self._cloud.store, author), function)
+
+    @asynccontextmanager
+    async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
+        author = await self._cloud.authenticator.confirmed(request.identity)
+        service = SERVICES[request.rpc.strip("/").partition("/")[0]](self._cloud, author)
+        service.request = request
+        with working_for(await self._cloud.homes.of(self._cloud.store, author)):
+            async with self._opened(service, author, request):
+                yield service
+
+    @asynccontextmanager
+    async def _opened(self, service: Service, author: Author, request: CallInfo) -> AsyncIterator[None]:
+        """Open a call. A stream ends when its caller may no longer make it; response streams are limited in number."""
+        if not request.streaming:
+            yield
+            return
+        name = request.rpc.strip("/").partition("/")[0]
+        answers = find_method(name, request.method).server_streaming
+        with self._cloud.openings.one(f"the key {author.name}", STREAMS) if answers else nullcontext():
+            async with while_allowed(self._cloud, author, service.again):
+                yield
+
+
+class CloudRouter:
+    """Authentication, the services, and an explanation for published calls that are not supported."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        target = CloudTarget(cloud)
+        self.in_room = target.in_room
+        inner = ApiRouter(target, bases={}, services=SERVICES)
+        self._router = StandardServices(
+            inner,
+            lambda: cloud.authenticator,
+            names=inner.service_names,
+            load=lambda name: load_services(inner.service_names(), inner.load, name),
+            admit=partial(_admitted, cloud),
+        )
+
+    def names(self) -> list[str]:
+        """Return the full names of all services."""
+        return self._router.names()
+
+    def get(self, path: str, /) -> Handler | None:
+        """Return the handler of a path; see Router."""
+        found = self._router.get(path)
+        if found is not None:
+            return found
+        text = sentence(path, frozenset(SERVICES))
+        return None if text is None else Handler(partial(_refuse, text), Cardinality.UNARY_UNARY, None, None)
+
+
+@asynccontextmanager
+async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[None]:
+    """Admit a call while its key is valid; the health of the whole cloud needs no key."""
+    if identity is None:
+        yield
+        return
+    author = await cloud.authenticator.confirmed(identity)
+    with cloud.openings.one(f"the key {author.name}", STREAMS):
+        async with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
+            yield
+
+
+def _many(stream: Any, request: Any) -> bool:
+    """Return whether a request has many values to parse, not only a large file. INVALID for too many readings."""
+    if not heavy(stream.size):
+        return False
+    contents = getattr(request, "sensor_contents", None)
+    if contents is None:
+        return True
+    UPLOAD_READINGS.check(len(contents), "the upload")
+    return len(contents) > FEW_FILES or any(not one.HasField("binary") for one in contents)
+
+
+async def _refuse(text: str, stream: Any) -> None:
+    raise GRPCError(Status.UNIMPLEMENTED, text)

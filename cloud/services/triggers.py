@@ -1,0 +1,308 @@
+"""Triggers for pages and commands: those in force, their deliveries, and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from cloud.domain.data import readings
+from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.pages import Page
+from cloud.domain.fleet.fleet import fleet
+from cloud.domain.machines.machines import part as part_of
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.domain.permissions.shown import reads_secrets
+from cloud.domain.triggering import deliveries
+from cloud.domain.triggering.configured import digest, examined, where, with_triggers
+from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
+from cloud.domain.triggering.evaluation import made, notified, recipients
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import origin_of
+from triggers import cooldown
+from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notification, Trigger, split_method
+from triggers.evaluate import Explanation, explain, fires
+from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading, Where
+
+NOTHING_YET: Final = "no reading has been captured yet: give one to try it with"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A recipient. `until` is the end of the pause after the last message, `stopped` the reason why nothing is sent."""
+
+    type: str
+    value: str
+    seconds: float  # between notifications
+    signed: bool
+    until: datetime | None = None
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A trigger in force. `condition` is its event as configured."""
+
+    name: str
+    event: str
+    condition: Mapping[str, Any]
+    notes: str
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The triggers of a part, with the problems of those that are not in force."""
+
+    triggers: tuple[Rule, ...]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The effect of a reading. `targets` are the recipients with their present state."""
+
+    explanation: Explanation
+    targets: tuple[Target, ...]
+    reading: Mapping[str, Any] | None  # the reading that was evaluated
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A part in the overview."""
+
+    part: str
+    machine: str
+    name: str
+    location: str
+    triggers: int
+    problems: int
+    latest: Delivery | None
+
+
+@guarded(call_rules.TRIGGERS)
+class TriggerService(Service):
+    """A call of a page or a command."""
+
+    async def overview(self) -> list[Overview]:
+        """Return all parts that have triggers, or problems in them, sorted by name."""
+
+        def work(sql: Sql) -> list[Overview]:
+            shown = [
+                (machine, part)
+                for machine in fleet(sql, self.author)
+                if machine.role >= Role.OPERATOR
+                for part in machine.parts
+            ]
+            found = with_triggers(sql, [part.id for _, part in shown])
+            sent = deliveries.latest(sql, list(found))
+            rows = [
+                Overview(
+                    part.id,
+                    machine.name,
+                    machine.name if part.main else f"{machine.name} / {part.name}",
+                    machine.location.path,
+                    len(found[part.id].triggers),
+                    len(found[part.id].problems),
+                    sent.get(part.id),
+                )
+                for machine, part in shown
+                if part.id in found
+            ]
+            return sorted(rows, key=lambda row: row.name.lower())
+
+        return await self.read(work)
+
+    async def place(self, part: str) -> tuple[Where, bool]:
+        """Return the location of a part, and whether the caller is an owner there."""
+
+        def work(sql: Sql) -> tuple[Where, bool]:
+            return where(sql, part), role_at(sql, self.author, place_of(sql, Of.PART, part)) >= Role.OWNER
+
+        return await self.read(work)
+
+    async def list_triggers(self, part: str) -> Triggers:
+        """Return the triggers of a part."""
+
+        def work(sql: Sql) -> Triggers:
+            found, whole = examined(sql, part), self._whole(sql, part)
+            rules = tuple(
+                Rule(
+                    one.name,
+                    one.event.type,
+                    _condition(one),
+                    one.notes,
+                    tuple(_target(sql, part, one, target, self.now(), whole=whole) for target in one.notifications),
+                )
+                for one in found.triggers
+            )
+            return Triggers(rules, tuple(map(str, found.problems)), tuple(map(str, found.warnings)))
+
+        return await self.read(work)
+
+    async def list_deliveries(
+        self, part: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
+    ) -> list[Delivery]:
+        """Return the deliveries of a part, newest first, below number `before`. Deliveries are kept for 30 days."""
+        if state and state not in {one.value for one in State}:
+            raise MachineError(
+                f"there is no state {state[:40]!r}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {', '.join(one.value for one in State)}",
+            )
+        wanted = State(state) if state else None
+
+        def work(sql: Sql) -> list[Delivery]:
+            found = deliveries.deliveries(sql, part, trigger=trigger, state=wanted, before=before, limit=limit)
+            whole = self._whole(sql, part)
+            return [shown_delivery(one, whole=whole) for one in found]
+
+        return await self.read(work)
+
+    async def get_delivery(self, part: str, delivery: str) -> tuple[Delivery, list[Attempt]]:
+        """Return a delivery with all its attempts."""
+
+        def work(sql: Sql) -> tuple[Delivery, list[Attempt]]:
+            one = deliveries.delivery(sql, part, delivery)
+            return shown_delivery(one, whole=self._whole(sql, part)), deliveries.attempts(sql, delivery)
+
+        return await self.read(work)
+
+    async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> Tried:
+        """Explain whether a reading, by default the newest captured one, would fire a trigger."""
+
+        def work(sql: Sql) -> Tried:
+            one = _trigger(sql, part, trigger)
+            now = self.now()
+            given = reading if reading is not None else _newest(sql, part, one)
+            said = explain(one, _happening(one, given, now))
+            if given is None and one.event.type == CONDITIONAL and not said.fires:
+                said = replace(said, reason=NOTHING_YET)
+            whole = self._whole(sql, part)
+            targets = tuple(_target(sql, part, one, target, now, whole=whole) for target in one.notifications)
+            return Tried(said, targets, given)
+
+        return await self.read(work)
+
+    async def send_test(
+        self, part: str, trigger: str, value: str = "", reading: Mapping[str, Any] | None = None
+    ) -> list[str]:
+        """Send a test message to the targets of a trigger, or only to `value`; return the ids of the deliveries.
+
+        It is delivered like any other, but is tried once, starts no pause and ignores conditions.
+        """
+
+        def work(sql: Sql) -> list[str]:
+            one = _trigger(sql, part, trigger)
+            now, place = self.now(), where(sql, part)
+            given = reading if reading is not None else _newest(sql, part, one)
+            firing = _firing(one, _happening(one, given, now))
+            sent = []
+            for target in one.notifications:
+                if value and target.value != value:
+                    continue
+                addresses = recipients(sql, target, place)
+                for delivery in made(one, target, firing, place, addresses, now, self.cloud.links.page, test=True):
+                    deliveries.add(sql, delivery)
+                    sent.append(delivery.id)
+            if not sent:
+                raise missing("target", value)
+            return sent
+
+        return await self.write(work)
+
+    async def replay_delivery(self, part: str, delivery: str) -> None:
+        """Send a delivery again immediately, with the same body and id. PRECONDITION while it is being sent."""
+        await self.write(lambda sql: deliveries.replay(sql, part, delivery, self.now()))
+
+    async def start_trigger(self, part: str, trigger: str) -> None:
+        """Resume sending to targets of a trigger that had reported that they are gone."""
+
+        def work(sql: Sql) -> None:
+            _trigger(sql, part, trigger)
+            deliveries.start_again(sql, part, [trigger])
+
+        await self.write(work)
+
+    def _whole(self, sql: Sql, part: str) -> bool:
+        return reads_secrets(sql, self.author, Of.PART, part)
+
+
+def _trigger(sql: Sql, part: str, name: str) -> Trigger:
+    found = examined(sql, part)
+    for one in found.triggers:
+        if one.name == name:
+            return one
+    raise missing("trigger", name)
+
+
+def _condition(one: Trigger) -> dict[str, Any]:
+    event = one.event
+    if event.conditional is not None and event.type == CONDITIONAL:
+        evals = [{"operator": each.operator, "value": each.value} for each in event.conditional.evals]
+        return {"data_capture_method": event.conditional.data_capture_method, "evals": evals}
+    if event.data_ingested is not None and event.type == DATA:
+        return {"data_types": list(event.data_ingested.data_types)}
+    return {"log_levels": list(event.log_levels)} if event.type == LOGS else {}
+
+
+def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: datetime, *, whole: bool) -> Target:
+    entry = digest(one)
+    stopped = [
+        each.reason
+        for each in deliveries.stops(sql, part)
+        if (each.trigger, each.target, each.entry) == (one.name, target.value, entry)
+    ]
+    last, interval = notified(sql, part, one, target), cooldown.interval(one, target)
+    pausing = bool(interval) and last is not None and not cooldown.due(last, now, interval)
+    return Target(
+        target.type,
+        target.value if whole or target.type != WEBHOOK else origin_of(target.value),
+        target.seconds_between_notifications,
+        bool(target.secret or one.secret) and target.type == WEBHOOK,
+        last + interval if pausing and last is not None else None,
+        stopped[0] if stopped else "",
+    )
+
+
+def _newest(sql: Sql, part: str, one: Trigger) -> Mapping[str, Any] | None:
+    """Return the newest reading of a trigger's source; None if there is none."""
+    if one.event.type not in {DATA, CONDITIONAL}:
+        return None
+    source = part_of(sql, part)  # its present location: guests have no access to data of earlier locations
+    conditional = one.event.conditional if one.event.type == CONDITIONAL else None
+    _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
+    wanted = Wanted(locations=(source.location_id,), part=part, component=component, method=method)
+    found = readings.query(sql, wanted, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
+    return found[0].data if found else None
+
+
+def _happening(one: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:
+    """Return the event that fires this trigger, provided that its conditions hold for `reading`."""
+    event = one.event
+    if event.type == LOGS:
+        return Logged({event.log_levels[0]: (LogLine(now, event.log_levels[0], "test", "a test of the trigger"),)})
+    if event.type not in {DATA, CONDITIONAL}:
+        return Presence(event.type == ONLINE)
+    came = () if reading is None else (Reading(now, now, reading),)
+    if event.type == CONDITIONAL and event.conditional is not None:
+        kind, component, method = split_method(event.conditional.data_capture_method)
+        return Ingested(kind, component, method, "tabular", "", now, now, came)
+    data_type = event.data_ingested.data_types[0] if event.data_ingested is not None else "tabular"
+    return Ingested("sensor", "test", "Readings", data_type, "", now, now, came)
+
+
+def _firing(one: Trigger, happening: Happening) -> Firing:
+    """Return a firing even if the conditions do not hold: a test checks whether the message arrives."""
+    found = fires(one, happening)
+    if found is not None:
+        return found
+    assert isinstance(happening, Ingested)
+    evals = one.event.conditional.evals if one.event.conditional is not None else ()
+    return Firing(one.name, one.event.type, happening, evals, next(iter(happening.readings), None), 0)

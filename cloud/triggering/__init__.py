@@ -1,1 +1,0 @@
-"""Triggers of the cloud: what happened is queued with what caused it, evaluated, and delivered from an outbox."""

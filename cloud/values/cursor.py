@@ -1,0 +1,32 @@
+"""Page tokens for lists that are ordered by a time and a running number: pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+from cloud.values.times import stored
+from schema.errors import ErrorKind, MachineError
+
+Cursor = tuple[int, int]
+"""Stored time and number of the last row on a page."""
+
+_TEXT: Final = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")  # values within the range of a database
+
+
+def cursor(moment: datetime, number: int) -> str:
+    """Return the page token for clients, which send it back to get the next page."""
+    return f"{stored(moment)}.{number}"
+
+
+def read_cursor(text: str) -> Cursor:
+    """Parse the result of `cursor`; INVALID for anything else."""
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        raise MachineError(
+            f"{text[:40]!r} is not where a page of this ends",
+            kind=ErrorKind.INVALID,
+            remedy="give what came with the page before, or begin anew",
+        )
+    return int(found[1]), int(found[2])

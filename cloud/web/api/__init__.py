@@ -1,0 +1,1 @@
+"""Routes for programs: JSON calls, downloads, metrics, and the push channel of machines."""

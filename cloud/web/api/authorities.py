@@ -1,0 +1,29 @@
+"""`/ca.pem`: authorities that clients of this cloud must trust; with a key, also those of the machines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from cloud.services.common.base import Cloud
+from cloud.services.organizations.authorities import AuthorityService
+from cloud.web.common.site import author_of
+
+PATH: Final = "/ca.pem"
+NOTHING: Final = "this cloud has no authority of its own here: trust the one of its certificate"
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the route."""
+
+    async def authorities(request: Request) -> Response:
+        found = await AuthorityService(cloud, author_of(request)).list_authorities()
+        if not found:
+            return PlainTextResponse(f"{NOTHING}\n", 404)
+        headers = {"content-disposition": 'attachment; filename="machine-cloud-ca.pem"'}
+        return Response(found, media_type="application/x-pem-file", headers=headers)
+
+    return [Route(PATH, authorities)]

@@ -1,0 +1,108 @@
+"""Downloads of captured data over HTTP: files with `Range`, and readings as CSV or Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from cloud.documents.pieces import LARGE
+from cloud.domain.data.exports import as_csv, as_parquet
+from cloud.domain.data.files import FileRecord
+from cloud.domain.data.media import PICTURES
+from cloud.domain.data.readings import ReadingRecord
+from cloud.services.common.base import Cloud
+from cloud.services.data.data import DataService
+from cloud.services.data.data_binary import linked_file
+from cloud.services.data.data_words import wanted_of
+from cloud.web.api.ranges import served
+from cloud.web.common.site import author_of
+from cloud.web.views.data_view import Asked
+from rpc.access.guard import identity_of
+from schema.errors import ErrorKind, MachineError
+
+FORMATS: Final = {
+    "csv": (as_csv, "text/csv; charset=utf-8"),
+    "parquet": (as_parquet, "application/vnd.apache.parquet"),
+}
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
+SANDBOX: Final = "default-src 'none'; sandbox"
+"""Content security policy that keeps scripts in uploaded content from running."""
+
+
+class Downloads:
+    """Endpoints of downloads."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def file(self, request: Request) -> Response:
+        """`GET /files/<id>`, with a token or through a signed link."""
+        subject = request.path_params["id"]
+        if "signature" in request.query_params:
+            self._cloud.links.check(request.url.path, request.query_params, self._cloud.clock())
+            found = await linked_file(self._cloud, subject)
+        elif identity_of(request.scope) is None:
+            raise MachineError(
+                "this needs a key or a signed link", kind=ErrorKind.UNAUTHENTICATED, remedy="ask for a link"
+            )
+        else:
+            found = await DataService(self._cloud, author_of(request)).file(subject)
+        blobs, blob = self._cloud.blobs, found.blob
+        answer = served(
+            request, lambda start: blobs.read(blob, start), found.size, found.digest, file_name(found), found.mime
+        )
+        answer.headers["content-security-policy"] = SANDBOX
+        if found.mime in PICTURES:
+            answer.headers["content-disposition"] = f'inline; filename="{file_name(found)}"'
+        return answer
+
+    async def export(self, request: Request) -> Response:
+        """`GET /data/export?format=csv|parquet` and the filter fields of the page."""
+        format_ = request.query_params.get("format", "csv")
+        if format_ not in FORMATS:
+            raise MachineError(
+                f"there is no format {format_[:40]!r}", kind=ErrorKind.INVALID, remedy=f"name {' or '.join(FORMATS)}"
+            )
+        make, media_type = FORMATS[format_]
+        service = DataService(self._cloud, author_of(request))
+        wanted = wanted_of(Asked.of(request.query_params).filter())
+
+        async def pages(after: tuple[int, int] | None) -> list[ReadingRecord]:
+            return await service.page_of_readings(wanted, after)
+
+        async def aside(function: Callable[[], Any]) -> Any:
+            return await service.aside(LARGE, function)
+
+        return Sent(make(pages, aside), media_type, f"readings.{format_}")
+
+
+class Sent(Response):
+    """A file that is generated while it is sent. An error before the first piece becomes an error response."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], media_type: str, name: str) -> None:
+        super().__init__(media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'})
+        del self.headers["content-length"]
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response; see ASGI 3."""
+        async with aclosing(self._pieces) as pieces:
+            first = await anext(pieces, b"")
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def file_name(found: FileRecord) -> str:
+    """Return a safe name for a downloaded file: at most 120 letters, digits, dots, hyphens and underscores."""
+    stem = found.name.rpartition("/")[2] or f"{found.source.component or 'file'}-{found.requested:%Y%m%dT%H%M%S}"
+    stem = stem.removesuffix(found.extension)
+    return f"{_ODD.sub('-', stem).strip('-.') or 'file'}{_ODD.sub('', found.extension)}"[-120:]

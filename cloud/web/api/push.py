@@ -1,0 +1,175 @@
+"""The push channel: sends a machine its configuration as soon as it changes, and receives reports.
+
+The WebSocket `/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5` needs a token in
+`authorization`. The cloud sends a JSON object immediately and after every change, with `revision`, `document`, `cloud`,
+`keys` and `authorities` (see cloud.services.machines.facts); `{"restart": true}` once per requested restart; and
+`{"watched": seconds}` when somebody views the machine for that long. The machine sends `{"report": {...}}`; reports are
+stored and shown. While it is viewed, it also sends `{"live": {...}}` about once a second: its resources and readings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+from starlette.responses import PlainTextResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from cloud.domain.certificates.authorities import TOPIC as AUTHORITY
+from cloud.domain.organizations.tenants import ROLES_AT
+from cloud.domain.permissions.authentication import author_of
+from cloud.domain.registry.items import TOPIC as REGISTRY
+from cloud.services.common.base import Cloud
+from cloud.services.common.standing import until_refused
+from cloud.services.machines.following import Following
+from cloud.store.events import EVERY
+from cloud.values.author import Author
+from cloud.web.common.closing import farewell, first_of
+from cloud.web.common.site import status_of
+from cloud.work.openings import FOLLOWERS
+from rpc.access.guard import identity_of
+from schema.errors import MachineError
+
+PRESENCE: Final = (
+    20.0  # seconds between presence records of a connected machine; a third of cloud.domain.machines.online.SILENCE
+)
+MAX_PLATFORM: Final = 40  # characters
+MAX_TAG: Final = 60
+MAX_TAGS: Final = 30
+MAX_REPORT: Final = 64 * 1024  # bytes
+MAX_LIVE: Final = 512 * 1024  # bytes; machines send less
+
+
+class Push:
+    """Endpoint of the push channel; one task per connected machine."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve a machine until it disconnects or its access ends, such as when its key or part is deleted."""
+        author = author_of(identity_of(socket.scope))
+        subject = socket.query_params.get("part", "")
+
+        machine = Following(self._cloud, author, subject)
+        try:
+            await machine.begin(_computer(socket.query_params))
+            with self._cloud.openings.one(f"the part {subject}", FOLLOWERS):
+                await self._served(socket, author, subject, machine)
+        except MachineError as error:
+            await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))
+
+    async def _served(self, socket: WebSocket, author: Author, subject: str, machine: Following) -> None:
+        await socket.accept()
+        refused: list[MachineError] = []
+        try:
+            async with trio.open_nursery() as nursery:
+
+                async def watch() -> None:
+                    refused.append(await until_refused(self._cloud, author, machine.allowed))
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(watch)
+                nursery.start_soon(self._tell, socket, subject, machine)
+                nursery.start_soon(self._look, socket, subject, machine)
+                nursery.start_soon(self._stay, subject)
+                await self._hear(socket, machine)
+                nursery.cancel_scope.cancel()
+        except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):
+            refused.clear()  # disconnected during a send
+        except* MachineError as group:
+            refused.append(first_of(group))
+        if refused:
+            await socket.close(*farewell(refused[0]))
+
+    async def _tell(self, socket: WebSocket, subject: str, machine: Following) -> None:
+        events, organization = self._cloud.events, await machine.organization()
+        sent: Mapping[str, Any] = {}
+        changed = trio.Event()
+        within: frozenset[str] = frozenset()  # places whose roles count for this machine, as of the last read
+        elsewhere: set[str] = set()  # places whose roles have changed since the last read began
+
+        async def follow(topic: str, of: str) -> None:
+            nonlocal changed
+            with events.listening(topic, of) as news:
+                changed.set()  # covers changes before the subscription began
+                while True:
+                    await news.all()
+                    changed.set()
+
+        async def follow_roles() -> None:
+            """React to role changes that concern this machine: thousands are connected, but a key concerns few."""
+            with events.listening(ROLES_AT) as news:
+                changed.set()
+                while True:
+                    elsewhere.update(await news.all())
+                    if EVERY in elsewhere or not within.isdisjoint(elsewhere):
+                        changed.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow, "part", subject)
+            nursery.start_soon(follow_roles)
+            nursery.start_soon(follow, "secret", subject)
+            nursery.start_soon(follow, REGISTRY, "")
+            nursery.start_soon(follow, AUTHORITY, organization)
+            while True:
+                await changed.wait()
+                changed = trio.Event()
+                elsewhere.clear()
+                found, within = await machine.told()
+                if not within.isdisjoint(elsewhere):  # moved to a place with changed roles
+                    changed.set()
+                if found.pop("restart"):
+                    await machine.restarted()
+                    await socket.send_text(json.dumps({"restart": True}))
+                if found != sent:
+                    sent = found
+                    await socket.send_text(json.dumps(found, separators=(",", ":")))
+
+    async def _look(self, socket: WebSocket, subject: str, machine: Following) -> None:
+        """Notify the machine for how long it is viewed, whenever that time is extended."""
+        with self._cloud.events.listening("watched", subject) as news:
+            while True:
+                seconds = await machine.watched()
+                if seconds > 0:
+                    await socket.send_text(json.dumps({"watched": seconds}))
+                await news.next()
+
+    async def _stay(self, subject: str) -> None:
+        """Record the machine's presence while it is connected."""
+        while True:
+            self._cloud.seen.heard(subject, self._cloud.clock())
+            await trio.sleep(PRESENCE)
+
+    async def _hear(self, socket: WebSocket, machine: Following) -> None:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            heard = _message(message.get("text") or "")
+            await machine.keep(heard.get("report"), heard.get("live"))
+
+
+def _message(text: str) -> Mapping[str, Any]:
+    """Parse a message of a machine; empty if it is too long or not a JSON object."""
+    if len(text) > MAX_LIVE:
+        return {}
+    try:
+        message = json.loads(text)
+        if "\\u" in text:  # possibly a lone surrogate, as in file names that are not UTF-8, which cannot be stored
+            message = json.loads(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(message, dict) or (len(text) > MAX_REPORT and "report" in message):
+        return {}
+    return message
+
+
+def _computer(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the platform and the platform tags from the query; empty without a platform."""
+    platform = query.get("platform", "")[:MAX_PLATFORM]
+    tags = [tag for tag in query.get("tags", "")[: MAX_TAGS * (MAX_TAG + 1)].split(",") if tag][:MAX_TAGS]
+    told = {"platform": platform, **({"platform_tags": [tag[:MAX_TAG] for tag in tags]} if "tags" in query else {})}
+    return told if platform else {}

@@ -1,0 +1,121 @@
+"""Thumbnails of captured pictures: generated on request, and cached in memory.
+
+Content may come from anybody. Therefore only the formats of cloud.domain.data.media.PICTURES are decoded, up to the
+limits below, in a separate thread, one picture at a time.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Final
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cloud.domain.data.files import FileRecord
+from cloud.domain.data.media import PICTURES
+from cloud.services.common.base import Cloud
+from cloud.services.data.data import DataService
+from cloud.web.common.site import author_of
+from rpc.access.guard import identity_of
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+
+EDGE: Final = 416  # pixels of the longer side: twice that of a tile on the data page, for dense screens
+MAX_SIZE: Final = 32 << 20  # bytes of the original picture
+MAX_PIXELS: Final = 25_000_000  # of the decoded picture; JPEG is decoded at a fraction of its size
+KEPT: Final = 16 << 20  # bytes of cached thumbnails
+FORMATS: Final = tuple(sorted(one.partition("/")[2].upper() for one in PICTURES))
+
+
+class Thumbnails:
+    """Endpoint of thumbnails."""
+
+    def __init__(self, cloud: Cloud, room: int = KEPT) -> None:
+        self._cloud = cloud
+        self._room = room
+        self._kept: OrderedDict[str, bytes] = OrderedDict()  # by digest, least recently used first
+        self._size = 0
+        self._turn = trio.Lock()
+
+    async def thumbnail(self, request: Request) -> Response:
+        """`GET /files/<id>/thumbnail`, as WebP. INVALID if the file is not a supported picture or too large."""
+        if identity_of(request.scope) is None:
+            raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="log in")
+        found = await DataService(self._cloud, author_of(request)).file(request.path_params["id"])
+        etag = f'"{found.digest}-{EDGE}"'
+        headers = {"etag": etag, "cache-control": "private, max-age=86400"}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(await self._of(found), headers=headers, media_type="image/webp")
+
+    async def _of(self, found: FileRecord) -> bytes:
+        if found.mime not in PICTURES or found.size > MAX_SIZE:
+            raise _refused(f"a file of the type {found.mime} with {found.size} bytes")
+        async with self._turn:
+            if (known := self.kept(found.digest)) is not None:
+                return known
+            async with aclosing(self._cloud.blobs.read(found.blob)) as pieces:
+                data = await _joined(pieces)
+            worker = Worker("a small picture")
+            async with worker.opened():
+                made = await worker.run(_making(data))
+            self.keep(found.digest, made)
+            return made
+
+    def kept(self, digest: str) -> bytes | None:
+        """Return the cached thumbnail of the file with this digest, or None."""
+        if digest in self._kept:
+            self._kept.move_to_end(digest)
+        return self._kept.get(digest)
+
+    def keep(self, digest: str, made: bytes) -> None:
+        """Cache a thumbnail; the least recently used ones are dropped to make room."""
+        self._kept[digest] = made
+        self._size += len(made)
+        while self._size > self._room:
+            _, old = self._kept.popitem(last=False)
+            self._size -= len(old)
+
+
+async def _joined(pieces: AsyncIterator[bytes]) -> bytes:
+    found = bytearray()
+    async for piece in pieces:
+        found += piece
+        if len(found) > MAX_SIZE:
+            raise _refused("a file that is larger than it says")
+    return bytes(found)
+
+
+def _making(data: bytes) -> Callable[[], bytes]:
+    return lambda: small(data)
+
+
+def small(data: bytes) -> bytes:
+    """Return a picture as WebP, upright and at most EDGE pixels. INVALID if it cannot be decoded or is too large."""
+    from PIL import Image, ImageOps
+
+    Image.MAX_IMAGE_PIXELS = None  # checked below: this limit ignores that JPEG is decoded at a fraction of its size
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
+            opened.draft("RGB", (EDGE, EDGE))
+            if opened.width * opened.height > MAX_PIXELS:
+                raise _refused(f"a picture of {opened.width} x {opened.height} pixels")
+            opened.load()
+            image = ImageOps.exif_transpose(opened)
+        if image.mode not in ("RGB", "RGBA"):
+            image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+        image.thumbnail((EDGE, EDGE))
+        made = io.BytesIO()
+        image.save(made, "WEBP", quality=75, method=0)
+        return made.getvalue()
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise _refused(f"a picture that cannot be decoded ({type(error).__name__})") from error
+
+
+def _refused(what: str) -> MachineError:
+    return MachineError(f"there is no small picture of {what}", kind=ErrorKind.INVALID, remedy="open the file itself")

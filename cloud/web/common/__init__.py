@@ -1,0 +1,1 @@
+"""Foundation of all pages: templates, forms, errors, and live connections."""

@@ -1,0 +1,216 @@
+"""Foundation of the cloud's pages: templates, forms, error pages, and the caller.
+
+A module of `cloud.web.pages` has `routes(cloud)`. Its endpoints call the same services as RPCs, so that the same roles
+apply:
+
+    async def index(request: Request) -> Response:
+        found = await AppService(cloud, author_of(request)).list_keys(request.query_params.get("org", ""))
+        return render(request, "keys.html", keys=found)
+
+Templates extend base.html (blocks `title`, `main`, `scripts`, `head`) and are in `templates/`; scripts and styles are
+in `static/`. A MachineError of an endpoint becomes an error page. Forms are sent by POST; the guard of the port has
+verified that they come from this site.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from jinja2 import Environment
+from starlette.datastructures import FormData
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from cloud.documents.pieces import SMALL
+from cloud.domain.permissions import authentication
+from cloud.values.author import Author
+from cloud.values.limits import FORM, Limit
+from cloud.work.workroom import Workroom
+from rpc.access.guard import identity_of
+from rpc.pages.assets import Assets, cache_control, environment
+from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
+from schema.errors import ErrorKind, MachineError
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
+ROOMS: Final = (
+    ("Machines", "/"),
+    ("Fragments", "/fragments"),
+    ("Data", "/data"),
+    ("Triggers", "/triggers"),
+    ("Modules", "/modules"),
+    ("Keys", "/keys"),
+    ("Audit", "/audit"),
+)
+"""The navigation; entries without a page are left out."""
+
+TABS: Final = (
+    ("Overview", "/machines/{id}"),
+    ("Configuration", "/machines/{id}/config"),
+    ("History", "/machines/{id}/history"),
+    ("Logs", "/machines/{id}/logs"),
+    ("Data", "/data?part={id}"),
+    ("Triggers", "/machines/{id}/triggers"),
+)
+"""The pages of a part; missing ones are left out."""
+
+_HERE: Final = Path(__file__).parents[1]  # folder of templates and static files
+_PARAMETER: Final = re.compile(r"\{[^}]*\}")
+
+
+@cache
+def assets() -> Assets:
+    """Return the static files, which are read once."""
+    return Assets(_HERE / "static")
+
+
+@cache
+def _templates() -> Environment:
+    made = environment([_HERE / "templates"], assets())
+    made.globals.update(known_states=RESOURCE_STATES)
+    return made
+
+
+def render(request: Request, template: str, code: int = 200, **values: Any) -> Response:
+    """Render a page. `live` is the path of its WebSocket, `error` the error of its form."""
+    paths = {_PARAMETER.sub("{id}", getattr(route, "path", "")) for route in request.app.routes}
+
+    def tabs(subject: str) -> list[tuple[str, str]]:
+        """Return names and paths of the pages of part `subject`."""
+        return [(name, path.format(id=subject)) for name, path in TABS if path.partition("?")[0] in paths]
+
+    shown = {
+        "live": "",
+        "error": "",
+        "now": datetime.now(UTC),
+        "rooms": [(name, path) for name, path in ROOMS if path in paths],
+        "here": _room(request.url.path),
+        "path": request.url.path,
+        "tabs": tabs,
+        "signed_in": identity_of(request.scope) is not None,
+        **values,
+    }
+    return Response(_templates().get_template(template).render(shown), code, media_type="text/html")
+
+
+def part(template: str, macro: str, *arguments: object) -> str:
+    """Render a macro of a template for a live connection; its root element has an id."""
+    module = _templates().get_template(template).make_module({"now": datetime.now(UTC)})
+    return str(getattr(module, macro)(*arguments))
+
+
+def _room(path: str) -> str:
+    first = "/" + path.strip("/").partition("/")[0]
+    return "/" if first == "/machines" else first
+
+
+def author_of(connection: HTTPConnection) -> Author:
+    """Return the caller as authenticated by the guard."""
+    return authentication.author_of(identity_of(connection.scope))
+
+
+async def fields(request: Request, limit: Limit = FORM) -> FormData:
+    """Read a form sent by POST as `application/x-www-form-urlencoded`. INVALID if it is larger than `limit`."""
+    body = bytearray()
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            check_size(len(body), limit)
+    pairs = await aside(request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    return FormData([(name, value) for name, value in pairs])
+
+
+async def aside(request: Request, size: int, function: Callable[[], T]) -> T:
+    """Run `function` on `size` bytes of a request and return its result; large input goes to the workroom."""
+    if size <= SMALL:
+        return function()
+    room: Workroom = request.app.state.room
+    return await room.run(author_of(request).name, function)
+
+
+def check_size(size: int, limit: Limit) -> None:
+    """Raise an error (INVALID) if `size` bytes, the part of a form received so far, exceed `limit`."""
+    if size > limit.value:
+        raise MachineError(
+            f"the form is larger than {limit.value >> 20} MiB, the limit `{limit.name}`",
+            kind=limit.kind,
+            remedy=limit.remedy,
+        )
+
+
+def text_of(form: FormData, name: str, otherwise: str = "") -> str:
+    """Return a field of a form without surrounding white space."""
+    value = form.get(name, otherwise)
+    return value.strip() if isinstance(value, str) else otherwise
+
+
+def see(path: str) -> Response:
+    """Redirect to a page after a form was processed, so that reloading does not submit it again."""
+    return RedirectResponse(path, 303)
+
+
+def status_of(error: MachineError) -> int:
+    """Return the HTTP status of an error."""
+    return STATUS.get(error.kind, 500)
+
+
+# ---- errors
+
+
+def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
+    """Return an error response: a page for browsers, JSON for programs and below /api/."""
+    code = code or status_of(error)
+    api = request.url.path.startswith("/api/")
+    if wants_page(request.headers) and not wants_json(request.headers) and not api:
+        return render(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
+    return JSONResponse({"error": str(error)}, status_code=code)
+
+
+async def machine_error(request: Request, error: Exception) -> Response:
+    """Handle a MachineError of an endpoint; a GET with an invalid session is redirected to the login page."""
+    assert isinstance(error, MachineError)
+    void = error.kind is ErrorKind.UNAUTHENTICATED and identity_of(request.scope) is not None
+    if void and request.method == "GET" and wants_page(request.headers):
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return see(f"/login?next={quote(here, safe='/')}")
+    return refusal(request, error)
+
+
+async def not_found(request: Request, _: Exception) -> Response:
+    """Handle a missing page."""
+    path = request.url.path[:200]
+    return refusal(request, MachineError(f"there is no page {path}", kind=ErrorKind.NOT_FOUND))
+
+
+async def wrong_method(request: Request, _: Exception) -> Response:
+    """Handle a method that a page does not support."""
+    path = request.url.path[:200]
+    return refusal(request, MachineError(f"{path} does not answer to {request.method}", kind=ErrorKind.INVALID), 405)
+
+
+async def failed(request: Request, _: Exception) -> Response:
+    """Handle an unexpected exception, which is in the log."""
+    error = MachineError("the page failed", kind=ErrorKind.INTERNAL, remedy="the log of machine-cloud says why")
+    return refusal(request, error, 500)
+
+
+# ---- static files
+
+
+async def static(request: Request) -> Response:
+    """`GET /static/<file>?v=<digest>`."""
+    found = assets().get(request.path_params["file"])
+    if found is None:
+        return await not_found(request, KeyError())
+    data, media_type = found
+    cache_for = cache_control(versioned="v" in request.query_params)
+    return Response(data, headers={"content-type": media_type, "cache-control": cache_for})

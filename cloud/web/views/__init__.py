@@ -1,0 +1,1 @@
+"""View models of the pages, derived from the results of the services."""

@@ -1,0 +1,150 @@
+"""Query and view models of the data page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from cloud.domain.data.media import PICTURES
+from cloud.domain.data.table import numbers
+from cloud.services.data import data_messages as m
+from cloud.web.views.log_view import time_of
+from cloud.web.views.plots import Plot, plot
+from rpc.pages.words import bytes_text
+
+FILES: Final = "files"
+READINGS: Final = "readings"
+MAX_PLOTS: Final = 12
+MAX_SHOWN: Final = 400  # characters of a reading in the table
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The query of the page; times are UTC, such as `2026-01-31T12:00`."""
+
+    view: str = FILES
+    machine: str = ""
+    part: str = ""
+    component: str = ""
+    type: str = ""
+    method: str = ""
+    tag: str = ""
+    label: str = ""
+    dataset: str = ""
+    start: str = ""
+    end: str = ""
+    after: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Asked:
+        """Parse a query; unknown fields are ignored."""
+        given = {name: query.get(name, "").strip() for name in cls.__slots__}
+        return cls(**{**given, "view": READINGS if given["view"] == READINGS else FILES})
+
+    def filter(self) -> m.Filter:
+        """Return the filter. INVALID if a time is not valid."""
+        start, end = time_of(self.start, "from"), time_of(self.end, "to")
+        return m.Filter(
+            robot_name=self.machine,
+            part_id=self.part,
+            component_name=self.component,
+            component_type=self.type,
+            method=self.method,
+            tags_filter=m.TagsFilter(tags=[self.tag]) if self.tag else None,
+            bbox_labels=[self.label] if self.label else [],
+            dataset_id=self.dataset,
+            interval=m.CaptureInterval(start, end) if start or end else None,
+        )
+
+    def query(self, **changes: str) -> str:
+        """Return the query with changes, without empty fields."""
+        return urlencode({name: value for name, value in {**asdict(self), **changes}.items() if value})
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether any filter is set."""
+        return any(value for name, value in asdict(self).items() if name not in ("view", "after"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A file, for the template. Edges of boxes are in percent."""
+
+    id: str
+    picture: bool
+    name: str
+    size: str
+    mime: str
+    time: datetime
+    where: str
+    tags: tuple[str, ...]
+    boxes: tuple[tuple[str, float, float, float, float], ...]  # label, left, top, width, height
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A reading, for the template."""
+
+    time: datetime
+    where: str
+    value: str
+
+
+def tile(one: m.BinaryData) -> Tile:
+    """Return the view model of a file."""
+    known = one.metadata
+    source = known.capture_metadata
+    return Tile(
+        id=known.binary_data_id,
+        picture=source.mime_type in PICTURES,
+        name=known.file_name or f"{source.component_name or 'file'}{known.file_ext}",
+        size=bytes_text(known.file_size_bytes),
+        mime=source.mime_type,
+        time=known.time_requested,
+        where=where_text(source),
+        tags=tuple(source.tags),
+        boxes=tuple(
+            (
+                box.label,
+                box.x_min_normalized * 100,
+                box.y_min_normalized * 100,
+                (box.x_max_normalized - box.x_min_normalized) * 100,
+                (box.y_max_normalized - box.y_min_normalized) * 100,
+            )
+            for box in known.annotations.bboxes
+        ),
+    )
+
+
+def lines(page: m.TabularPage) -> list[Line]:
+    """Return the view models of readings."""
+    return [
+        Line(one.time_requested, where_text(page.metadata[one.metadata_index]), _short(one.data)) for one in page.data
+    ]
+
+
+def plots(page: m.TabularPage) -> list[Plot]:
+    """Return plots of the numbers in readings over time, per source. The readings of the page are newest first."""
+    found: list[Plot] = []
+    for index, source in enumerate(page.metadata):
+        own = [(one.time_requested, one.data) for one in reversed(page.data) if one.metadata_index == index]
+        for path, values in numbers(own).items():
+            name = f"{source.robot_name} {source.component_name} {path.removeprefix('readings.')}"
+            line = plot(name, values)
+            if line is not None and len(found) < MAX_PLOTS:
+                found.append(line)
+    return found
+
+
+def where_text(source: m.CaptureMetadata) -> str:
+    """Return machine, component and method as one line."""
+    return " · ".join(one for one in (source.robot_name, source.component_name, source.method_name) if one)
+
+
+def _short(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data.get("readings", data), ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} …"

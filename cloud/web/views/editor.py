@@ -1,0 +1,164 @@
+"""Shared functions of the configuration and fragment editors: checks and completion while typing, and drafts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from cloud.documents import pieces
+from cloud.documents.readable import check_text
+from cloud.domain.configurations.revisions import Revision
+from cloud.editing.catalogue import Known, catalogue
+from cloud.editing.completion import completions
+from cloud.editing.documents import model_named, outline, with_resource, written
+from cloud.editing.findings import Finding, findings
+from cloud.editing.merging import ABSENT, Merged
+from cloud.editing.review import Review, review
+from cloud.services.configurations.editing import Save
+from cloud.values.limits import DOCUMENT_FORM
+from cloud.web.common.site import aside, check_size, part
+from schema.decoding.syntax import parse_json
+from schema.errors import ErrorKind, MachineError
+from schema.secrets import Masker, masked
+
+MAX_CHECKED: Final = 256 * 1024  # characters; longer texts are checked only on review, not while typing
+MAX_SHOWN: Final = 100  # findings shown to the user
+MAX_VALUE: Final = 200  # characters of a value in a conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The changes that somebody else saved while a draft was written, and those of the draft."""
+
+    revision: int
+    who: str
+    saved: datetime
+    theirs: Review
+    mine: Review
+    conflicts: list[tuple[str, str, str]]
+
+
+def with_changes(saves: Sequence[Save]) -> list[tuple[Save, Review | None]]:
+    """Return revisions with the changes of each; None for the first revision."""
+    return [
+        (one, None if one.revision.before is None else review(one.revision.before, one.revision.document))
+        for one in saves
+    ]
+
+
+def compared(revisions: Sequence[Revision]) -> tuple[int, int, Review] | None:
+    """Return the numbers of two revisions and their difference; None unless there are exactly two."""
+    if len(revisions) != 2:
+        return None
+    old, new = revisions
+    return old.number, new.number, review(old.document, new.document)
+
+
+def older(saves: Sequence[Save]) -> int | None:
+    """Return the revision below which the next page begins; None if there is none."""
+    last = saves[-1].revision.number if saves else 1
+    return last if last > 1 else None
+
+
+async def asked(request: Request) -> tuple[str, int]:
+    """Read the editor's text and cursor, which the page's script sends as JSON. INVALID if they are missing."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        check_size(len(body), DOCUMENT_FORM)
+    try:
+        sent = await aside(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
+        text, cursor = sent["text"], sent.get("cursor", 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        text, cursor = None, 0
+    if not isinstance(text, str) or not isinstance(cursor, int):
+        raise MachineError('send {"text": "...", "cursor": 0}', kind=ErrorKind.INVALID)
+    return text, max(0, min(cursor, len(text)))
+
+
+def checked(text: str, known: Known, *, partial: bool = False) -> Response:
+    """Return the findings of a text, for its marks, and the updated parts of the page."""
+    if len(text) > MAX_CHECKED:
+        return JSONResponse({"findings": [], "patch": {}})
+    found = found_in(text, known, partial=partial)
+    patch = {
+        "findings": part("editing.html", "found", found),
+        "outline": part("editing.html", "outlined", outline(text)),
+    }
+    return JSONResponse({"findings": [asdict(one) for one in found], "patch": patch})
+
+
+def found_in(text: str, known: Known, *, partial: bool = False) -> tuple[Finding, ...]:
+    """Return at most MAX_SHOWN findings; see `findings`."""
+    return findings(text, known, partial=partial)[:MAX_SHOWN]
+
+
+def completed(text: str, cursor: int, known: Known) -> Response:
+    """Return the completions at the cursor."""
+    if len(text) > MAX_CHECKED:
+        return JSONResponse({"start": cursor, "end": cursor, "choices": []})
+    return JSONResponse(asdict(completions(text, cursor, known, catalogue())))
+
+
+def text_in(form: FormData, name: str = "document") -> str:
+    """Return a text field with CR LF, which browsers send, replaced by LF. INVALID if it is too large."""
+    value = form.get(name, "")
+    text = value.replace("\r\n", "\n") if isinstance(value, str) else ""
+    check_text(text)
+    return text
+
+
+def number_in(form: Mapping[str, Any], name: str) -> int:
+    """Return a number of a form; INVALID if it is not a number."""
+    value = str(form.get(name, ""))
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise MachineError(f"{name} is not a number", kind=ErrorKind.INVALID, remedy="open the page again")
+    return int(value)
+
+
+def document_in(text: str) -> dict[str, Any]:
+    """Parse a text as a JSON object; INVALID, with the position, if it is not one."""
+    document = parse_json(text.encode("utf-8", "surrogatepass"))
+    if not isinstance(document, dict):
+        raise MachineError("a configuration is an object", kind=ErrorKind.INVALID, remedy="write {...}")
+    return document
+
+
+def added(form: FormData) -> tuple[str, int]:
+    """Return the draft with the requested resource added, and the offset of the resource."""
+    model = form.get("model", "")
+    entry = model_named(catalogue(), model if isinstance(model, str) else "")
+    text = written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
+    new = [one for one in outline(text) if one.section == entry.section][-1]
+    return text, new.start
+
+
+def conflicts_of(merged: Merged, *documents: Any) -> list[tuple[str, str, str]]:
+    """Return path, their value and my value of each conflict, masked and truncated."""
+    masker = Masker()
+    for one in documents:
+        masker = masker.and_those_of(one)
+
+    def shown(path: str, value: Any) -> str:
+        if value is ABSENT:
+            return "(removed)"
+        text = json.dumps(masker.value(masked(value, path.split("."))), ensure_ascii=False)
+        return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
+
+    return [(one.path, shown(one.path, one.theirs), shown(one.path, one.mine)) for one in merged.conflicts]
+
+
+def models() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the models to choose from, by API: `API MODEL` and the display name."""
+    known = catalogue()
+    return [
+        (api.partition(":")[2].replace(":", " "), [(f"{api} {one.word}", one.word) for one in known.of(api)])
+        for api in known.apis
+    ]

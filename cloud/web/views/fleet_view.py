@@ -1,0 +1,207 @@
+"""View models and filter of the machine overview. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from cloud.domain.fleet.fleet import FleetMachine, FleetPart
+from cloud.domain.machines.online import SILENCE, Presence, presence
+from rpc.pages.words import dom_id
+
+WORDS: Final = {
+    Presence.NEVER: ("awaiting", "awaiting setup"),
+    Presence.ONLINE: ("online", "online"),
+    Presence.OFFLINE: ("offline", "offline"),
+}
+"""CSS class and text of each presence."""
+
+DEGRADED: Final = ("degraded", "degraded")
+"""CSS class and text of a machine that is online with problems."""
+
+STATES: Final = (*WORDS.values(), DEGRADED)
+"""CSS class and text of every state of a machine."""
+
+SORTS: Final = ("name", "state", "location", "version", "problems")
+PAGE: Final = 100  # machines per page
+_ORDER: Final = {"offline": 0, "degraded": 1, "awaiting": 2, "online": 3}  # most urgent first
+
+
+_USUAL: Final = frozenset({("sort", "name"), ("page", "1")})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A machine. `since` is the time of its last contact if it is offline."""
+
+    dom: str
+    id: str
+    part: str  # id of the main part, which addresses the pages
+    name: str
+    location: str
+    location_id: str
+    css: str
+    state: str
+    since: datetime | None
+    version: str
+    saved: int  # revision of the saved configuration
+    running: str  # revision that the machine reports to run; empty before the first report
+    problems: int
+    rejected: str  # the reason why the machine rejects the saved configuration
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The filter, order and page of the overview: all conditions must hold."""
+
+    text: str = ""
+    location: str = ""
+    state: str = ""
+    sort: str = "name"
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Wanted:
+        """Parse a query; missing fields have their defaults."""
+        sort = query.get("sort", "name")
+        return cls(
+            query.get("q", "").strip(),
+            query.get("location", ""),
+            query.get("state", ""),
+            sort if sort in SORTS else "name",
+            _page(query.get("page", "")),
+        )
+
+    def query(self) -> dict[str, str]:
+        """Return the filter as a query without defaults."""
+        found = {"q": self.text, "location": self.location, "state": self.state, "sort": self.sort}
+        found["page"] = str(self.page)
+        return {key: value for key, value in found.items() if value and (key, value) not in _USUAL}
+
+
+def row(machine: FleetMachine, now: datetime) -> Row:
+    """Return the row of a machine at time `now`."""
+    part = machine.parts[0]  # the main part
+    states = (state_of(one, now) for one in machine.parts)
+    css, state = state_of(part, now)
+    if (css, state) == WORDS[Presence.ONLINE] and DEGRADED in states:
+        css, state = DEGRADED
+    return Row(
+        dom=dom_id(machine.id),
+        id=machine.id,
+        part=part.id,
+        name=machine.name,
+        location=machine.location.path,
+        location_id=machine.location.id,
+        css=css,
+        state=state,
+        since=part.seen if css == "offline" else None,
+        version=_text(part, "version"),
+        saved=part.revision,
+        running=running(part.reported),
+        problems=sum(problems_of(one) for one in machine.parts),
+        rejected=_text(part, "rejected"),
+        parts=len(machine.parts),
+    )
+
+
+def running(reported: Mapping[str, Any]) -> str:
+    """Return the revision that a part reports to run, without those of its fragments."""
+    return str(reported.get("revision", "")).partition("+")[0][:12]
+
+
+def chosen(rows: Iterable[Row], wanted: Wanted) -> list[Row]:
+    """Return the rows that match the filter, sorted."""
+    found = [one for one in rows if _fits(one, wanted)]
+    keys: Mapping[str, Callable[[Row], tuple[Any, ...]]] = {
+        "name": lambda one: (),
+        "state": lambda one: (_ORDER[one.css],),
+        "location": lambda one: (one.location.lower(),),
+        "version": lambda one: (one.version,),
+        "problems": lambda one: (-one.problems, not one.rejected),
+    }
+    key = keys[wanted.sort]
+    return sorted(found, key=lambda one: (*key(one), one.name.lower(), one.id))
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Position in the list: rows `first` to `last` of `total`, and the URLs of the adjacent pages, empty if missing."""
+
+    first: int
+    last: int
+    total: int
+    machines: int  # number of machines without a filter
+    before: str
+    after: str
+
+
+def paged(rows: Sequence[Row], wanted: Wanted, machines: int) -> tuple[list[Row], Pager]:
+    """Return the requested page of the filtered rows, or the last page if there are fewer."""
+    page = max(1, min(wanted.page, math.ceil(len(rows) / PAGE)))
+    first = (page - 1) * PAGE
+    shown = list(rows[first : first + PAGE])
+
+    def query(number: int) -> str:
+        return urlencode(replace(wanted, page=number).query())
+
+    before = f"/?{query(page - 1)}" if page > 1 else ""
+    after = f"/?{query(page + 1)}" if first + PAGE < len(rows) else ""
+    return shown, Pager(first + 1, first + len(shown), len(rows), machines, before, after)
+
+
+def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
+    """Return the number of machines in each state, in display order: CSS class, text, number."""
+    states = [one.css for one in rows]
+    return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda one: -_ORDER[one[0]]))
+
+
+def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None:
+    """Return the seconds until the last call of a machine becomes as old as SILENCE; None if no call is that recent.
+
+    The machine is then offline, unless it is recorded as online; the end of that is announced by the topic `presence`.
+    """
+    left = [
+        (part.seen + SILENCE - now).total_seconds()
+        for machine in machines
+        for part in machine.parts
+        if part.seen is not None and presence(part.seen, now, online=False) is Presence.ONLINE
+    ]
+    return min(left, default=None)
+
+
+def _page(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else 1
+
+
+def _fits(one: Row, wanted: Wanted) -> bool:
+    text = f"{one.name}\n{one.location}\n{one.version}\n{one.state}".lower()
+    return (
+        all(word in text for word in wanted.text.lower().split())
+        and wanted.location in ("", one.location_id)
+        and wanted.state in ("", one.css)
+    )
+
+
+def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
+    """Return CSS class and text of a state: degraded if online with problems or a rejected configuration."""
+    state = WORDS[presence(part.seen, now, online=part.online)]
+    if state == WORDS[Presence.ONLINE] and (problems_of(part) or _text(part, "rejected")):
+        return DEGRADED
+    return state
+
+
+def problems_of(part: FleetPart) -> int:
+    """Return the number of configuration problems and failing resources in the part's last report."""
+    numbers = (part.reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
+    return sum(int(one) for one in numbers if isinstance(one, int | float))
+
+
+def _text(part: FleetPart, key: str) -> str:
+    value = part.reported.get(key, "")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,156 @@
+"""Filter and view models of the log page. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from cloud.domain.machines.logs import LogQuery, LogRecord
+from cloud.values.cursor import cursor, read_cursor
+from rpc.pages import words
+from schema.errors import ErrorKind, MachineError
+
+LEVELS: Final = ("debug", "info", "warn", "error")  # ascending
+_SAME: Final[Mapping[str, tuple[str, ...]]] = {
+    "debug": ("debug", "trace"),
+    "info": ("info", "notice", ""),
+    "warn": ("warn", "warning"),
+    "error": ("error", "fatal", "panic", "dpanic", "critical"),
+}
+"""Names of each level in loggers of several languages."""
+PAGE: Final = 200  # lines
+RESOURCES: Final = "rdk.resource_manager."  # logger prefix of resources, before the full name
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A log filter: all conditions must hold. Times are UTC."""
+
+    level: str = "debug"
+    text: str = ""
+    logger: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    before: tuple[int, int] | None = None  # time and number of the first line on the following page
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Wanted:
+        """Parse a query. INVALID if a time or cursor is not valid."""
+        level = query.get("level", "debug")
+        return cls(
+            level if level in LEVELS else "debug",
+            query.get("text", "").strip(),
+            query.get("logger", "").strip(),
+            time_of(query.get("from", ""), "from"),
+            time_of(query.get("to", ""), "to"),
+            read_cursor(before) if (before := query.get("before", "")) else None,
+        )
+
+    def query(self) -> dict[str, str]:
+        """Return the filter as a query, without `before` and defaults."""
+        found = {
+            "level": self.level if self.level != "debug" else "",
+            "text": self.text,
+            "logger": self.logger,
+            "from": field_of(self.start),
+            "to": field_of(self.end),
+        }
+        return {key: value for key, value in found.items() if value}
+
+    @property
+    def live(self) -> bool:
+        """Whether new lines belong to the page."""
+        return self.before is None and self.end is None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of all levels from `level` upwards; empty for all."""
+        if self.level == "debug":
+            return ()
+        return tuple(name for level in LEVELS[LEVELS.index(self.level) :] for name in _SAME[level])
+
+    def search(self) -> LogQuery:
+        """Return the database query: newest first, one entry more than a page."""
+        return LogQuery(
+            levels=self.levels,
+            contains=self.text,
+            start=self.start,
+            end=self.end,
+            source=self.logger,
+            after=self.before,
+            limit=PAGE + 1,
+        )
+
+    def admits(self, one: LogRecord) -> bool:
+        """Return whether a new entry matches, by the same rules as `search`."""
+        text, logger = self.text.lower(), self.logger.lower()
+        return (
+            (not self.levels or one.level in self.levels)
+            and (self.start is None or one.time >= self.start)
+            and (self.end is None or one.time < self.end)
+            and logger in one.logger.lower()
+            and (text in one.message.lower() or text in one.logger.lower() or text in json.dumps(one.fields).lower())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A log line, for the template."""
+
+    number: int
+    time: datetime
+    level: str
+    logger: str
+    source: str  # display name of the logger: for a resource, its name
+    message: str
+    fields: str
+
+
+def line(one: LogRecord) -> Line:
+    """Return the view model of an entry."""
+    message = f"{one.message}\n{one.stack.rstrip()}" if one.stack else one.message
+    fields = " ".join(f"{key}={_value(value)}" for field in one.fields for key, value in _pairs(field))
+    level = next((level for level, names in _SAME.items() if one.level in names), one.level)
+    source = one.logger.removeprefix(RESOURCES)
+    shown = words.short(source) if source != one.logger else one.logger
+    return Line(one.number, one.time, level, one.logger, shown, message, fields)
+
+
+def page(found: list[LogRecord]) -> tuple[list[Line], str]:
+    """Return a page of the results of `search`, oldest first, and the cursor of the page before it, empty if none."""
+    shown = found[:PAGE]
+    return [line(one) for one in reversed(shown)], cursor(shown[-1].time, shown[-1].number) if len(found) > PAGE else ""
+
+
+def field_of(moment: datetime | None) -> str:
+    """Format a time for an input of type datetime-local."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment is not None else ""
+
+
+def _pairs(field: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return a field as key-value pairs, also in the form `{"Key": ..., "Value": ...}` that machines send."""
+    if field.keys() == {"Key", "Value"}:
+        return [(str(field["Key"]), field["Value"])]
+    return list(field.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):  # all numbers of messages are floats
+        return words.number(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def time_of(text: str, name: str) -> datetime | None:
+    """Parse the value of an input of type datetime-local as UTC; None if empty. INVALID if it is not a time."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise MachineError(
+            f"{name}={text[:40]!r} is no time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"
+        ) from None

@@ -1,0 +1,214 @@
+"""View models of the machine page: reports of a part, and its live snapshot while somebody views it. Pure.
+
+A snapshot comes from a machine and may have any content; one that does not match the types is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cloud.domain.fleet.fleet import FleetMachine, FleetPart
+from cloud.domain.fleet.watching import Told
+from cloud.web.views.fleet_view import problems_of, running, state_of
+from rpc.pages.drawing import Drawing, Vertex, drawing, structure
+from rpc.pages.patches import Piece
+from rpc.pages.words import dom_id
+
+Text = Annotated[str, Meta(max_length=2000)]
+Names = Annotated[tuple[Text, ...], Meta(max_length=2000)]
+
+
+class Resource(Struct, frozen=True):
+    """A configured resource, as reported by its machine."""
+
+    name: Text
+    state: Text
+    since: datetime
+    model: Text = ""
+    reason: Text = ""
+    dependencies: Names = ()
+
+
+class Problem(Struct, frozen=True):
+    """A problem of the configuration."""
+
+    path: Text
+    message: Text
+    remedy: Text = ""
+
+
+class Readings(Struct, frozen=True):
+    """Key, text and number of each value of a sensor, or the error of reading it."""
+
+    values: Annotated[tuple[tuple[Text, Text, float | None], ...], Meta(max_length=1000)] = ()
+    error: Text = ""
+
+
+class Download(Struct, frozen=True):
+    """A package that a machine is downloading. `done` and `size` are in bytes; `size` is 0 if unknown."""
+
+    name: Text
+    version: Text = ""
+    done: Annotated[int, Meta(ge=0)] = 0
+    size: Annotated[int, Meta(ge=0)] = 0
+
+
+class Snapshot(Struct, frozen=True):
+    """The live state that a machine sends while somebody views it."""
+
+    state: Text = ""
+    started: datetime | None = None
+    addresses: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
+    rejected: Text = ""
+    pending: Text = ""
+    problems: Annotated[tuple[Problem, ...], Meta(max_length=1000)] = ()
+    resources: Annotated[tuple[Resource, ...], Meta(max_length=5000)] = ()
+    readings: dict[Text, Readings] = {}
+    downloads: Annotated[tuple[Download, ...], Meta(max_length=100)] = ()
+    omitted: int = 0  # resources left out for lack of space
+
+
+EMPTY: Final = Snapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Stored facts about a part. `since` is the time of its last contact if it is offline."""
+
+    id: str
+    name: str
+    main: bool
+    css: str
+    state: str
+    since: datetime | None
+    version: str
+    agent: str  # version of the running agent
+    platform: str
+    host: str
+    address: str
+    saved: int
+    saved_at: datetime
+    running: str
+    rejected: str
+    problems: int
+
+    @property
+    def connected(self) -> bool:
+        """Whether the part is online, degraded or not."""
+        return self.css in ("online", "degraded")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of a machine, for the template."""
+
+    machine: str
+    name: str
+    location: str
+    facts: Facts
+    parts: tuple[Facts, ...]
+    snapshot: Snapshot
+    reported_at: datetime | None  # arrival time of the snapshot; None without one
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a snapshot."""
+        return self.reported_at is not None
+
+    @property
+    def drawing(self) -> Drawing:
+        """The graph of the part's resources."""
+        return drawing(_vertices(self.snapshot))
+
+
+def snapshot_of(told: Told | None) -> Snapshot | None:
+    """Return the snapshot of a part; None if it has sent none or an invalid one."""
+    if told is None:
+        return None
+    try:
+        found = msgspec.convert(told.snapshot, Snapshot)
+    except msgspec.ValidationError:
+        return None
+    times = (found.started, *(one.since for one in found.resources))
+    return found if all(time is None or time.tzinfo is not None for time in times) else None
+
+
+def view(machine: FleetMachine, subject: str, told: Told | None, now: datetime) -> View:
+    """Return the view of the part `subject` of a machine, or of its main part if there is no such part."""
+    parts = tuple(_facts(one, now) for one in machine.parts)
+    facts = next((one for one in parts if one.id == subject), parts[0])
+    found = snapshot_of(told)
+    return View(
+        machine.id,
+        machine.name,
+        machine.location.path,
+        facts,
+        parts,
+        found or EMPTY,
+        told.at if told and found else None,
+    )
+
+
+def pieces(shown: View) -> list[Piece]:
+    """Return the live parts of the page."""
+    facts, told = shown.facts, shown.snapshot
+    head = (facts, shown.parts, told.state, told.started, told.addresses, shown.told)
+    mistakes = (facts.rejected, told.rejected, told.pending, told.problems)
+    names = tuple(one.name for one in told.resources)
+    states = tuple(one.state for one in told.resources)
+    picture = shown.drawing
+    return [
+        Piece("head", "head", (shown,), head),
+        Piece("problems", "problems", (shown,), mistakes),
+        Piece("downloads", "downloads", (told.downloads,), told.downloads),
+        Piece("counts", "counts", (told.resources,), states),
+        Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
+        *(Piece(dom_id(one.name), "resource", (one, facts.id), one, inside="resources") for one in told.resources),
+        Piece("restart", "restart", (facts,), facts.connected),
+        Piece("graph", "graph", (picture,), structure(_vertices(told))),
+        *(Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items),
+    ]
+
+
+def readings(found: Snapshot) -> list[dict[str, Any]]:
+    """Return the readings of sensors for the script of the page."""
+    return [
+        {"name": name, "values": list(one.values), "error": one.error} for name, one in sorted(found.readings.items())
+    ]
+
+
+def _vertices(found: Snapshot) -> list[Vertex]:
+    return [Vertex(one.name, one.state, one.reason, one.dependencies) for one in found.resources]
+
+
+def _facts(part: FleetPart, now: datetime) -> Facts:
+    css, state = state_of(part, now)
+    return Facts(
+        id=part.id,
+        name=part.name,
+        main=part.main,
+        css=css,
+        state=state,
+        since=part.seen if css == "offline" else None,
+        version=_text(part.reported, "version"),
+        agent=_text(part.reported, "agent_running"),
+        platform=_text(part.reported, "platform"),
+        host=_text(part.reported, "host"),
+        address=_text(part.reported, "address"),
+        saved=part.revision,
+        saved_at=part.saved,
+        running=running(part.reported),
+        rejected=_text(part.reported, "rejected"),
+        problems=problems_of(part),
+    )
+
+
+def _text(reported: Mapping[str, Any], key: str) -> str:
+    value = reported.get(key, "")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,61 @@
+"""Line plots of numbers over time, as points of an SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+WIDTH: Final = 320
+HEIGHT: Final = 80
+MAX_POINTS: Final = 640  # two per unit of the width; more would not be visible
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A line. `points` fits a viewBox of WIDTH times HEIGHT; `low` and `high` are the extreme values."""
+
+    name: str
+    points: str
+    low: float
+    high: float
+    last: float
+    first_time: datetime
+    last_time: datetime
+    count: int
+
+
+def plot(name: str, values: Sequence[tuple[datetime, float]]) -> Plot | None:
+    """Return a line through values in order of time; None if no value is finite."""
+    finite = [(moment, value) for moment, value in values if math.isfinite(value)]
+    if not finite:
+        return None
+    low, high = min(value for _, value in finite), max(value for _, value in finite)
+    begin, end = finite[0][0], finite[-1][0]
+    span, height = (end - begin).total_seconds() or 1.0, (high - low) or 1.0
+    points = [
+        f"{(moment - begin).total_seconds() / span * WIDTH:.1f},{HEIGHT - (value - low) / height * HEIGHT:.1f}"
+        for moment, value in _thinned(finite)
+    ]
+    if len(points) == 1:
+        points = [f"0,{HEIGHT / 2:.1f}", f"{WIDTH},{HEIGHT / 2:.1f}"]
+    return Plot(name, " ".join(points), low, high, finite[-1][1], begin, end, len(finite))
+
+
+def _thinned(values: Sequence[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
+    """Reduce values to at most MAX_POINTS, keeping the minimum and maximum of each interval."""
+    if len(values) <= MAX_POINTS:
+        return list(values)
+    size = math.ceil(len(values) / (MAX_POINTS // 2))
+    kept: list[tuple[datetime, float]] = []
+    for start in range(0, len(values), size):
+        stretch = values[start : start + size]
+        ends = {id(one): one for one in (min(stretch, key=_value), max(stretch, key=_value))}
+        kept += sorted(ends.values(), key=lambda one: one[0])
+    return kept
+
+
+def _value(one: tuple[datetime, float]) -> float:
+    return one[1]

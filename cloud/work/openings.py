@@ -1,0 +1,37 @@
+"""Limits of open streams per key and replica, because a stream occupies resources for as long as it lasts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+STREAMS: Final = 200  # streaming calls and live pages of one key
+FOLLOWERS: Final = 16  # push channels of one part: a machine has one, and may have lost others without noticing
+
+
+class Openings:
+    """Counters of open streams."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, what: str, most: int) -> Iterator[None]:
+        """Count one stream of `what` while the context is open; EXHAUSTED if there are `most` already."""
+        if self._open[what] >= most:
+            raise MachineError(
+                f"{most} streams of {what} are open",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="close some of them, or use another key",
+            )
+        self._open[what] += 1
+        try:
+            yield
+        finally:
+            self._open[what] -= 1
+            if not self._open[what]:
+                del self._open[what]

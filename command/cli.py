@@ -1,0 +1,341 @@
+"""The command line `machine`. Imports only click, so that `machine --help` is fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from command.cloud.ca import ca as cloud_ca
+from command.cloud.config import config
+from command.cloud.data import data as cloud_data
+from command.cloud.datasets import datasets
+from command.cloud.fragments import fragments
+from command.cloud.group import cloud
+from command.cloud.keys import keys
+from command.cloud.locations import locations
+from command.cloud.members import members
+from command.cloud.registry.modules import modules
+from command.cloud.registry.packages import packages
+from command.cloud.triggers import triggers
+from command.connection import EXIT_INTERRUPTED, Connection, run
+from command.groups import Commands
+from command.hal.group import hal
+from command.machine.access import add_commands
+from command.modules.group import module
+from command.recordings.data import data
+from command.recordings.ftdc import ftdc
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+EXIT_CODES = """\b
+Exit codes: 0 done; 1 the machine says no; 2 wrong usage; 3 the machine cannot be reached."""
+
+
+CONNECTION: Final = {
+    "--address": 1,
+    "--tls": 0,
+    "--insecure": 0,
+    "--ca": 1,
+    "--api-key-id": 1,
+    "--api-key": 1,
+    "--json": 0,
+}
+"""Options of all commands for a machine, with the number of their values."""
+
+
+class Main(Commands):
+    """The group of all commands, listed in the order of their definition."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in the order of their definition."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move options of the connection from before the command to after it, so that both orders are accepted."""
+        moved: list[str] = []
+        while args and args[0].partition("=")[0] in CONNECTION:
+            count = 1 if "=" in args[0] else 1 + CONNECTION[args[0]]
+            moved, args = moved + args[:count], args[count:]
+        at, command = 0, self.get_command(ctx, args[0]) if args else None
+        while command is not None:
+            at += 1
+            inner = isinstance(command, click.Group) and at < len(args)
+            command = command.get_command(ctx, args[at]) if inner and isinstance(command, click.Group) else None
+        return super().parse_args(ctx, args[:at] + moved + args[at:])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Ctrl-C ends it without a traceback, even if KeyboardInterrupt comes in an exception group."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+        except BaseExceptionGroup as group:
+            if group.subgroup(KeyboardInterrupt) is None:
+                raise
+            raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+
+
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from runtime.engine.version import version
+
+        click.echo(f"machine {version()}")
+        context.exit()
+
+
+def connected(function: Function) -> Function:
+    """Add the options of the connection to a command, and pass them as one Connection."""
+
+    @wraps(function)
+    def command(
+        address: str,
+        tls: bool,
+        insecure: bool,
+        ca: Path | None,
+        api_key_id: str,
+        api_key: str,
+        as_json: bool,
+        **arguments: Any,
+    ) -> Any:
+        if bool(api_key) != bool(api_key_id):
+            absent, given = ("--api-key-id", "--api-key") if api_key else ("--api-key", "--api-key-id")
+            raise click.UsageError(f"{given} is given without {absent}: a key has an id and a secret")
+        return function(Connection(address, tls, insecure, ca, api_key_id, api_key, as_json), **arguments)
+
+    options = (
+        click.option(
+            "--address",
+            envvar="MACHINE_ADDRESS",
+            default="localhost:8080",
+            show_default=True,
+            show_envvar=True,
+            metavar="HOST:PORT",
+            help="Where the machine is; also unix:PATH or https://HOST.",
+        ),
+        click.option("--tls", is_flag=True, help="Speak TLS and verify the certificate."),
+        click.option("--insecure", is_flag=True, help="Speak TLS and accept any certificate."),
+        click.option(
+            "--ca",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Speak TLS and trust the certificates in this PEM file too.",
+        ),
+        click.option("--api-key-id", envvar="MACHINE_API_KEY_ID", default="", show_envvar=True, metavar="ID"),
+        click.option(
+            "--api-key",
+            envvar="MACHINE_API_KEY",
+            default="",
+            show_envvar=True,
+            metavar="KEY",
+            help="Better in the environment: other users of this computer see the options of a command.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command  # type: ignore[return-value]
+
+
+@click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def main() -> None:
+    """Inspect and control a machine over its RPC.
+
+    \b
+    machine status
+    machine call left-motor set_power power_pct=0.5
+    machine --address rover.local:8080 status
+    machine --help, machine COMMAND --help
+    """
+
+
+@main.command(epilog="\b\nExample:\n  machine status --address rover.local:8080")
+@connected
+def status(connection: Connection) -> None:
+    """Show the state of the machine, and resources that are not ready."""
+
+    async def command(client: ApiClient) -> None:
+        from command.machine import show
+
+        await show.status(client, connection)
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExample:\n  machine resources --json")
+@connected
+def resources(connection: Connection) -> None:
+    """List every configured resource with its state and reason."""
+
+    async def command(client: ApiClient) -> None:
+        from command.machine import show
+
+        await show.resources(client, connection)
+
+    run(connection, command)
+
+
+@main.command(
+    epilog="""\b
+Examples:
+  machine call left-motor                                  list its methods and their arguments
+  machine call left-motor set_power power_pct=0.5
+  machine call rdk:component:motor/left-motor stop
+  machine call thermometer do_command 'command={"calibrate": true}'
+  machine call local stream_ticks pin_names=left,right     one line of JSON for each, until Ctrl-C"""
+)
+@connected
+@click.argument("name")
+@click.argument("method", required=False, default="")
+@click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
+def call(connection: Connection, name: str, method: str, arguments: tuple[str, ...]) -> None:
+    """Call METHOD of the resource NAME and print its result.
+
+    NAME is simple (left-motor) or full (rdk:component:motor/left-motor). Values are numbers, text, true or false. Lists
+    are JSON or separated by commas, bytes are base64, and everything else is JSON.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from command.machine.call import call as do
+
+        await do(client, connection, name, method, arguments)
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExamples:\n  machine watch\n  machine watch thermometer --interval 0.2 --json")
+@connected
+@click.argument("names", nargs=-1)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.05, 3600),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks: the API has no stream of states.",
+)
+def watch(connection: Connection, names: tuple[str, ...], interval: float) -> None:
+    """Show changes of state and readings as they come, until Ctrl-C.
+
+    On a terminal, the screen is redrawn; otherwise each change is printed as a line. NAMES are the resources to watch;
+    the default is all.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from command.machine.watch import watch as do
+
+        await do(client, connection, names, interval)
+
+    run(connection, command)
+
+
+@main.command(
+    epilog="""\b
+Examples:
+  machine logs -f --level warn
+  machine logs --since 10m --logger 'rdk.components.motor'
+  machine logs --text timeout --json | jq .fields"""
+)
+@connected
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is logged, also after a restart, until Ctrl-C.")
+@click.option("-n", "--newest", type=click.IntRange(0), default=100, show_default=True, help="Lines to begin with.")
+@click.option("--level", type=click.Choice(["debug", "info", "warn", "error"]), default="debug", help="It and above.")
+@click.option("--logger", default="", metavar="PATTERN", help="As in the key log of a configuration.")
+@click.option("--since", default="", metavar="TIME", help="Of the last 10m, say, or since 2006-01-02T15:04:05Z.")
+@click.option("--text", default="", help="Anywhere in the line, in any case.")
+@click.option("-q", "--quiet", is_flag=True, help="Print messages only.")
+def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: str, **filters: str) -> None:
+    """Show the newest lines of the machine's log."""
+    query = {"newest": str(newest), "after": since, **filters}
+
+    async def command(client: ApiClient) -> None:
+        from command.machine.logs import logs as do
+
+        await do(
+            connection,
+            {key: value for key, value in query.items() if value},
+            follow=follow,
+            style="json" if connection.json else "quiet" if quiet else "table",
+        )
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExample:\n  machine check examples/bench.json")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def check(config: Path, as_json: bool) -> None:
+    """Find all errors in the configuration file CONFIG without starting anything.
+
+    The exit code is 1 if there is an error; warnings do not count.
+    """
+    from command.check import main_check
+
+    raise click.exceptions.Exit(main_check(config, as_json))
+
+
+@main.command(
+    epilog="""\b
+Examples:
+  machine tunnel 8081:80 --address rover.local:8080        its web server at http://127.0.0.1:8081
+  machine tunnel 5432 0:22                                 5432 here too, and a free port to its 22"""
+)
+@connected
+@click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
+def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
+    """Reach TCP ports of the machine through its RPC, until Ctrl-C.
+
+    Connections to 127.0.0.1:LOCAL are forwarded to port REMOTE of the machine. The machine allows the ports in
+    network.traffic_tunnel_endpoints of its configuration.
+    """
+
+    async def command(client: ApiClient) -> None:
+        from command.machine.tunnel import parse_pair
+        from command.machine.tunnel import tunnel as do
+
+        await do(client, connection, [parse_pair(text) for text in ports])
+
+    run(connection, command)
+
+
+@main.command(epilog="\b\nExamples:\n  machine discover\n  machine discover --wait 5 --json")
+@click.option(
+    "--wait", type=click.FloatRange(0.1, 60), default=2.0, show_default=True, help="Seconds to wait for answers."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def discover(wait: float, as_json: bool) -> None:
+    """List the machines that announce themselves on the local network, by multicast DNS."""
+    import trio
+
+    from command.machine.discover import discover as do
+
+    trio.run(do, wait, as_json)
+
+
+add_commands(main, connected)
+main.add_command(hal)
+main.add_command(ftdc)
+main.add_command(data)
+main.add_command(module)
+main.add_command(cloud)
+cloud.add_command(config)
+cloud.add_command(cloud_ca)
+cloud.add_command(keys)
+cloud.add_command(members)
+cloud.add_command(locations)
+cloud.add_command(cloud_data)
+cloud.add_command(datasets)
+cloud.add_command(modules)
+cloud.add_command(packages)
+cloud.add_command(fragments)
+cloud.add_command(triggers)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`machine cloud`: manages machines, configurations, logs, data and keys of a cloud."""

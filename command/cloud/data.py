@@ -1,0 +1,321 @@
+"""`machine cloud data`: lists, exports, deletes and uploads captured data in the cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud.group import APP, ask, find
+from command.groups import Commands
+from command.recordings.data import MOMENT
+from schema.errors import ErrorKind, MachineError
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+DATA: Final = "viam.app.data.v1.DataService"
+SYNC: Final = "viam.app.datasync.v1.DataSyncService"
+PIECE: Final = 64 * 1024  # bytes of a file per message
+PAGE: Final = 100
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
+_SINCE: Final = click.option("--since", type=MOMENT, default=None, help="Only from this time on.")
+_UNTIL: Final = click.option("--until", type=MOMENT, default=None, help="Only before this time.")
+
+
+@click.group(cls=Commands)
+def data() -> None:
+    """Manage data that machines have captured and uploaded: readings, pictures and other files.
+
+    `machine data`, on a machine, shows data that is still there.
+    """
+
+
+@data.command("ls")
+@click.argument("machine", default="")
+@click.option("--resource", default="", metavar="NAME", help="Only of this resource.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; more than one mean any of them.")
+@click.option("--dataset", default="", metavar="ID", help="Only in this dataset.")
+@_SINCE
+@_UNTIL
+@click.option("-n", "count", type=click.IntRange(1), default=50, show_default=True, help="So many, the newest.")
+@_JSON
+@_QUIET
+def list_command(machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any) -> None:
+    """List pictures and files of MACHINE or of all machines. For readings, use `machine cloud data export`."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        wanted = await _filter(client, machine, **chosen)
+        rows = []
+        async for one in _files(client, wanted, count):
+            about = one["metadata"]
+            if as_json:
+                click.echo(one_line(about))
+            elif quiet:
+                click.echo(about["binary_data_id"])
+            else:
+                source = about["capture_metadata"]
+                rows.append(
+                    [
+                        f"{about['time_received']:%Y-%m-%d %H:%M:%S}",
+                        source["robot_name"],
+                        source["component_name"],
+                        about["file_name"],
+                        str(about["file_size_bytes"]),
+                        ", ".join(source["tags"]),
+                        about["binary_data_id"],
+                    ]
+                )
+        if not (as_json or quiet):
+            click.echo("\n".join(table(["TIME (UTC)", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@data.command(
+    epilog="""\b
+Examples:
+  machine cloud data export rover thermometer -o readings.csv
+  machine cloud data export rover eye --media pictures"""
+)
+@click.argument("machine")
+@click.argument("resource")
+@click.option("--method", default="Readings", show_default=True, metavar="NAME", help="What was captured.")
+@click.option("--api", "subtype", default="rdk:component:sensor", show_default=True, help="API of the resource.")
+@_SINCE
+@_UNTIL
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="A .csv or .jsonl file, a new one.")
+@click.option("--media", type=click.Path(file_okay=False, path_type=Path), help="Pictures and files into this folder.")
+def export(
+    machine: str,
+    resource: str,
+    method: str,
+    subtype: str,
+    since: datetime | None,
+    until: datetime | None,
+    out: Path | None,
+    media: Path | None,
+) -> None:
+    """Export readings of RESOURCE as CSV or JSON lines, or its pictures; the default is JSON lines on the terminal."""
+    if out is not None and (out.exists() or out.suffix not in (".csv", ".jsonl")):
+        raise click.UsageError(f"{out}: name a new file that ends in .csv or .jsonl")
+
+    if media is not None:
+        media.mkdir(parents=True, exist_ok=True)
+
+    async def work(client: ApiClient) -> None:
+        if media is not None:
+            wanted = await _filter(client, machine, resource, (), "", since, until)
+            click.echo(f"{await _save(client, wanted, media)} files are in {media}")
+            return
+        part = await find(client, machine)
+        asked = {
+            "part_id": part.id,
+            "resource_name": resource,
+            "resource_subtype": subtype,
+            "method_name": method,
+            "interval": _interval(since, until),
+        }
+        if out is None:
+            await _lines(client, asked, sys.stdout)
+            return
+        with out.open("x", newline="", encoding="utf-8") as file:
+            if out.suffix == ".csv":
+                count = await _csv(client, asked, file)
+            else:
+                count = await _lines(client, asked, file)
+        click.echo(f"{count} readings are in {out}")
+
+    ask(work)
+
+
+@data.command()
+@click.argument("ids", nargs=-1)
+@click.option("--readings-older-than", "days", type=click.IntRange(1), metavar="DAYS", help="Readings, of everything.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
+    """Delete pictures and files by IDS, or old readings. This cannot be undone, and only owners can do it."""
+    if bool(ids) == bool(days):
+        raise click.UsageError("name files by their ids, or readings with --readings-older-than")
+    if not yes:
+        click.confirm(f"Delete {_counted(len(set(ids))) if ids else f'readings older than {days} days'}?", abort=True)
+
+    async def work(client: ApiClient) -> None:
+        if ids:
+            count = await client.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=list(ids))
+            click.echo(_counted(count) + " deleted")
+            if missing := len(set(ids)) - count:
+                raise MachineError(
+                    f"{missing} of {len(set(ids))} ids not found",
+                    kind=ErrorKind.NOT_FOUND,
+                    remedy="`machine cloud data ls -q` lists the ids",
+                )
+            return
+        count = 0
+        for one in await client.call(APP, "", "list_organizations"):
+            count += await client.call(
+                DATA, "", "delete_tabular_data", organization_id=one["id"], delete_older_than_days=days
+            )
+        click.echo(f"{count} readings deleted")
+
+    ask(work)
+
+
+@data.command()
+@click.argument("machine")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given again.")
+@click.option("--dataset", "datasets", multiple=True, metavar="ID", help="Put them into this dataset, too.")
+@_QUIET
+def upload(
+    machine: str, files: tuple[Path, ...], tags: tuple[str, ...], datasets: tuple[str, ...], quiet: bool
+) -> None:
+    """Upload FILES as files of MACHINE, and print their ids."""
+
+    async def work(client: ApiClient) -> None:
+        part = await find(client, machine)
+        for path in files:
+            subject = await _upload(client, part.id, path, tags, datasets)
+            click.echo(subject if quiet else f"{path}  {subject}")
+
+    ask(work)
+
+
+# ---- shared by several commands
+
+
+async def _filter(
+    client: ApiClient,
+    machine: str,
+    resource: str,
+    tags: tuple[str, ...],
+    dataset: str,
+    since: datetime | None,
+    until: datetime | None,
+) -> dict[str, Any]:
+    part = (await find(client, machine)).id if machine else None
+    return {
+        "part_id": part,
+        "component_name": resource or None,
+        "dataset_id": dataset or None,
+        "tags_filter": {"type": "MATCH_BY_OR", "tags": list(tags)} if tags else None,
+        "interval": _interval(since, until),
+    }
+
+
+def _interval(since: datetime | None, until: datetime | None) -> dict[str, datetime] | None:
+    found = {name: moment for name, moment in (("start", since), ("end", until)) if moment is not None}
+    return found or None
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+async def _files(
+    client: ApiClient, wanted: Mapping[str, Any], count: int | None = None, *, content: bool = False
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Yield pictures and files, newest first, at most `count`. Requests them page by page."""
+    last, left = "", count
+    while left is None or left > 0:
+        request = {
+            "filter": _set(wanted),
+            "limit": min(PAGE, left) if left is not None else PAGE,
+            "last": last,
+            "sort_order": "ORDER_DESCENDING",
+        }
+        page = await client.call(DATA, "", "binary_data_by_filter", data_request=request, include_binary=content)
+        if not page["data"]:
+            return
+        for one in page["data"]:
+            yield one
+        left, last = None if left is None else left - len(page["data"]), page["last"]
+
+
+async def _save(client: ApiClient, wanted: Mapping[str, Any], folder: Path) -> int:
+    from runtime.parts.data.files.names import safe
+
+    count = 0
+    async for one in _files(client, wanted, content=True):
+        about = one["metadata"]
+        name = safe(about["file_name"] or f"{about['binary_data_id']}{about['file_ext']}")
+        target = folder / name
+        if target.exists():
+            target = folder / f"{safe(about['binary_data_id'])}-{name}"
+        target.write_bytes(one["binary"])
+        count += 1
+    return count
+
+
+async def _lines(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int:
+    from runtime.engine.views.tables import one_line
+
+    count = 0
+    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
+        out.write(one_line({"time": one["time_captured"], "tags": one["tags"], "data": one["payload"]}) + "\n")
+        count += 1
+    return count
+
+
+async def _csv(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int:
+    """Write readings as CSV. Requests them twice, first for the columns, so that memory does not hold all of them."""
+    import csv
+
+    from runtime.parts.data.export import cell
+    from runtime.parts.data.rows import flat
+    from schema.spreadsheet import harmless
+
+    columns: dict[str, None] = {}
+    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
+        columns.update(dict.fromkeys(name for name, _ in flat(one["payload"])))
+    writer = csv.DictWriter(out, ["time", "tags", *sorted(columns)], restval="", extrasaction="ignore")
+    writer.writerow({name: harmless(name) for name in writer.fieldnames})
+    count = 0
+    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
+        facts = {
+            "time": one["time_captured"].isoformat().replace("+00:00", "Z"),
+            "tags": harmless(" ".join(one["tags"])),
+        }
+        writer.writerow({**facts, **{name: cell(value) for name, value in flat(one["payload"])}})
+        count += 1
+    return count
+
+
+async def _upload(client: ApiClient, part: str, path: Path, tags: tuple[str, ...], datasets: tuple[str, ...]) -> str:
+    reply = await client.call(
+        SYNC,
+        "",
+        "file_upload",
+        part_id=part,
+        type="DATA_TYPE_FILE",
+        file_name=path.name,
+        file_extension=path.suffix,
+        file_modify_time=_changed(path),
+        tags=list(tags),
+        dataset_ids=list(datasets),
+        contents=_pieces(path),
+    )
+    return str(reply["binary_data_id"])
+
+
+def _changed(path: Path) -> datetime:
+    from datetime import UTC
+
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def _pieces(path: Path) -> Iterator[dict[str, bytes]]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield {"data": piece}
+
+
+def _counted(count: int) -> str:
+    return f"{count} file{'s' * (count != 1)}"

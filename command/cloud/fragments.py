@@ -1,0 +1,199 @@
+"""`machine cloud fragments`: manages configuration that many machines share."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from command.cloud.group import APP, ask
+from command.groups import Commands
+from schema.decoding.depth import check_depth, nested_too_deeply
+from schema.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpc.api.client import ApiClient
+
+
+@click.group(cls=Commands)
+def fragments() -> None:
+    """Manage configuration that many machines share. FRAGMENT is a name or an id.
+
+    A machine uses a fragment by an entry in `fragments` of its configuration: {"id": ID, "version": "stable"}.
+    """
+
+
+@fragments.command("ls")
+@click.option("--public", is_flag=True, help="Also those that other organizations show.")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+def list_command(public: bool, as_json: bool) -> None:
+    """List fragments, with the number of machines that use them."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        found = await _all(client, public=public)
+        if as_json:
+            click.echo("\n".join(one_line({**one, "fragment": None}) for one in found))
+            return
+        rows = [
+            [one["name"], one["revision"], one["visibility"].lower(), str(one["robot_part_count"]), one["id"]]
+            for one in found
+        ]
+        click.echo("\n".join(table(["NAME", "REVISION", "VISIBILITY", "PARTS", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@fragments.command()
+@click.argument("fragment")
+@click.option("--version", default="", metavar="REVISION|TAG", help="Not the newest.")
+def get(fragment: str, version: str) -> None:
+    """Print the configuration in FRAGMENT."""
+
+    async def work(client: ApiClient) -> None:
+        from command.cloud.show import document_text
+
+        subject = (await _find(client, fragment))["id"]
+        found = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
+        click.echo(document_text(found["fragment"]["fragment_config_json"]))
+
+    ask(work)
+
+
+@fragments.command()
+@click.argument("name")
+@click.argument("file", type=click.File("rb"))
+@click.option("--organization", default="", metavar="ID", help="Needed if the key sees several.")
+def create(name: str, file: Any, organization: str) -> None:
+    """Create a fragment called NAME from FILE (- for standard input), and print its id."""
+    document = _document(file.read())
+
+    async def work(client: ApiClient) -> None:
+        owner = organization
+        if not owner:
+            (owner, *more) = [one["id"] for one in await client.call(APP, "", "list_organizations")]
+            if more:
+                raise click.UsageError("name the organization with --organization")
+        made = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
+        click.echo(made["id"])
+
+    ask(work)
+
+
+@fragments.command("set")
+@click.argument("fragment")
+@click.argument("file", type=click.File("rb"))
+def set_command(fragment: str, file: Any) -> None:
+    """Make FILE (- for standard input) the newest revision. Machines without a pinned version use it immediately."""
+    document = _document(file.read())
+
+    async def work(client: ApiClient) -> None:
+        found = await _find(client, fragment)
+        text = json.dumps(document, ensure_ascii=False)
+        known = found["last_updated"]
+        saved = await client.call(
+            APP, "", "update_fragment", id=found["id"], name="", fragment_config_json=text, last_known_update=known
+        )
+        click.echo(f"revision {saved['revision']}, used by {saved['robot_part_count']} machine parts")
+
+    ask(work)
+
+
+@fragments.command()
+@click.argument("fragment")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True)
+def history(fragment: str, count: int) -> None:
+    """Show who saved FRAGMENT and when, newest first."""
+
+    async def work(client: ApiClient) -> None:
+        from command.cloud.history import revisions
+        from runtime.engine.views.tables import table
+
+        subject = (await _find(client, fragment))["id"]
+        tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
+        rows = [
+            [
+                str(one["revision"]),
+                one["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
+                one["author"],
+                " ".join(tag["tag"] for tag in tags if tag["revision"] == str(one["revision"])),
+            ]
+            for one in await revisions("fragments", subject, count)
+        ]
+        click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
+
+    ask(work)
+
+
+@fragments.command()
+@click.argument("fragment")
+@click.argument("tag")
+@click.argument("revision")
+def tag(fragment: str, tag: str, revision: str) -> None:
+    """Set TAG to REVISION of FRAGMENT. Machines that are pinned to the tag use it immediately."""
+
+    async def work(client: ApiClient) -> None:
+        subject = (await _find(client, fragment))["id"]
+        await client.call(APP, "", "set_fragment_tag", fragment_id=subject, tag=tag, revision=revision)
+
+    ask(work)
+
+
+@fragments.command()
+@click.argument("fragment")
+@click.argument("tag")
+def untag(fragment: str, tag: str) -> None:
+    """Remove TAG from FRAGMENT."""
+
+    async def work(client: ApiClient) -> None:
+        subject = (await _find(client, fragment))["id"]
+        await client.call(APP, "", "delete_fragment_tag", fragment_id=subject, tag=tag)
+
+    ask(work)
+
+
+@fragments.command()
+@click.argument("fragment")
+def delete(fragment: str) -> None:
+    """Delete FRAGMENT. It must not be in use."""
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", "delete_fragment", id=(await _find(client, fragment))["id"])
+
+    ask(work)
+
+
+async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for organization in await client.call(APP, "", "list_organizations"):
+        page = await client.call(APP, "", "list_fragments", organization_id=organization["id"], show_public=public)
+        found.update({one["id"]: one for one in page["fragments"]})
+    return list(found.values())
+
+
+async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
+    found = await _all(client)
+    chosen = [one for one in found if wanted in (one["id"], one["name"])]
+    if len(chosen) != 1:
+        many = f"several fragments are called {wanted!r}: give the id" if chosen else f"there is no fragment {wanted!r}"
+        raise click.ClickException(f"{many} (there are {', '.join(sorted(one['name'] for one in found)) or 'none'})")
+    return chosen[0]
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+        check_depth(document)
+    except RecursionError:
+        raise click.ClickException(str(nested_too_deeply())) from None
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
+    except ValueError as error:
+        raise click.ClickException(f"the file is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise click.ClickException("the file is no JSON object: write {...}")
+    return document

@@ -1,0 +1,254 @@
+"""The group `machine cloud`, and its commands for signing in, machines and logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud import login as cloud_login
+from command.cloud.login import Login
+from command.connection import run
+from command.groups import Commands
+from schema.numbers import whole_numbers
+
+if TYPE_CHECKING:
+    from command.cloud.show import Part
+    from rpc.api.client import ApiClient
+
+APP: Final = "viam.app.v1.AppService"
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.group("cloud", cls=Commands)
+def cloud() -> None:
+    """Manage machines, configurations, logs and keys of a machine-cloud.
+
+    Sign in once: `machine cloud login https://cloud.example --key-id ID`. If they are set, MACHINE_CLOUD,
+    MACHINE_CLOUD_KEY_ID and MACHINE_CLOUD_KEY are used instead, with MACHINE_CLOUD_CA for certificates to trust.
+    """
+
+
+def ask(work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False) -> None:
+    """Run `work` with a client of the cloud that the user has signed in to, or of `login`."""
+    found = login or cloud_login.load(os.environ)
+    run(found.connection(json=as_json), work)
+
+
+async def find(client: ApiClient, wanted: str) -> Part:
+    """Return the part with this name or id. Raises click.ClickException if there is none or several."""
+    from command.cloud.show import chosen
+
+    try:
+        return chosen(await fleet_of(client), wanted)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def fleet_of(client: ApiClient) -> list[Part]:
+    """Return all parts to which the key has access."""
+    from command.cloud.show import parts_of
+
+    found: list[Part] = []
+    for organization in await client.call(APP, "", "list_organizations"):
+        found += parts_of(await client.call(APP, "", "list_machine_summaries", organization_id=organization["id"]))
+    return found
+
+
+async def current(client: ApiClient, part: Part) -> dict[str, Any]:
+    """Return the reply of GetRobotPart."""
+    found: dict[str, Any] = await client.call(APP, "", "get_robot_part", id=part.id)
+    return found
+
+
+# ---- signing in
+
+
+@cloud.command()
+@click.argument("address")
+@click.option("--key-id", required=True, metavar="ID", help="Id of the API key.")
+@click.option("--key", envvar=cloud_login.KEY, prompt=True, hide_input=True, help="The key; asked for if not given.")
+@click.option("--ca", type=_CA, help="Certificates (PEM) to trust there too, such as `machine-cloud ca` prints.")
+def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
+    """Sign in to the cloud at ADDRESS, such as https://cloud.example or http://localhost:8090."""
+    if ca is not None and not address.startswith("https://"):
+        raise click.UsageError(f"--ca is for a cloud that speaks TLS: write https://{address.rpartition('://')[2]}")
+    given = Login(address, key_id, key, str(ca.absolute()) if ca is not None else "")
+
+    async def work(client: ApiClient) -> None:
+        names = [one["name"] for one in await client.call(APP, "", "list_organizations")]
+        path = cloud_login.save(given, os.environ)
+        click.echo(f"signed in to {', '.join(names) or 'a cloud without an organization of yours'}; kept in {path}")
+
+    ask(work, given)
+
+
+@cloud.command()
+def logout() -> None:
+    """Delete the saved key from this computer. It stays valid; `machine cloud keys delete` revokes it."""
+    click.echo("signed out" if cloud_login.forget(os.environ) else "was not signed in")
+
+
+# ---- machines
+
+
+@cloud.command()
+@_JSON
+def machines(as_json: bool) -> None:
+    """List all machines: state, time of the last contact, address."""
+
+    async def work(client: ApiClient) -> None:
+        from dataclasses import asdict
+        from datetime import UTC, datetime
+
+        from command.cloud.show import fleet
+        from runtime.engine.views.tables import one_line
+
+        found = await fleet_of(client)
+        if as_json:
+            click.echo(one_line([asdict(one) for one in found]))
+        elif not found:
+            click.echo("no machines yet: `machine cloud new NAME` makes one")
+        else:
+            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            click.echo("\n".join(fleet(found, datetime.now(UTC), colour=colour)))
+
+    ask(work, as_json=as_json)
+
+
+@cloud.command()
+@click.argument("name")
+@click.option("--location", default="", help="Id or name of the location; not needed if there is one only.")
+@click.option("--output", type=_FILE, help="Write the machine's credentials to this new file, else to the terminal.")
+def new(name: str, location: str, output: Path | None) -> None:
+    """Create a machine, and the credentials with which its machine-server joins: `machine-server -config FILE`."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _location(client, location)
+        robot = await client.call(APP, "", "new_robot", name=name, location=place)
+        part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+        address = signed_in.address
+        url = address if "://" in address else f"http://{address}"
+        credentials = {"id": part["id"], "secret": part["secret"], "app_address": url}
+        if trusted:
+            credentials["ca_file"] = authorities.name if authorities is not None else signed_in.ca
+        text = json.dumps({"cloud": credentials}, indent=2)
+        if output is None:
+            click.echo(text)
+            return
+        if authorities is not None:
+            _write_new(authorities, trusted)
+        _write_new(output, text + "\n")
+        click.echo(f"{name} is made; start it with: machine-server -config {output}")
+
+    signed_in = cloud_login.load(os.environ)
+    try:
+        trusted = Path(signed_in.ca).read_text() if signed_in.ca else ""
+    except OSError as error:
+        raise click.UsageError(f"{signed_in.ca} cannot be read ({error.strerror}): sign in again") from None
+    authorities = output.with_suffix(".ca.pem") if output is not None and trusted else None
+    for path in (output, authorities):
+        if path is not None and path.exists():
+            raise click.UsageError(f"{path} exists: name a new file")
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"there is no folder {path.parent}: make it first, or name another file")
+    ask(work)
+
+
+async def _location(client: ApiClient, wanted: str) -> str:
+    found = [
+        place
+        for organization in await client.call(APP, "", "list_organizations")
+        for place in await client.call(APP, "", "list_locations", organization_id=organization["id"])
+    ]
+    meant = [one for one in found if not wanted or wanted in (one["id"], one["name"])]
+    if len(meant) != 1:
+        listed = ", ".join(f"{one['name']} ({one['id']})" for one in found)
+        raise click.ClickException(f"name one location with --location: {listed or 'there is none'}")
+    return str(meant[0]["id"])
+
+
+def _write_new(path: Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+@cloud.command()
+@click.argument("machine")
+def restart(machine: str) -> None:
+    """Stop the machine-server of MACHINE in order, so that its supervisor starts it again."""
+
+    async def work(client: ApiClient) -> None:
+        part = await find(client, machine)
+        await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
+        click.echo(f"{part.machine} is asked to restart")
+
+    ask(work)
+
+
+@cloud.command()
+@click.argument("machine")
+@click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="So many, the newest.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--errors", is_flag=True, help="Errors only.")
+@click.option("--filter", "text", default="", help="Only messages with this text.")
+@click.option("--json", "as_json", is_flag=True, help="Print an object for each message, one a line.")
+def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_json: bool) -> None:
+    """Print log messages of MACHINE from the last 30 days, including those from while it was offline."""
+    written = _object if as_json else _line
+
+    async def work(client: ApiClient) -> None:
+        part = await find(client, machine)
+        wanted = {"id": part.id, "errors_only": errors, "filter": text or None}
+        for entry in reversed(await _newest(client, wanted, count)):
+            click.echo(written(entry))
+        if follow:
+            async for batch in client.stream(APP, "", "tail_robot_part_logs", **wanted):
+                for entry in batch:
+                    click.echo(written(entry))
+
+    ask(work)
+
+
+async def _newest(client: ApiClient, wanted: Mapping[str, Any], count: int) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    token: str | None = None
+    while token != "" and len(found) < count:
+        limit = min(count - len(found), 1000)
+        page = await client.call(APP, "", "get_robot_part_logs", **wanted, limit=limit, page_token=token)
+        found += page["logs"]
+        token = page["next_page_token"]
+    return found
+
+
+def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a log message for display, with integers as they were logged."""
+    fields = {str(one.get("Key", "")): whole_numbers(one.get("Value")) for one in entry["fields"]}
+    moment = entry["time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {
+        "time": moment,
+        "level": entry["level"],
+        "logger": entry["logger_name"],
+        "message": entry["message"],
+        "fields": fields,
+        **({"stack": entry["stack"]} if entry["stack"] else {}),
+    }
+
+
+def _object(entry: Mapping[str, Any]) -> str:
+    return json.dumps(_told(entry), ensure_ascii=False)
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    from runtime.engine.views.tables import clean, one_line
+
+    told = _told(entry)
+    words = [told["time"], told["level"].upper(), told["logger"], told["message"]]
+    return clean("  ".join(words)) + (f"  {one_line(told['fields'])}" if told["fields"] else "")

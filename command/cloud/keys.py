@@ -1,0 +1,98 @@
+"""`machine cloud keys`: manages API keys and their roles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from command.cloud.group import APP, ask
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.pass_context
+def keys(context: click.Context) -> None:
+    """Manage API keys and their roles. Without a command, list them."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_command)
+
+
+@keys.command("ls")
+def list_command() -> None:
+    """List all keys with their roles."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import table
+
+        rows = [
+            [
+                one["api_key"]["name"],
+                ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in one["authorizations"]),
+                one["api_key"]["id"],
+            ]
+            for organization in await client.call(APP, "", "list_organizations")
+            for one in await client.call(APP, "", "list_keys", org_id=organization["id"])
+        ]
+        click.echo("\n".join(table(["NAME", "ROLES", "ID"], rows)))
+
+    ask(work)
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(["owner", "operator"]), default="operator", show_default=True)
+@click.option(
+    "--kind", type=click.Choice(["organization", "location", "robot"]), default="organization", show_default=True
+)
+@click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
+def create(name: str, role: str, kind: str, subject: str) -> None:
+    """Create a key called NAME. It is printed only once."""
+
+    async def work(client: ApiClient) -> None:
+        at = subject
+        if not at and kind == "organization":
+            (at, *more) = [one["id"] for one in await client.call(APP, "", "list_organizations")]
+            if more:
+                raise click.UsageError("name the organization with --at")
+        if not at:
+            raise click.UsageError(f"name the {kind} with --at")
+        grant = {
+            "authorization_type": "role",
+            "authorization_id": f"{kind}_{role}",
+            "resource_type": kind,
+            "resource_id": at,
+        }
+        _print(await client.call(APP, "", "create_key", authorizations=[grant], name=name))
+
+    ask(work)
+
+
+@keys.command()
+@click.argument("key_id")
+def rotate(key_id: str) -> None:
+    """Replace the key KEY_ID and print the new key, only once. The old key is invalid immediately."""
+
+    async def work(client: ApiClient) -> None:
+        _print(await client.call(APP, "", "rotate_key", id=key_id))
+
+    ask(work)
+
+
+@keys.command()
+@click.argument("key_id")
+def delete(key_id: str) -> None:
+    """Revoke the key KEY_ID immediately."""
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", "delete_key", id=key_id)
+        click.echo("deleted")
+
+    ask(work)
+
+
+def _print(made: dict[str, str]) -> None:
+    click.echo(f"key id  {made['id']}\nkey     {made['key']}\nIt is shown this once only.")

@@ -1,0 +1,147 @@
+"""`machine cloud locations`: manages access to locations, and their secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud.group import APP, ask
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpc.api.client import ApiClient
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
+
+
+@click.group(cls=Commands)
+def locations() -> None:
+    """Share locations with other organizations, and manage their secrets. LOCATION is a name or an id."""
+
+
+@locations.command("ls")
+@_JSON
+@_QUIET
+def list_command(as_json: bool, quiet: bool) -> None:
+    """List locations, including those that others share."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        found = await _all(client)
+        if as_json or quiet:
+            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            return
+        rows = [
+            [
+                one["name"],
+                str(one["robot_count"]),
+                one["primary_org_identity"]["name"],
+                ", ".join(each["organization_id"] for each in one["organizations"] if not each["primary"]),
+                one["id"],
+            ]
+            for one in found
+        ]
+        click.echo("\n".join(table(["NAME", "MACHINES", "BELONGS TO", "SHARED WITH", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@locations.command()
+@click.argument("location")
+@click.argument("organization")
+def share(location: str, organization: str) -> None:
+    """Share LOCATION with ORGANIZATION (an id): its keys then have their roles there, too."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "share_location", location_id=place["id"], organization_id=organization)
+        click.echo(f"{place['name']} is shared with {organization}")
+
+    ask(work)
+
+
+@locations.command()
+@click.argument("location")
+@click.argument("organization")
+def unshare(location: str, organization: str) -> None:
+    """Revoke the access of ORGANIZATION (an id) to LOCATION immediately."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
+        click.echo(f"{place['name']} is not shared with {organization} any more")
+
+    ask(work)
+
+
+@locations.group()
+def secrets() -> None:
+    """Manage secrets of locations, which any part in the location can use instead of its own secret."""
+
+
+@secrets.command("ls")
+@click.argument("location")
+@_JSON
+@_QUIET
+def list_secrets(location: str, as_json: bool, quiet: bool) -> None:
+    """List the secrets of LOCATION, newest first. Only --json shows the secrets themselves."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        place = await _find(client, location)
+        found = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
+        if as_json or quiet:
+            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            return
+        rows = [[f"{one['created_on']:%Y-%m-%d %H:%M:%S}", one["id"]] for one in found]
+        click.echo("\n".join(table(["MADE (UTC)", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@secrets.command("create")
+@click.argument("location")
+def create_secret(location: str) -> None:
+    """Create a secret of LOCATION and print it. Older secrets stay valid."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        click.echo((await client.call(APP, "", "create_location_secret", location_id=place["id"]))["secret"])
+
+    ask(work)
+
+
+@secrets.command("delete")
+@click.argument("location")
+@click.argument("secret_id")
+def delete_secret(location: str, secret_id: str) -> None:
+    """Revoke SECRET_ID of LOCATION immediately."""
+
+    async def work(client: ApiClient) -> None:
+        place = await _find(client, location)
+        await client.call(APP, "", "delete_location_secret", location_id=place["id"], secret_id=secret_id)
+        click.echo("deleted")
+
+    ask(work)
+
+
+async def _all(client: ApiClient) -> list[Mapping[str, Any]]:
+    return [
+        place
+        for organization in await client.call(APP, "", "list_organizations")
+        for place in await client.call(APP, "", "list_locations", organization_id=organization["id"])
+    ]
+
+
+async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
+    found = [one for one in await _all(client) if wanted in (one["id"], one["name"])]
+    if len(found) != 1:
+        what = "several locations are" if found else "no location is"
+        raise click.ClickException(f"{what} called {wanted!r}: `machine cloud locations list` has their ids")
+    return found[0]

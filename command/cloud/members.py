@@ -1,0 +1,171 @@
+"""`machine cloud members`: manages members of an organization, and invitations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud.group import APP, ask
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpc.api.client import ApiClient
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Addresses only, one a line.")
+_AT: Final = click.option("--organization", default="", metavar="ID", help="Needed if the key sees several.")
+KINDS: Final = ("organization", "location", "robot")
+
+
+@click.group(cls=Commands)
+def members() -> None:
+    """Manage the people of an organization, who hold keys. MEMBER is a mail address or an id."""
+
+
+async def only_organization(client: ApiClient, wanted: str) -> str:
+    """Return the organization id `wanted`, or that of the only organization of the key. Raises click.UsageError."""
+    found = [one["id"] for one in await client.call(APP, "", "list_organizations")]
+    if wanted or len(found) == 1:
+        return wanted or str(found[0])
+    raise click.UsageError("name the organization with --organization" if found else "the key has no role anywhere")
+
+
+@members.command("ls")
+@_AT
+@_JSON
+@_QUIET
+def list_command(organization: str, as_json: bool, quiet: bool) -> None:
+    """List members and invitations."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        owner = await only_organization(client, organization)
+        found = await client.call(APP, "", "list_organization_members", organization_id=owner)
+        if as_json:
+            for state in ("members", "invites"):
+                click.echo("".join(f"{one_line({'state': state[:-1], **one})}\n" for one in found[state]), nl=False)
+            return
+        rows = [
+            *([one["emails"][0], "member", _day(one["date_added"]), "", one["user_id"]] for one in found["members"]),
+            *([one["email"], "invited", _day(one["created_on"]), _roles(one), ""] for one in found["invites"]),
+        ]
+        if quiet:
+            click.echo("".join(f"{row[0]}\n" for row in rows), nl=False)
+        else:
+            click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE (UTC)", "INVITED AS", "ID"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@members.command()
+@click.argument("email")
+@click.option("--role", type=click.Choice(["owner", "operator"]), default="operator", show_default=True)
+@click.option("--kind", type=click.Choice(KINDS), default="organization", show_default=True)
+@click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
+@click.option("--no-mail", is_flag=True, help="Print the link, also if the cloud could mail it.")
+@_AT
+@_JSON
+@click.option("-q", "--quiet", is_flag=True, help="The link only, if it is not mailed.")
+def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Invite EMAIL. The cloud mails the link; if it has no mail server, the link is printed, only once."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await only_organization(client, organization)
+        kind, subject = given["kind"], given["subject"]
+        if not subject and kind != "organization":
+            raise click.UsageError(f"name the {kind} with --at")
+        grant = {
+            "authorization_type": "role",
+            "authorization_id": f"{kind}_{given['role']}",
+            "resource_type": kind,
+            "resource_id": subject or owner,
+        }
+        await client.call(
+            APP,
+            "",
+            "create_organization_invite",
+            organization_id=owner,
+            email=email,
+            authorizations=[grant],
+            send_email_invite=not given["no_mail"],
+        )
+        await _tell(owner, email, as_json=as_json, quiet=quiet, mail=not given["no_mail"])
+
+    ask(work, as_json=as_json)
+
+
+@members.command()
+@click.argument("email")
+@click.option("--no-mail", is_flag=True, help="Print the link, also if the cloud could mail it.")
+@_AT
+@_JSON
+@click.option("-q", "--quiet", is_flag=True, help="The link only, if it is not mailed.")
+def resend(email: str, organization: str, no_mail: bool, as_json: bool, quiet: bool) -> None:
+    """Invite EMAIL again with a new link, for another week. The old link is invalid then."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await only_organization(client, organization)
+        given = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
+        await client.call(APP, "", "resend_organization_invite", **given)
+        await _tell(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
+
+    ask(work, as_json=as_json)
+
+
+@members.command()
+@click.argument("email")
+@_AT
+def withdraw(email: str, organization: str) -> None:
+    """Withdraw the invitation of EMAIL. Its link is invalid immediately."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await only_organization(client, organization)
+        await client.call(APP, "", "delete_organization_invite", organization_id=owner, email=email)
+        click.echo("withdrawn")
+
+    ask(work)
+
+
+@members.command()
+@click.argument("member")
+@_AT
+def remove(member: str, organization: str) -> None:
+    """Delete all keys of MEMBER in the organization. They are invalid immediately."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await only_organization(client, organization)
+        await client.call(APP, "", "delete_organization_member", organization_id=owner, user_id=member)
+        click.echo("removed")
+
+    ask(work)
+
+
+async def _tell(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
+    """Report that the link is mailed, or print it."""
+    from urllib.parse import quote
+
+    from command.cloud.http import asked
+    from runtime.engine.views.tables import one_line
+
+    path = f"/api/v1/organizations/{quote(owner, safe='')}/invites"
+    if mail and (await asked("GET", path))["mails"]:
+        if not quiet:
+            click.echo(one_line({"email": email, "link": None}) if as_json else f"{email} gets a mail with the link")
+        return
+    made = await asked("POST", f"{path}/link", {"email": email})
+    if as_json or quiet:
+        click.echo(one_line(made) if as_json else made["link"])
+    else:
+        click.echo(f"{made['link']}\nGive it to {email}. It works once, for a week, and is shown this once only.")
+
+
+def _day(moment: Any) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _roles(one: Mapping[str, Any]) -> str:
+    return ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in one["authorizations"])

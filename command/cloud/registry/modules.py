@@ -1,0 +1,281 @@
+"""`machine cloud modules`: manages modules in the registry and their versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud.group import APP, ask
+from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rpc.api.client import ApiClient
+    from runtime.sdk.meta import Meta
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+_MODULE: Final = click.argument("module")
+_VERSION: Final = click.option("--version", default="", help="Only this version; else all of it.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+_SOURCE: Final = click.argument("source", type=click.Path(exists=True, path_type=Path))
+
+
+@click.group(
+    cls=Commands,
+    epilog="""\b
+Examples:
+  machine cloud modules namespace acme
+  machine cloud modules create rover-arm
+  machine cloud modules upload rover-arm --version 1.0.0
+  machine cloud modules versions acme:rover-arm""",
+)
+def modules() -> None:
+    """Manage modules in the registry. MODULE is an id, `namespace:name`.
+
+    A machine uses a module by an entry in `modules`: {"name": "arm", "type": "registry", "module_id": "acme:rover-arm",
+    "version": "latest"}.
+    """
+
+
+@modules.command("ls")
+@_JSON
+def list_command(as_json: bool) -> None:
+    """List modules of your organizations, and public modules."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        found = await client.call(APP, "", "list_modules")
+        if as_json:
+            click.echo(one_line(found))
+            return
+        rows = [
+            [
+                one["module_id"],
+                one["versions"][0]["version"] if one["versions"] else "none yet",
+                one["visibility"].lower(),
+                _advice(one) or one["description"],
+            ]
+            for one in found
+        ]
+        click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@modules.command()
+@click.argument("module")
+@_JSON
+def versions(module: str, as_json: bool) -> None:
+    """List the versions of MODULE, newest first, with their platforms."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import clean, one_line, table
+
+        of = await client.call(APP, "", "get_module", module_id=module)
+        found = of["versions"]
+        if as_json:
+            click.echo(one_line(found))
+            return
+        if advice := _advice(of):
+            click.echo(f"{module} is {clean(advice)}", err=True)
+        rows = [
+            [one["version"], file["platform"], f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}", _advice(one)]
+            for one in found
+            for file in one["files"]
+        ]
+        click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+def _advice(one: Mapping[str, Any]) -> str:
+    """Return the deprecation of a module or version; empty if it is not deprecated."""
+    said = one.get("deprecated_status")
+    return f"deprecated: {said['message']}".removesuffix(": ") if said else ""
+
+
+@modules.command()
+@click.argument("namespace")
+@ORGANIZATION
+def namespace(namespace: str, organization: str) -> None:
+    """Set the NAMESPACE of the organization, which is part of its modules' ids. This is possible only once."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await organization_of(client, organization)
+        await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
+        click.echo(f"the modules of {owner['name']} are called {namespace}:...")
+
+    ask(work)
+
+
+@modules.command()
+@click.argument("name")
+@ORGANIZATION
+def create(name: str, organization: str) -> None:
+    """Create a module called NAME without versions, and print its id."""
+
+    async def work(client: ApiClient) -> None:
+        owner = await organization_of(client, organization)
+        made = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
+        click.echo(made["module_id"])
+
+    ask(work)
+
+
+@modules.command()
+@_SOURCE
+def update(source: Path) -> None:
+    """Update models, description and visibility in the registry from meta.json of SOURCE, a folder or an archive."""
+    from command.cloud.registry.upload import module_archive
+
+    with module_archive(source) as (meta, _):
+
+        async def work(client: ApiClient) -> None:
+            await _tell(client, meta)
+            click.echo(f"{meta.module_id} is as meta.json says")
+
+        ask(work)
+
+
+@modules.command(
+    epilog="""\b
+Examples:
+  machine cloud modules upload rover-arm --version 1.0.0
+  machine cloud modules upload dist/rover-arm.tar.gz --version 1.0.1-rc.1 --platform linux/arm64"""
+)
+@_SOURCE
+@click.option("--version", required=True, help="A semantic version, such as 1.2.3; it can never be uploaded again.")
+@click.option("--platform", default="", help="For which computers, such as linux/arm64; as in meta.json by default.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only for computers with this tag, too.")
+@_QUIET
+def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], quiet: bool) -> None:
+    """Upload SOURCE, the folder of a module or its archive, as a new version.
+
+    The command first checks that the module's programs exist. Models, description and platforms are taken from
+    meta.json: the same archive is uploaded for each platform in `build.arch`, or for any computer if there is none. An
+    archive with compiled programs needs --platform if meta.json names several. Machines that use this version, or
+    `latest`, get it within moments.
+    """
+    from command.cloud.registry.upload import module_archive, pieces
+
+    with module_archive(source) as (meta, archive):
+        platforms = [platform] if platform else _platforms(meta, archive)
+
+        async def work(client: ApiClient) -> None:
+            await _tell(client, meta)
+            size = archive.stat().st_size
+            for arch in platforms:
+                with archive.open("rb") as file:
+                    await client.call(
+                        APP, "", "upload_module_file", module_id=meta.module_id, version=version, platform=arch,
+                        platform_tags=list(tags), pieces=pieces(file, size, quiet=quiet),
+                    )  # fmt: skip
+                if not quiet:
+                    click.echo(f"{meta.module_id} {version} for {arch} is there ({size / 1024:.1f} KiB)")
+
+        ask(work)
+
+
+def _platforms(meta: Meta, archive: Path) -> list[str]:
+    """Return the platforms in meta.json. Raises click.UsageError for several ones if `archive` has native programs."""
+    from command.cloud.registry.upload import native_file
+
+    platforms = [*dict.fromkeys(meta.build.arch)] or ["any"]
+    if len(platforms) > 1 and (name := native_file(archive)):
+        raise click.UsageError(
+            f"name the platform of {name}, a program for one kind of computer, with --platform: "
+            f"meta.json says {', '.join(platforms)}"
+        )
+    return platforms
+
+
+async def _tell(client: ApiClient, meta: Meta) -> None:
+    from schema.errors import ErrorKind, MachineError
+
+    models = [{"api": one.api, "model": one.model, "description": one.short_description} for one in meta.models]
+    try:
+        await client.call(
+            APP,
+            "",
+            "update_module",
+            module_id=meta.module_id,
+            visibility=meta.visibility.upper(),
+            url=meta.url,
+            description=meta.description,
+            models=models,
+            entrypoint=meta.entrypoint,
+            first_run=meta.first_run or None,
+        )
+    except MachineError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        remedy = f"make it first: machine cloud modules create {meta.name}"
+        raise click.ClickException(f"the registry has no {meta.module_id} of yours: {remedy}") from None
+
+
+@modules.command()
+@_MODULE
+@_VERSION
+@click.option("--message", default="", metavar="TEXT", help="What to use instead, or why.")
+@_QUIET
+def deprecate(module: str, version: str, message: str, quiet: bool) -> None:
+    """Deprecate MODULE, or another item of the registry, or one version of it.
+
+    Machines that use it keep it. Lists omit it, and the item and the configuration editor show the message.
+    """
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", f"deprecate_{_which(version)}", item_id=module, **_of(version), message=message)
+        if not quiet:
+            click.echo(f"{module} {version}".rstrip() + " is deprecated")
+
+    ask(work)
+
+
+@modules.command()
+@_MODULE
+@_VERSION
+@_QUIET
+def undeprecate(module: str, version: str, quiet: bool) -> None:
+    """Undo `deprecate` for MODULE, or for one version of it."""
+
+    async def work(client: ApiClient) -> None:
+        await client.call(APP, "", f"undeprecate_{_which(version)}", item_id=module, **_of(version))
+        if not quiet:
+            click.echo(f"{module} {version}".rstrip() + " is not deprecated")
+
+    ask(work)
+
+
+def _which(version: str) -> str:
+    return "registry_item_version" if version else "registry_item"
+
+
+def _of(version: str) -> dict[str, str]:
+    return {"version": version} if version else {}
+
+
+@modules.command()
+@_MODULE
+@_VERSION
+@_YES
+def delete(module: str, version: str, yes: bool) -> None:
+    """Delete MODULE or one version of it. Machines keep an installed version until they need another one."""
+    what = f"{module} {version}".strip()
+    if not yes:
+        click.confirm(f"delete {what}?", abort=True)
+
+    async def work(client: ApiClient) -> None:
+        if version:
+            await client.call(PACKAGES, "", "delete_package", id=module, version=version, type="MODULE")
+        else:
+            await client.call(APP, "", "delete_registry_item", item_id=module)
+        click.echo(f"{what} is deleted")
+
+    ask(work)

@@ -1,0 +1,123 @@
+"""`machine cloud packages`: manages models, maps and other archives in the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from command.cloud.group import ask
+from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+TYPES: Final = ("archive", "ml_model", "module", "slam_map", "ml_training")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+
+
+@click.group(
+    cls=Commands,
+    epilog="""\b
+Examples:
+  machine cloud packages upload net model.tar.gz --version 2026-11-21
+  machine cloud packages ls --type ml_model""",
+)
+def packages() -> None:
+    """Manage archives with versions. PACKAGE is `organization/name` or `namespace:name`.
+
+    A machine uses a package by an entry in `packages`: {"name": "net", "package": PACKAGE, "version": "latest"}. In
+    attributes, ${packages.net} is its folder.
+    """
+
+
+@packages.command("ls")
+@click.option("--type", "kind", type=click.Choice(TYPES), help="Only these.")
+@ORGANIZATION
+@_JSON
+def list_command(kind: str | None, organization: str, as_json: bool) -> None:
+    """List all files of the organization's packages and modules."""
+
+    async def work(client: ApiClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        owner = await organization_of(client, organization)
+        given = {"type": kind.upper()} if kind else {}
+        found = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **given)
+        if as_json:
+            click.echo(one_line(found))
+            return
+        rows = [
+            [
+                one["id"],
+                one["info"]["version"],
+                one["info"]["type"].lower(),
+                one["info"]["platform"] or "any",
+                f"{one['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
+            ]
+            for one in found
+        ]
+        click.echo("\n".join(table(["PACKAGE", "VERSION", "TYPE", "PLATFORM", "UPLOADED"], rows)))
+
+    ask(work, as_json=as_json)
+
+
+@packages.command()
+@click.argument("name")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--version", required=True, help="It can never be uploaded again.")
+@click.option("--type", "kind", type=click.Choice(TYPES), default="ml_model", show_default=True)
+@click.option("--platform", default="any", show_default=True, help="For which computers, such as linux/arm64.")
+@ORGANIZATION
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+def upload(name: str, file: Path, version: str, kind: str, platform: str, organization: str, quiet: bool) -> None:
+    """Upload FILE, a .tar.gz, as a version of the package NAME, which is created if necessary."""
+    size = file.stat().st_size
+
+    async def work(client: ApiClient) -> None:
+        from command.cloud.registry.upload import pieces
+
+        owner = await organization_of(client, organization)
+        with file.open("rb") as opened:
+            made = await client.call(
+                PACKAGES, "", "create_package", organization_id=owner["id"], name=name, version=version,
+                type=kind.upper(), platform=platform, files=[{"name": file.name, "size": size}],
+                pieces=pieces(opened, size, quiet=quiet),
+            )  # fmt: skip
+        if not quiet:
+            click.echo(f"{made['id']} {made['version']} is there")
+
+    ask(work)
+
+
+@packages.command()
+@click.argument("package")
+@click.argument("version")
+@click.option("--platform", default="", help="For which computers; the first that was uploaded by default.")
+def link(package: str, version: str, platform: str) -> None:
+    """Print a URL for downloading a version of PACKAGE without a key for an hour, and its SHA-256."""
+
+    async def work(client: ApiClient) -> None:
+        given = {"id": package, "version": version, "include_url": True, "platform": platform or None}
+        found = await client.call(PACKAGES, "", "get_package", **given)
+        click.echo(f"{found['url']}\nsha256 {found['checksum']}")
+
+    ask(work)
+
+
+@packages.command()
+@click.argument("package")
+@click.argument("version")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(package: str, version: str, yes: bool) -> None:
+    """Delete a version of PACKAGE. Machines keep an installed version until they need another one."""
+    if not yes:
+        click.confirm(f"delete {package} {version}?", abort=True)
+
+    async def work(client: ApiClient) -> None:
+        await client.call(PACKAGES, "", "delete_package", id=package, version=version)
+        click.echo(f"{package} {version} is deleted")
+
+    ask(work)

@@ -1,0 +1,127 @@
+"""Formatting of the cloud's replies for people. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from runtime.engine.views.tables import clean, since, table
+from schema.decoding.report import did_you_mean
+from schema.diff import difference, fragments_difference, value_lines
+from schema.document.machine import decode_value
+
+_SECRETS: Final = "(in secrets, which this key may not see)"
+MOST: Final = 40  # maximum lines of a difference between configurations with errors
+WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A machine part."""
+
+    location: str
+    machine: str
+    name: str
+    id: str
+    main: bool
+    state: str
+    seen: datetime | None
+    address: str
+    version: str = ""  # of its machine-server, at the last contact
+
+
+def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """Return all parts in a reply of ListMachineSummaries."""
+    return [
+        Part(
+            place["location_name"],
+            machine["machine_name"],
+            part["part_name"],
+            part["part_id"],
+            part["is_main_part"],
+            WORDS.get(part["online_state"], "unknown"),
+            part.get("last_access"),
+            part.get("dns_name") or "",
+            str(next(iter((part.get("viam_server_version") or {}).values()), "")),
+        )
+        for place in summaries
+        for machine in place["machine_summaries"]
+        for part in machine["part_summaries"]
+    ]
+
+
+def chosen(parts: Sequence[Part], wanted: str) -> Part:
+    """Return the part with this id, machine name or part name.
+
+    Raises ValueError with similar names if there is none, or with all matches if there are several.
+    """
+    found = [one for one in parts if one.id == wanted]
+    found = found or [one for one in parts if one.main and wanted in (one.machine, f"{one.location}/{one.machine}")]
+    found = found or [one for one in parts if one.name == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        meant = ", ".join(f"{one.location}/{one.machine} ({one.id})" for one in found)
+        raise ValueError(f"{wanted!r} may be {meant}: give the id")
+    near = did_you_mean(wanted, [one.machine for one in parts])
+    raise ValueError(f"there is no machine {wanted!r}" + (f": {near}" if near else ""))
+
+
+def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:
+    """Return the table of `machine cloud machines`."""
+    rows = [
+        [
+            one.machine,
+            "" if one.main else one.name,
+            one.state,
+            since(one.seen, now),
+            one.version,
+            one.address,
+            one.location,
+            one.id,
+        ]
+        for one in parts
+    ]
+    return table(["MACHINE", "PART", "STATE", "SEEN", "VERSION", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
+
+
+def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return revisions with their changes instead of documents; None for the oldest one. Secrets are masked."""
+    before = [*(one["document"] for one in revisions[1:]), None]
+    return [
+        {
+            **{key: value for key, value in one.items() if key != "document"},
+            "changes": None if old is None else list(changes(old, one["document"]) or (_SECRETS,)),
+        }
+        for one, old in zip(revisions, before, strict=True)
+    ]
+
+
+def history(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each result of `saves`, followed by its changes."""
+    for one in found:
+        saved = datetime.fromisoformat(one["saved"]).astimezone()
+        yield f"{one['revision']}  {saved:%Y-%m-%d %H:%M:%S}  by {clean(one['author'])}"
+        yield from (f"     {clean(line)}" for line in one["changes"] or ())
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a line for each difference between two configurations. Secrets are masked."""
+    if before == after:
+        return ()
+    old, new = (decode_value(one).readable for one in (before, after))
+    found = difference(old, new).lines if old is not None and new is not None else ()
+    found += fragments_difference(before, after).lines
+    if found:
+        return found
+    lines = value_lines(before, after)  # in entries with errors, or under keys that machines do not read
+    rest = (f"({len(lines) - MOST} further lines)",) if len(lines) > MOST else ()
+    return lines[:MOST] + rest
+
+
+def document_text(text: str) -> str:
+    """Indent a configuration."""
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False)

@@ -1,0 +1,165 @@
+"""The connection of a command to its machine, and the conversion of failures to exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rpc.api.client import ApiClient
+    from schema.errors import MachineError
+
+ROBOT: Final = "viam.robot.v1.RobotService"
+
+EXIT_UNREACHABLE: Final = 3  # click uses 1 for failures (here: the machine refuses) and 2 for wrong usage
+LOST: Final = "the connection was lost"  # text of rpc; a TLS server closes plain text connections
+EXIT_INTERRUPTED: Final = 130  # the shells' exit code after Ctrl-C
+NO_METHOD: Final = "no method /"  # text of rpc
+SIGN_IN: Final = "name the cloud with `machine cloud login ADDRESS --key-id ID`, or in MACHINE_CLOUD"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The address and the credentials of a machine. repr() does not contain the key."""
+
+    address: str
+    tls: bool = False
+    insecure: bool = False
+    ca: Path | None = None
+    api_key_id: str = ""
+    api_key: str = field(default="", repr=False)
+    json: bool = False
+    cloud: bool = False  # whether this is a machine-cloud instead of a machine
+
+    @property
+    def terminal(self) -> bool:
+        """Whether standard output is a terminal."""
+        return sys.stdout.isatty()
+
+    @property
+    def colour(self) -> bool:
+        """Whether to print colors: standard output is a terminal and NO_COLOR is not set (no-color.org)."""
+        return self.terminal and not os.environ.get("NO_COLOR") and not self.json
+
+
+class Unreachable(click.ClickException):
+    """The machine cannot be reached. click prints the message on standard error."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
+    """Connect, run the command, and convert failures to click's exceptions."""
+    import trio
+
+    from schema.errors import MachineError
+
+    async def main() -> None:
+        async with open_client(connection) as client:
+            await command(client)
+
+    try:
+        trio.run(main)
+    except MachineError as error:
+        raise failure(error, connection) from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        if error.filename is None:
+            raise
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+    except BrokenPipeError:  # the reader of the output has ended, as with `| head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else the interpreter fails to flush at exit
+
+
+@asynccontextmanager
+async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
+    """Provide a client over a channel that is open during the context. Raises MachineError or Unreachable."""
+    from rpc.api.client import ApiClient
+    from rpc.client.channel import Channel
+    from rpc.client.credentials import ApiKey
+    from schema.errors import ErrorKind, MachineError
+
+    credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
+    try:
+        channel = Channel(connection.address, tls=tls_context(connection), credentials=credentials)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    async with channel:
+        try:
+            yield ApiClient(channel)
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:
+                raise
+            if not channel.statistics.connections:
+                raise Unreachable(unreachable(connection, error.message)) from None
+            if not _secure(connection) and error.message == LOST:
+                remedy = "if it speaks TLS, give --tls, or --ca FILE to trust its certificate too"
+                raise MachineError(error.message, kind=error.kind, remedy=remedy) from None
+            raise
+
+
+def _secure(connection: Connection) -> bool:
+    return bool(connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://"))
+
+
+def tls_context(connection: Connection) -> ssl.SSLContext | None:
+    """Return the TLS context, or None for plain text. Raises MachineError if the file of authorities is invalid."""
+    if not _secure(connection):
+        return None
+    from rpc.network.tls import client_context
+
+    return client_context(authorities=connection.ca, verify=not connection.insecure)
+
+
+def failure(error: MachineError, connection: Connection) -> click.ClickException:
+    """Convert a MachineError to a click exception. With --json, also print it as JSON."""
+    from schema.errors import ErrorKind
+
+    message = str(error)
+    if error.kind is ErrorKind.UNAUTHENTICATED and not connection.api_key:
+        message = f"{error.message}: give --api-key-id and set MACHINE_API_KEY"
+    if connection.cloud and error.kind is ErrorKind.UNSUPPORTED and error.message.startswith(NO_METHOD):
+        message = f"{connection.address} is no machine-cloud ({error.message}): {SIGN_IN}"
+    if connection.json:
+        click.echo(json.dumps({"error": message, "kind": error.kind.value}))
+    return click.ClickException(message)
+
+
+def unreachable(connection: Connection, reason: str) -> str:
+    """Return the message for a failed connection, with a remedy."""
+    address, text = connection.address, reason.lower()
+    if connection.cloud:
+        return _no_cloud(address, text, reason)
+    if "wrong_version_number" in text:
+        return f"{address} does not speak TLS: leave out --tls, --insecure, --ca and https:// ({reason})"
+    if "certificate" in text or "ssl" in text or "tls" in text:
+        advice = "give --ca FILE to trust its certificate, or --insecure to accept any"
+        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
+    if _unknown(text):
+        return f"the name in {address} is not known: check --address, or use the machine's IP address"
+    where = "start it with `machine-server -config FILE`, or name another machine with --address HOST:PORT"
+    return f"nothing answers at {address}: is machine-server running? {where} ({reason})"
+
+
+def _no_cloud(address: str, text: str, reason: str) -> str:
+    if "wrong_version_number" in text:
+        return f"{address} does not speak TLS: write http:// where https:// stands ({reason}); {SIGN_IN}"
+    if "certificate" in text or "ssl" in text or "tls" in text:
+        advice = "`machine cloud login ADDRESS --key-id ID --ca FILE` trusts what `machine-cloud ca` prints"
+        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
+    if _unknown(text):
+        return f"the name in {address} is not known: {SIGN_IN}"
+    return f"nothing answers at {address}: is machine-cloud running there? Or {SIGN_IN} ({reason})"
+
+
+def _unknown(text: str) -> bool:
+    return "name or service" in text or "getaddrinfo" in text or "nodename" in text

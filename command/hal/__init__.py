@@ -1,0 +1,1 @@
+"""`machine hal`: shows and checks the hardware of this computer."""

@@ -1,0 +1,67 @@
+"""`machine hal boards`: lists supported boards and prints their pin-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import msgspec
+
+from hal.boards.catalogue import boards, compatible
+from hal.boards.definition import BoardDefinition, BoardPin
+from hal.inventory.board import device_tree, find_board
+from runtime.engine.views import tables
+from schema.errors import MachineError
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """Print a list of all boards, or the pin-out of the board `name`."""
+    if not name:
+        _list(as_json=as_json)
+        return
+    try:
+        board = find_board(name)
+    except MachineError as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(tables.one_line(msgspec.to_builtins(board)))
+        return
+    for line in pinout(board):
+        click.echo(line)
+
+
+def _list(*, as_json: bool) -> None:
+    this = compatible(device_tree().compatible)
+    if as_json:
+        rows = [{"name": one.name, "title": one.title, "compatible": one.compatible} for one in boards()]
+        click.echo(tables.one_line({"boards": rows, "this": this.name if this is not None else "generic"}))
+        return
+    found = [(one.name, one.title, "this computer" if one is this else "") for one in boards()]
+    found.append(("generic", "any other computer: lines are <chip>:<offset>", "" if this else "this computer"))
+    for line in tables.table(("NAME", "BOARD", ""), found):
+        click.echo(line)
+
+
+def pinout(board: BoardDefinition) -> Iterator[str]:
+    """Yield the lines of a pin-out: pins (a 40-pin header in two columns), buses, unverified facts."""
+    yield f"{board.title} ({board.name})"
+    yield ""
+    if [pin.names[0] for pin in board.pins] == [str(place) for place in range(1, 41)]:
+        pairs = zip(board.pins[::2], board.pins[1::2], strict=True)
+        rows = [(odd.note, _names(odd), odd.names[0], even.names[0], _names(even), even.note) for odd, even in pairs]
+        yield from tables.table(("USE", "NAMES", "PIN", "PIN", "NAMES", "USE"), rows)
+    elif board.pins:
+        listed = [(pin.names[0], _names(pin), str(pin.line or ""), pin.note) for pin in board.pins]
+        yield from tables.table(("PIN", "NAMES", "LINE", "USE"), listed)
+    else:
+        yield "no GPIO chip was found"
+    buses = [*board.i2c.items(), *board.spi.items(), *board.serial.items()]
+    if buses:
+        yield ""
+        yield from tables.table(("BUS", "PATH"), buses)
+    for note in board.unverified:
+        yield f"unverified: {note}"
+
+
+def _names(pin: BoardPin) -> str:
+    return " ".join(pin.names[1:])

@@ -1,0 +1,132 @@
+"""`machine call`: calls a method of a resource."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from command.connection import ROBOT, Connection
+from command.machine import facts
+from runtime.engine.views import tables
+from schema.names import INTERNAL_NAMESPACE
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+    from rpc.api.describe import MethodInfo
+
+
+async def call(client: ApiClient, connection: Connection, name: str, method: str, words: Sequence[str]) -> None:
+    """Call a method of a resource and print the result. Without a method, print the available methods."""
+    from rpc.api.arguments import parse_arguments
+
+    resource = await resolve(client, name)
+    methods = methods_of(resource.api)
+    if not method:
+        show_methods(resource, methods, connection)
+        return
+    chosen = methods.get(method)
+    if chosen is None:
+        raise click.UsageError(unknown_method(resource, method, methods))
+    arguments = parse_arguments(resource.api, method, words)
+    missing = [argument.name for argument in chosen.arguments if argument.required and argument.name not in arguments]
+    if missing:
+        listed = " ".join(usage(chosen))
+        raise click.UsageError(f"{method} needs {', '.join(missing)}\n\n  machine call {name} {method} {listed}")
+    if chosen.server_streaming:
+        async with aclosing(client.stream(resource.api, resource.name, method, **arguments)) as results:
+            async for result in results:
+                click.echo(tables.one_line(result))
+        return
+    result = await client.call(resource.api, resource.name, method, **arguments)
+    if connection.json:
+        click.echo(tables.one_line(result))
+    elif result is not None:
+        click.echo(tables.value_lines(result))
+
+
+def _last(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+async def resolve(client: ApiClient, name: str) -> facts.Resource:
+    """Return the configured resource with this simple or full name. Raises MachineError."""
+    from schema.decoding.report import did_you_mean
+    from schema.errors import ErrorKind, MachineError
+
+    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    resources = [one for one in machine.resources if not one.api.startswith(f"{INTERNAL_NAMESPACE}:")]
+    meant = [one for one in resources if name in (one.full, one.name)]
+    if not meant:  # the last part of the name of a remote's resource
+        meant = [one for one in resources if name in (_last(one.name), f"{one.api}/{_last(one.name)}")]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        listed = " or ".join(one.full for one in meant)
+        raise MachineError(f"{name!r} may be {listed}", kind=ErrorKind.INVALID, remedy="give the full name")
+    known = [one.full if "/" in name else one.name for one in resources]
+    raise MachineError(
+        f"no resource {name!r} is configured",
+        kind=ErrorKind.NOT_FOUND,
+        remedy=did_you_mean(name, known) or "`machine resources` lists them",
+    )
+
+
+def methods_of(api: str) -> dict[str, MethodInfo]:
+    """Return the methods of an API, in alphabetical order. Raises MachineError if the API is not published."""
+    from rpc.api.describe import describe
+    from runtime.engine.apis import base_of
+    from schema.names import API
+
+    found = describe(api, base_of(API.parse(api)))
+    return {info.name: info for info in sorted(found, key=lambda info: info.name) if not info.deprecated}
+
+
+def usage(method: MethodInfo) -> list[str]:
+    """Return a usage text for each argument, such as `power_pct=NUMBER` or `[extra=MAPPING]`."""
+    words = []
+    for argument in method.arguments:
+        kind = argument.type.partition(" {")[0].upper().replace(" ", "-")
+        word = f"{argument.name}={kind}"
+        words.append(word if argument.required else f"[{word}]")
+    return words
+
+
+def unknown_method(resource: facts.Resource, method: str, methods: dict[str, MethodInfo]) -> str:
+    """Return the message for an unknown method."""
+    from schema.decoding.report import nearest
+
+    near = nearest(method, methods)
+    hint = f" (did you mean {near}?)" if near else ""
+    lines = "\n".join(f"  {name} {' '.join(usage(info))}".rstrip() for name, info in methods.items())
+    return f"{resource.full} has no method {method!r}{hint}\n\nmethods:\n{lines}"
+
+
+def show_methods(resource: facts.Resource, methods: dict[str, MethodInfo], connection: Connection) -> None:
+    """Print all methods with their arguments and descriptions."""
+    if connection.json:
+        click.echo(tables.one_line({"name": resource.full, "methods": [_as_json(info) for info in methods.values()]}))
+        return
+    click.echo(f"{resource.full}\n")
+    for info in methods.values():
+        click.echo(f"  {click.style(info.name, bold=connection.colour)} {' '.join(usage(info))}".rstrip())
+        doc = " ".join(info.doc.split())
+        if info.server_streaming:
+            doc = f"{doc} (a stream: one line of JSON for each)".strip()
+        for line in textwrap.wrap(doc, 92):
+            click.echo(f"      {line}")
+
+
+def _as_json(info: MethodInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "doc": info.doc,
+        "streaming": info.server_streaming,
+        "arguments": [
+            {"name": one.name, "type": one.type, "required": one.required, "schema": one.schema}
+            for one in info.arguments
+        ],
+    }

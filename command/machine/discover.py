@@ -1,0 +1,182 @@
+"""`machine discover`: finds machines on the local network with a one-shot multicast DNS query (RFC 6762 5.1)."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final
+
+import click
+import trio
+
+from rpc.network.interfaces import Interface, interfaces
+from rpc.network.mdns import (
+    AAAA,
+    GROUP_V4,
+    GROUP_V6,
+    MAX_MESSAGE,
+    PORT,
+    PTR,
+    SRV,
+    A,
+    MdnsError,
+    Message,
+    Name,
+    Question,
+    Record,
+    Service,
+    decode,
+    encode,
+    flags_of,
+    key,
+)
+from runtime.engine.views import tables
+from runtime.parts.mdns.records import SERVICE
+
+ASKED_AGAIN: Final = 0.4  # fraction of the waiting time after which the query is repeated, in case it was lost
+RECORDS: Final = 10_000  # maximum number of records kept per interface
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A machine that answered, under one of its names."""
+
+    name: str
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    interface: str
+    flags: Mapping[str, str | None]
+
+
+async def discover(wait: float, as_json: bool) -> None:
+    """Query on every interface, listen for `wait` seconds, and print the machines that answered."""
+    heard: dict[str, list[Record]] = {}
+    try:
+        looked = interfaces()
+    except OSError as error:
+        raise click.ClickException(f"the interfaces of this computer cannot be listed: {error.strerror}") from None
+    with trio.move_on_after(wait):
+        async with trio.open_nursery() as nursery:
+            for interface in looked:
+                if interface.multicast or interface.loopback:
+                    nursery.start_soon(_ask, interface, heard.setdefault(interface.name, []), wait)
+            await trio.sleep_forever()
+    found = [one for name, records in heard.items() for one in machines_of(records, name)]
+    show(found, as_json)
+
+
+def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
+    """Return the machines in `records`. A machine with several names is listed once, under its longest name."""
+    records = list(records)
+    found: dict[tuple[Name, int], Found] = {}
+    for record in records:
+        if record.type != SRV or not isinstance(record.data, Service) or key(record.name[1:]) != key(SERVICE):
+            continue
+        host, port = record.data.target, record.data.port
+        addresses = sorted(
+            {one.data for one in records if one.type in (A, AAAA) and key(one.name) == key(host)},
+            key=lambda address: (isinstance(address, IPv6Address), str(address)),
+        )
+        texts = next((one.data for one in records if key(one.name) == key(record.name) and one.type == 16), ())
+        one = Found(
+            record.name[0],
+            ".".join(host),
+            port,
+            tuple(str(address) for address in addresses),
+            interface,
+            flags_of(texts),  # type: ignore[arg-type]
+        )
+        known = found.get((key(host), port))
+        if (
+            known is None
+            or len(known.name) < len(one.name)
+            or (len(known.name), known.name) < (len(one.name), one.name)
+        ):
+            found[key(host), port] = one
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def show(found: list[Found], as_json: bool) -> None:
+    """Print machines as a table or as JSON."""
+    if as_json:
+        click.echo(
+            tables.one_line(
+                [
+                    {
+                        "name": one.name,
+                        "host": one.host,
+                        "port": one.port,
+                        "addresses": list(one.addresses),
+                        "interface": one.interface,
+                    }
+                    for one in found
+                ]
+            )
+        )
+    elif found:
+        rows = [(one.name, address_of(one), one.host, one.interface) for one in found]
+        for line in tables.table(("NAME", "ADDRESS", "HOST", "INTERFACE"), rows):
+            click.echo(line)
+    else:
+        click.echo("no machine has answered: is it on this network, and started without -disable-mdns?")
+
+
+def address_of(one: Found) -> str:
+    """Return the address of a machine for --address."""
+    if not one.addresses:
+        return f"{one.host}:{one.port}"
+    first = one.addresses[0]
+    return f"[{first}]:{one.port}" if ":" in first else f"{first}:{one.port}"
+
+
+async def _ask(interface: Interface, heard: list[Record], wait: float) -> None:
+    families = {type(address) for address in interface.addresses}
+    async with trio.open_nursery() as nursery:
+        for family, opened in ((IPv4Address, _socket_v4), (IPv6Address, _socket_v6)):
+            if family in families:
+                try:
+                    sock, group = opened(interface.index)
+                except OSError:
+                    continue
+                nursery.start_soon(_listen, sock, heard)
+                nursery.start_soon(_send, sock, group, wait)
+
+
+async def _send(sock: trio.socket.SocketType, group: tuple[Any, ...], wait: float) -> None:
+    question = encode(Message((Question(SERVICE, PTR, unicast=True),)))
+    for _ in range(2):
+        try:
+            await sock.sendto(question, group)
+        except OSError:
+            return  # unreachable from this interface, but perhaps not from others
+        await trio.sleep(wait * ASKED_AGAIN)
+
+
+async def _listen(sock: trio.socket.SocketType, heard: list[Record]) -> None:
+    with sock:
+        while True:
+            data, _ = await sock.recvfrom(MAX_MESSAGE + 1)
+            try:
+                message = decode(data)
+            except MdnsError:
+                continue
+            if message.response and len(heard) < RECORDS:
+                heard.extend((*message.answers, *message.additionals))
+
+
+def _socket_v4(index: int) -> tuple[trio.socket.SocketType, tuple[Any, ...]]:
+    sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("=4s4si", bytes(4), bytes(4), index))
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+    return sock, (GROUP_V4, PORT)
+
+
+def _socket_v6(index: int) -> tuple[trio.socket.SocketType, tuple[Any, ...]]:
+    sock = trio.socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+    return sock, (GROUP_V6, PORT, 0, index)

@@ -1,0 +1,189 @@
+"""Facts about a machine from RobotService, as the commands show them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from runtime.engine.planning.maintenance import FACTS_KEY
+
+RESOURCE_STATES: Final = ("unspecified", "unconfigured", "configuring", "ready", "removing", "unhealthy")
+MODULE_STATES: Final = ("unspecified", "pending", "starting", "ready", "unhealthy", "closing")
+MACHINE_STATES: Final = ("unspecified", "initializing", "running")
+"""State names by enum number, for ResourceStatus, ModuleStatus and GetMachineStatusResponse of viam.robot.v1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource as clients see it."""
+
+    name: str  # with remote prefixes
+    api: str
+    state: str
+    since: datetime | None
+    revision: str = ""
+    reason: str = ""
+
+    @property
+    def full(self) -> str:
+        """The full name, such as `rdk:component:motor/left`."""
+        return f"{self.api}/{self.name}"
+
+    @property
+    def subtype(self) -> str:
+        """The subtype of the API: `motor` for `rdk:component:motor`."""
+        return self.api.rpartition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module as clients see it."""
+
+    name: str
+    state: str
+    since: datetime | None
+    failures: int = 0  # consecutive failures
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as clients see it."""
+
+    name: str
+    next_run: datetime | None  # None if the machine does not report it, or while the job runs
+    succeeded: datetime | None  # start of the latest successful run
+    failed: datetime | None  # start of the latest failed run
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The state of a machine."""
+
+    state: str
+    revision: str
+    updated: datetime | None
+    resources: tuple[Resource, ...]
+    modules: tuple[Module, ...] = ()
+
+
+def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Machine:
+    """Convert a reply of GetMachineStatus. `more`, from `more_of`, adds what resources wait for."""
+    config = reply.get("config") or {}
+    waiting = (more or {}).get("waiting")
+    found = [
+        Resource(
+            *_name(one.get("name")),
+            _state(one.get("state"), RESOURCE_STATES),
+            one.get("last_updated"),
+            one.get("revision", ""),
+            one.get("error", ""),
+        )
+        for one in reply.get("resources", ())
+    ]
+    if isinstance(waiting, dict):
+        found = [one if one.reason else replace(one, reason=str(waiting.get(one.full, ""))) for one in found]
+    return Machine(
+        _state(reply.get("state"), MACHINE_STATES),
+        config.get("revision", ""),
+        config.get("last_updated"),
+        tuple(sorted(found, key=lambda one: one.full)),
+        tuple(
+            Module(
+                one.get("module_name", ""),
+                _state(one.get("state"), MODULE_STATES),
+                one.get("last_updated"),
+                one.get("consecutive_failures", 0),
+                one.get("error", ""),
+            )
+            for one in reply.get("modules", ())
+        ),
+    )
+
+
+def more_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that machine-server adds to the published reply; empty for other servers."""
+    try:
+        found = json.loads(metadata.get(FACTS_KEY, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def jobs_of(reply: Mapping[str, Any], more: Mapping[str, Any]) -> list[Job]:
+    """Return the jobs in a reply of GetMachineStatus. `more`, from `more_of`, adds their next runs."""
+    times = more.get("jobs")
+    return [
+        Job(
+            one.get("job_name", ""),
+            _moment(times.get(one.get("job_name"))) if isinstance(times, dict) else None,
+            max(one.get("recent_successful_runs") or (), default=None),
+            max(one.get("recent_failed_runs") or (), default=None),
+        )
+        for one in reply.get("job_statuses", ())
+    ]
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def standing(more: Mapping[str, Any]) -> list[str]:
+    """Return lines about a delayed or rejected configuration and the maintenance window; empty if there is nothing."""
+    lines = []
+    if more.get("rejected"):
+        lines.append(f"the newest configuration was not taken: {more['rejected']}")
+    if more.get("pending"):
+        lines.append(f"a newer configuration waits: {more['pending']}")
+    if more.get("maintenance"):
+        allowed = "allowed" if more.get("restart_allowed") else "not allowed now"
+        lines.append(f"restart {allowed}: {more['maintenance']}")
+    return lines
+
+
+def names_of(reply: Iterable[object]) -> list[Resource]:
+    """Convert a reply of ResourceNames, which lists ready resources."""
+    return sorted((Resource(*_name(one), "ready", None) for one in reply), key=lambda one: one.full)
+
+
+def changes(before: Machine | None, after: Machine) -> list[Resource]:
+    """Return resources that are new or changed their state or reason, and removed ones with the state `removed`."""
+    known = {one.full: one for one in before.resources} if before else {}
+    present = {one.full for one in after.resources}
+    differing = [
+        one
+        for one in after.resources
+        if (old := known.get(one.full)) is None or (old.state, old.reason) != (one.state, one.reason)
+    ]
+    gone = [Resource(one.name, one.api, "removed", None) for full, one in known.items() if full not in present]
+    return [*differing, *gone]
+
+
+def counts(resources: Sequence[Resource]) -> str:
+    """Count resources by state, such as `3 ready, 1 unhealthy`, in the order of the status page."""
+    order = ("ready", "configuring", "unhealthy", "removing", "unconfigured", "unspecified")
+    numbers = {state: sum(one.state == state for one in resources) for state in order}
+    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number) or "no resources"
+
+
+def _name(value: object) -> tuple[str, str]:
+    """Return name and API of a resource name, which is a mapping or a text."""
+    if isinstance(value, Mapping):
+        api = f"{value.get('namespace', '')}:{value.get('type', '')}:{value.get('subtype', '')}"
+        prefix = value.get("remote_path") or ()
+        name = str(value.get("name", ""))
+        return (name if ":" in name else ":".join((*prefix, name))), api
+    api, _, name = str(value).partition("/")
+    return name, api
+
+
+def _state(value: object, words: Sequence[str]) -> str:
+    if isinstance(value, int):
+        return words[value] if 0 <= value < len(words) else str(int(value))
+    return str(value or words[0]).lower().removeprefix("state_")

@@ -1,0 +1,1 @@
+"""`machine module`: creates, runs, tests and packs a module."""

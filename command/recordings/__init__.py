@@ -1,0 +1,1 @@
+"""`machine data` and `machine ftdc`: read recordings on this computer."""

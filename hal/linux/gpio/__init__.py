@@ -1,0 +1,1 @@
+"""GPIO lines of the kernel's character device: chips, lines and edges."""

@@ -1,0 +1,1 @@
+"""USB devices through libusb, and their listing from sysfs."""

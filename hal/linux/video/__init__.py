@@ -1,0 +1,1 @@
+"""Cameras of Video4Linux: the codec, the device and its frames."""

@@ -1,0 +1,1 @@
+"""The simulated bench: its world and the devices on it."""

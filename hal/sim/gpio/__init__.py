@@ -1,0 +1,1 @@
+"""Simulated GPIO: signals, pins, the wires between them, and lines as an implementation of the ports."""

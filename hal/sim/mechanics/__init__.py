@@ -1,0 +1,1 @@
+"""Simulated motion: shafts and encoder tracks as functions of time."""

@@ -1,0 +1,1 @@
+"""Access control of connections and calls: credentials, tokens, origins, proxies and admission."""

@@ -1,0 +1,351 @@
+"""Authentication: configured credentials, tokens issued for them, and the check of every call.
+
+A server without credentials is open. With credentials, every call needs a token, including reflection; only
+Authenticate and a health check of the whole server do not. Keys are stored only as keyed digests. A token names the
+digest of the key for which it was issued, so removing or changing a key invalidates its tokens at the next call,
+without a list of tokens. Running calls continue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from rpc.access.addresses import group_of
+from rpc.access.attempts import ADDRESS_FAILURES, Attempts
+from rpc.carrier import Identity, Peer
+from rpc.health import CHECK
+from schema.errors import ConfigError, MachineError
+
+if TYPE_CHECKING:
+    from rpc.access.tokens import Claims, Signer
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
+API_KEY: Final = "api-key"
+LOCATION_SECRET: Final = "robot-location-secret"
+PART_SECRET: Final = "robot-secret"
+TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)
+CACHE: Final = 1024  # maximum number of cached verified tokens
+MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; generated ones have fewer than 100
+PAGES: Final = "pages"  # audience of the sessions of the login form
+_FINGERPRINT: Final = "key"  # key in Claims.rpc_auth_md
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Secret that authenticates `entity`: the id of an API key, a host name or a part id.
+
+    `payload` is the secret itself or its `digest_of`, so that the secret need not be stored.
+    """
+
+    type: str
+    entity: str
+    payload: str = field(repr=False)
+
+
+class Authenticator:
+    """Issuer of tokens for credentials, and check of presented tokens. Pass `authorize` to `ServerCore`.
+
+    `audience` are the names of this server; the first name is the issuer. `instance` distinguishes the server from
+    other servers of the same host and stays the same after a restart. `configure` may be called at any time.
+    """
+
+    def __init__(
+        self,
+        signer: Signer | None = None,
+        *,
+        audience: Sequence[str] = ("localhost",),
+        instance: str = "",
+        credentials: Iterable[Credential] = (),
+        attempts: Attempts | None = None,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._given = signer
+        self.instance = instance
+        self._dummy = ""  # compared with the key of an unknown entity, for equal timing
+        self._audience = tuple(audience)
+        self._attempts = attempts or Attempts()  # by address and entity
+        self._addresses = Attempts(failures=ADDRESS_FAILURES)
+        self._clock = clock
+        self._revoked: set[str] = set()
+        self._cache: dict[str, Identity] = {}
+        self._fingerprints: dict[tuple[str, str], frozenset[str]] = {}
+        self.configure(credentials)
+
+    def configure(self, credentials: Iterable[Credential]) -> None:
+        """Replace all credentials. Without any, the server is open."""
+        former, table = self._fingerprints, self._table(credentials)
+        for where, known in former.items():
+            self._forget(known - table.get(where, frozenset()))
+        self._fingerprints = table
+        self._cache.clear()
+
+    def update(self, entities: Collection[str], credentials: Iterable[Credential]) -> None:
+        """Replace all credentials of some entities. ValueError for credentials of other entities."""
+        table = self._table(credentials)
+        for where in [(kind, entity) for entity in entities for kind in TYPES]:
+            now = table.pop(where, frozenset())
+            self._forget(self._fingerprints.pop(where, frozenset()) - now)
+            if now:
+                self._fingerprints[where] = now
+        if table:
+            raise ValueError(f"credentials of others than {', '.join(entities)}")
+        self._cache = {token: who for token, who in self._cache.items() if who.entity not in entities}
+
+    def _table(self, credentials: Iterable[Credential]) -> dict[tuple[str, str], frozenset[str]]:
+        table: dict[tuple[str, str], frozenset[str]] = {}
+        for item in credentials:
+            if not item.entity or not item.payload:
+                raise ValueError(f"a credential of type {item.type} has no entity or no payload")
+            where = (item.type, item.entity)
+            digest = item.payload if _DIGEST.fullmatch(item.payload) else digest_of(item.payload)
+            table[where] = table.get(where, frozenset()) | {self._known(item, digest)}
+        if table and not self._dummy:
+            self._dummy = self._signer.fingerprint(secrets.token_hex(16))
+        return table
+
+    @property
+    def enabled(self) -> bool:
+        """True if calls need a token."""
+        return bool(self._fingerprints)
+
+    def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - wire name
+        """Return a token for valid credentials: without expiry, or for a session of the pages of `life` seconds.
+
+        Takes the same time whether or not the entity exists. Valid credentials are always accepted, whatever the number
+        of failures, so that a device with an old key cannot lock out others at its address.
+
+        Raises GRPCError: INVALID_ARGUMENT if a value is missing, too long or of an unknown type; UNAUTHENTICATED if the
+        credentials are wrong; RESOURCE_EXHAUSTED if they are wrong after too many failures of this entity from this
+        address, or of all entities from this address; UNIMPLEMENTED if the server is open.
+        """
+        if not self.enabled:
+            raise GRPCError(Status.UNIMPLEMENTED, "this server asks for no credentials; connect without")
+        if not entity or not type or not payload:
+            raise GRPCError(Status.INVALID_ARGUMENT, "entity, type and payload of the credentials must be given")
+        if not self._accepts(type):
+            raise GRPCError(Status.INVALID_ARGUMENT, f"credentials of type {type[:40]!r} are not accepted here")
+        if len(entity) > MAX_CREDENTIAL or len(payload) > MAX_CREDENTIAL:
+            text = f"entity and payload of the credentials may have {MAX_CREDENTIAL} characters each"
+            raise GRPCError(Status.INVALID_ARGUMENT, text)
+        shown = self._fingerprint(type, entity, digest_of(payload))  # hashes a presented digest again
+        known = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
+        if not _contains(known, shown):
+            raise self._failed(peer, entity)
+        return self._signer.issue(
+            subject=entity,
+            audience=(PAGES, self.instance) if life else self._audience,
+            issuer=self._audience[0],
+            credential=type,
+            metadata={_FINGERPRINT: shown},
+            life=life,
+        )
+
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002
+        """See `authenticate`. Subclasses may first fetch credentials that are stored elsewhere."""
+        return self.authenticate(entity, type, payload, peer=peer, life=life)
+
+    async def sign_out(self, identity: Identity) -> None:
+        """Revoke the token of `identity`.
+
+        Subclasses also revoke it where it is stored elsewhere; MachineError if that fails.
+        """
+        self.revoke(str(identity.claims["jti"]))
+
+    def _failed(self, peer: Peer, entity: str) -> GRPCError:
+        """Count a failure, unless there were too many already, and return the error to raise."""
+        address, now = group_of(peer), self._clock()
+        both = f"{address} {digest_of(entity)}"
+        if wait := max(self._attempts.wait(both, now), self._addresses.wait(address, now)):
+            text = f"the credentials are wrong, after too many failed attempts; try again in {wait:.0f} seconds"
+            return GRPCError(Status.RESOURCE_EXHAUSTED, text)
+        self._attempts.failed(both, now)
+        self._addresses.failed(address, now)
+        return GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
+
+    def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
+        """Return the caller of a method; None on an open server, for Authenticate, and for health without a token.
+
+        Raises GRPCError: UNAUTHENTICATED without a valid token, INVALID_ARGUMENT for Authenticate with a token.
+        """
+        if not self.enabled:
+            return None
+        value = metadata.get("authorization")
+        if method == CHECK and value is None:
+            return None
+        if method == AUTHENTICATE:
+            if value is not None:
+                raise GRPCError(Status.INVALID_ARGUMENT, "Authenticate must come without an authorization header")
+            return None
+        if value is None:
+            raise GRPCError(Status.UNAUTHENTICATED, "this server needs an API key; give its id and the key")
+        identity = self.identify(bearer(str(value)))
+        if identity is None or of_pages(identity):
+            raise GRPCError(Status.UNAUTHENTICATED, "the token is not valid here (any more); authenticate again")
+        return identity
+
+    def identify(self, token: str) -> Identity | None:
+        """Return the identity of a token; None if it is invalid or revoked, or if the server is open."""
+        identity = self._cache.get(token)
+        if identity is not None and not self._signer.ended(identity.claims["exp"]):
+            return identity
+        if not token or not self.enabled:
+            return None
+        try:
+            claims = self._signer.verify(token)
+        except MachineError:
+            return None
+        if not self._valid(claims):
+            return None
+        identity = self._identity(claims, claims.rpc_auth_md[_FINGERPRINT])
+        if len(self._cache) >= CACHE:
+            del self._cache[next(iter(self._cache))]
+        self._cache[token] = identity
+        return identity
+
+    async def identified(self, token: str) -> Identity | None:
+        """See `identify`. Subclasses may first fetch credentials that are stored elsewhere, as in `sign_in`."""
+        return self.identify(token)
+
+    def revoke(self, jti: str) -> None:
+        """Revoke one token immediately.
+
+        The revocation lasts until this process ends. If the signing key is kept longer, remove the API key instead.
+        """
+        self._revoked.add(jti)
+        self._cache = {token: who for token, who in self._cache.items() if who.claims.get("jti") != jti}
+
+    @cached_property
+    def _signer(self) -> Signer:
+        """Signer, created for the first credential, so that an open server does not load 6 MiB of cryptography."""
+        from rpc.access.tokens import Signer
+
+        return self._given or Signer()
+
+    def _valid(self, claims: Claims) -> bool:
+        if claims.jti in self._revoked:
+            return False
+        known = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
+        return claims.rpc_auth_md.get(_FINGERPRINT) in known
+
+    def _accepts(self, type: str) -> bool:  # noqa: A002
+        return any(known == type for known, _ in self._fingerprints)
+
+    def _known(self, item: Credential, digest: str) -> str:
+        """Register a credential and return its fingerprint."""
+        return self._fingerprint(item.type, item.entity, digest)
+
+    def _forget(self, fingerprints: Collection[str]) -> None:
+        """Handle the removal of credentials. Subclasses override this."""
+
+    def _identity(self, claims: Claims, fingerprint: str) -> Identity:
+        """Return the identity of valid claims."""
+        return Identity(
+            claims.sub,
+            claims.rpc_creds_type,
+            {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud, "exp": claims.exp},
+        )
+
+    def _fingerprint(self, type: str, entity: str, digest: str) -> str:  # noqa: A002
+        return self._signer.fingerprint(type, entity, digest)
+
+    def __repr__(self) -> str:
+        return f"Authenticator({len(self._fingerprints)} credentials)"
+
+
+def of_pages(identity: Identity) -> bool:
+    """Return True if the identity comes from a session of the pages, which is valid only for pages."""
+    return tuple(identity.claims.get("aud", ()))[:1] == (PAGES,)
+
+
+def digest_of(payload: str) -> str:
+    """Return the digest under which a secret may be stored. Unsalted, because keys are long and random."""
+    return f"sha256:{hashlib.sha256(payload.encode()).hexdigest()}"
+
+
+def bearer(authorization: str) -> str:
+    """Return the token of an authorization header, "" if it has another scheme."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def credentials_of(
+    handlers: Iterable[Mapping[str, Any]], *, hosts: Iterable[str] = (), path: str = "auth.handlers"
+) -> tuple[list[Credential], list[ConfigError]]:
+    """Return the credentials in the `auth.handlers` of a machine document, and the errors in them.
+
+    Invalid handlers are omitted, so do not open a server for a document with errors here.
+
+    The format is `{"type": "api-key", "config": {id: key, ..., "keys": [ids]}}`; with `keys`, only its ids are used.
+    The secret types take `{"secret": text}` or `{"secrets": [texts]}` and `entities`, by default `hosts`. Errors never
+    show a key.
+    """
+    credentials: list[Credential] = []
+    problems: list[ConfigError] = []
+    seen: set[str] = set()
+    for index, handler in enumerate(handlers):
+        where = f"{path}.{index}"
+        kind = handler.get("type")
+        try:
+            if kind not in TYPES:
+                raise ConfigError(
+                    f"{where}.type",
+                    f"{kind!r} is no type of credentials",
+                    value=kind,
+                    remedy=f"use one of {', '.join(TYPES)}",
+                )
+            if kind in seen:
+                raise ConfigError(
+                    f"{where}.type", f"a second handler of type {kind}", value=kind, remedy="put all keys in one"
+                )
+            config = handler.get("config")
+            if not isinstance(config, Mapping):
+                raise ConfigError(f"{where}.config", "an object is missing", remedy="write the keys as {id: key}")
+            found = _api_keys(config, where) if kind == API_KEY else _secrets(str(kind), config, tuple(hosts), where)
+        except ConfigError as error:
+            problems.append(error)
+            continue
+        seen.add(str(kind))
+        credentials += found
+    return credentials, problems
+
+
+def _api_keys(config: Mapping[str, Any], where: str) -> list[Credential]:
+    ids = config.get("keys", [name for name in config if name != "keys"])
+    if not isinstance(ids, list) or not all(isinstance(name, str) and name for name in ids):
+        raise ConfigError(f"{where}.config.keys", "this is no list of key ids", remedy='write ["id", ...]')
+    if not ids:
+        raise ConfigError(
+            f"{where}.config", "no key is configured", remedy="add one, or remove the handler to open the server"
+        )
+    for name in ids:
+        if not isinstance(config.get(name), str) or not config[name]:
+            raise ConfigError(f"{where}.config.{name}", "the key of this id is missing", remedy="write it as a text")
+    return [Credential(API_KEY, name, config[name]) for name in ids]
+
+
+def _secrets(kind: str, config: Mapping[str, Any], hosts: tuple[str, ...], where: str) -> list[Credential]:
+    payloads = config.get("secrets", [config["secret"]] if "secret" in config else [])
+    entities = config.get("entities", list(hosts))
+    for name, value in (("secrets", payloads), ("entities", entities)):
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+            raise ConfigError(f"{where}.config.{name}", "texts are missing here", remedy="write a list of texts")
+    return [Credential(kind, entity, payload) for entity in entities for payload in payloads]
+
+
+def _contains(known: Iterable[str], shown: str) -> bool:
+    found = False
+    for item in known:
+        found |= hmac.compare_digest(item, shown)
+    return found

@@ -1,0 +1,167 @@
+"""Login form, which exchanges the id and value of an API key for a token in a cookie."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs
+
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from rpc.access.auth import API_KEY, Authenticator
+from rpc.carrier import Identity, Peer
+from rpc.http.asgi import Receive, Scope, Send
+from schema.errors import ErrorKind, MachineError
+
+COOKIE: Final = "machine_token"
+SESSION: Final = 24 * 3600  # seconds until a session expires; all servers of the host receive the cookie
+MAX_FORM: Final = 4096  # bytes
+
+_STATUS: Final[Mapping[Status, int]] = {
+    Status.INVALID_ARGUMENT: 400,
+    Status.UNAUTHENTICATED: 401,
+    Status.RESOURCE_EXHAUSTED: 429,
+}
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{style}</style></head><body><main class="card"><h1>{title}</h1>
+<div class="note is-unhealthy" role="alert"{hidden}><p>{message}</p></div>
+<form method="post" action="/login"><input type="hidden" name="next" value="{next}">
+<label>Key id <input name="id" value="{entity}" autocomplete="username" required{first}></label>
+<label>Key <input name="key" type="password" autocomplete="current-password" required{second}></label>
+<div class="actions"><button>Log in</button></div></form>
+<p class="muted small">{hint}</p></main></body></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Texts of the login form: title and a hint where keys come from."""
+
+    title: str = "Log in"
+    hint: str = ""
+
+
+@cache
+def _style() -> tuple[str, bytes]:
+    """Return the common style sheet, inlined because static files may need a login, and the policy that allows it."""
+    css = (Path(__file__).parents[1] / "pages" / "static" / "base.css").read_text("utf-8")
+    digest = b64encode(sha256(css.encode()).digest())
+    policy = b"default-src 'none'; style-src 'sha256-%b'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    return css, policy % digest
+
+
+async def login(
+    authenticator: Authenticator,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    peer: Peer,
+    secure: bool,
+    identity: Identity | None,
+    entrance: Entrance,
+) -> None:
+    """Answer /login (GET: the form; POST: fields `id`, `key`, `next`) and /logout (POST: revokes the token)."""
+    if scope["path"] == "/logout":
+        if scope["method"] != "POST":
+            await _send(send, 405, [(b"allow", b"POST")], "Log out by POST")
+            return
+        if identity is not None:
+            try:
+                await authenticator.sign_out(identity)
+            except MachineError as error:  # the cookie stays, so that the user can retry
+                code = 503 if error.kind is ErrorKind.UNAVAILABLE else 400
+                await _send(send, code, [], f"Nobody was logged out: {error}")
+                return
+        gone = _cookie(authenticator.instance, "", secure, gone=True)
+        await _send(send, 303, [(b"location", b"/login"), gone], "")
+    elif scope["method"] in ("GET", "HEAD"):
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        await _form(send, 200, entrance, local_target(query.get("next", [""])[0]))
+    elif scope["method"] == "POST":
+        await _post(authenticator, receive, send, peer, secure, entrance)
+    else:
+        await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Log in by POST")
+
+
+async def _post(
+    authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool, entrance: Entrance
+) -> None:
+    body = bytearray()
+    more = True
+    while more and len(body) <= MAX_FORM:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) > MAX_FORM:
+        await _form(send, 413, entrance, "/", "That is too long for a key.")
+        return
+    form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
+    entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
+    target = local_target(target)
+    try:
+        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer, life=SESSION)
+    except GRPCError as error:
+        text = error.message or ""
+        said = f"{text[:1].upper()}{text[1:]}."
+        await _form(send, _STATUS.get(error.status, 400), entrance, target, said, entity.strip()[:100])
+        return
+    cookie = _cookie(authenticator.instance, token, secure)
+    await _send(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
+
+
+def local_target(target: str) -> str:
+    """Return `target` if it is a path on this server, otherwise "/": a login must not redirect to another site."""
+    printable = target.isascii() and target.isprintable() and "\\" not in target
+    return target if printable and target.startswith("/") and not target.startswith("//") else "/"
+
+
+def cookie_name(instance: str, *, secure: bool) -> str:
+    """Return the cookie name of the server `instance`; browsers share cookies among all servers of a host.
+
+    With `secure`, the prefix __Host- prevents other hosts of the domain and connections without TLS from setting the
+    cookie (RFC 6265bis 4.1.3).
+    """
+    name = f"{COOKIE}_{instance}" if instance else COOKIE
+    return f"__Host-{name}" if secure else name
+
+
+def _cookie(instance: str, token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, bytes]:
+    text = f"{cookie_name(instance, secure=secure)}={token}; Path=/; HttpOnly; SameSite=Strict"
+    if secure:
+        text += "; Secure"
+    if gone:
+        text += "; Max-Age=0"
+    return b"set-cookie", text.encode("ascii")
+
+
+async def _form(send: Send, status: int, entrance: Entrance, target: str, message: str = "", entity: str = "") -> None:
+    css, policy = _style()
+    page = _PAGE.format(
+        style=css,
+        title=escape(entrance.title),
+        hint=escape(entrance.hint),
+        message=escape(message),
+        hidden="" if message else " hidden",
+        next=escape(target),
+        entity=escape(entity),
+        first="" if entity else " autofocus",
+        second=" autofocus" if entity else "",
+    )
+    await _send(send, status, [(b"content-security-policy", policy)], page, b"text/html; charset=utf-8")
+
+
+async def _send(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], text: str, kind: bytes = b"text/plain; charset=utf-8"
+) -> None:
+    body = text.encode()
+    common = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,1 @@
+"""Conversion between Python values and messages, driven by descriptors and type hints."""

@@ -1,0 +1,177 @@
+"""Conversion of messages to Python values of hinted types, or to dicts, lists and plain values without a hint.
+
+A reader is built once for each descriptor and hint. An absent field becomes None if the hint allows it. Otherwise the
+default of the parameter or class applies or, without a default, the field is read as an empty value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from rpc.api.convert import values
+from rpc.api.convert.encode import is_map, message_type
+from rpc.api.convert.fit import FitError
+from rpc.api.convert.hints import ANY, Hint, Slot, fields_of
+from rpc.api.convert.known import READERS, RESOURCE_NAME, read_api, read_resource_name
+from rpc.api.convert.scalars import short_names
+from schema.names import API, ResourceName
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""Function that converts a message, or one of its fields, to a Python value; raises FitError."""
+
+_cache: dict[tuple[str, Hint], Reader] = {}
+
+
+def message_reader(descriptor: Descriptor, hint: Hint = ANY) -> Reader:
+    """Return the cached reader of a message type for a hint."""
+    key = (descriptor.full_name, hint)
+    found = _cache.get(key)
+    if found is None:
+        late: list[Reader] = []
+        _cache[key] = lambda message: late[0](message)  # types may be recursive
+        found = _cache[key] = _make_reader(descriptor, hint)
+        late.append(found)
+    return found
+
+
+def _make_reader(descriptor: Descriptor, hint: Hint) -> Reader:
+    if descriptor.full_name == RESOURCE_NAME and hint.cls in (ResourceName, API):
+        return read_api if hint.cls is API else read_resource_name
+    if hint.cls is not None and (slots := fields_of(hint.cls)) is not None:
+        return _object_reader(hint.cls, keywords_reader({f.name: f for f in descriptor.fields}, slots))
+    if (known := READERS.get(descriptor.full_name)) is not None:
+        return known
+    if (hint.item is not None or hint.cls is not None) and len(descriptor.fields) == 1:
+        return field_reader(descriptor.fields[0], hint)
+    return _dict_reader(descriptor)
+
+
+def _object_reader(cls: type, keywords: Reader) -> Reader:
+    def read(message: Any) -> Any:
+        return cls(**keywords(message))
+
+    return read
+
+
+def keywords_reader(fields: Mapping[str, FieldDescriptor], slots: Mapping[str, Slot]) -> Reader:
+    """Return a reader of `fields` into keyword arguments for `slots`; fields without a slot are omitted."""
+    always: list[tuple[str, Reader]] = []
+    present: list[tuple[str, Reader, bool, bool]] = []  # name, reader, None if absent, default if absent
+    for name, slot in slots.items():
+        field = fields.get(name)
+        if field is None:
+            continue
+        read = field_reader(field, slot.hint)
+        if field.has_presence:
+            present.append((name, read, slot.hint.optional, not slot.required))
+        else:
+            always.append((name, read))
+
+    def read_keywords(message: Any) -> dict[str, Any]:
+        keywords = {}
+        name = ""
+        try:
+            for name, read in always:
+                keywords[name] = read(message)
+            for name, read, optional, default in present:
+                if message.HasField(name):
+                    keywords[name] = read(message)
+                elif optional:
+                    keywords[name] = None
+                elif not default:
+                    keywords[name] = read(message)
+        except FitError as error:
+            error.inside(name)
+            raise
+        return keywords
+
+    return read_keywords
+
+
+def _dict_reader(descriptor: Descriptor) -> Reader:
+    always = [(f.name, field_reader(f)) for f in descriptor.fields if not f.has_presence]
+    present = [(f.name, field_reader(f)) for f in descriptor.fields if f.has_presence]
+
+    def read(message: Any) -> dict[str, Any]:
+        found = {name: read_field(message) for name, read_field in always}
+        for name, read_field in present:
+            if message.HasField(name):
+                found[name] = read_field(message)
+        return found
+
+    return read
+
+
+def field_reader(field: FieldDescriptor, hint: Hint = ANY) -> Reader:
+    """Return a reader of one field of a message, present or not."""
+    name = field.name
+    get = attrgetter(name)
+    if is_map(field):
+        return _map_reader(get, message_type(field).fields[1], hint.value or ANY)
+    if field.is_repeated:
+        return _list_reader(get, _item_reader(field, hint.item or ANY))
+    read = _item_reader(field, hint)
+    return get if read is None else lambda message: read(get(message))
+
+
+def _item_reader(field: FieldDescriptor, hint: Hint) -> Reader | None:
+    """Return a reader of a single value of the field, None if it needs no conversion."""
+    if field.message_type is not None:
+        return message_reader(field.message_type, hint)
+    if field.enum_type is not None:
+        return _enum_reader(field.enum_type, hint)
+    return None
+
+
+def _list_reader(get: Reader, read: Reader | None) -> Reader:
+    if read is None:
+        return lambda message: list(get(message))
+
+    def read_items(message: Any) -> list[Any]:
+        found: list[Any] = []
+        try:
+            for item in get(message):
+                found.append(read(item))  # noqa: PERF401 - its length is the index in an error
+        except FitError as error:
+            error.inside(str(len(found)))
+            raise
+        return found
+
+    return read_items
+
+
+def _map_reader(get: Reader, field: FieldDescriptor, hint: Hint) -> Reader:
+    if field.message_type is not None and field.message_type.full_name == "google.protobuf.Value":
+        return lambda message: values.read_fields(get(message))
+    read = _item_reader(field, hint)
+    if read is None:
+        return lambda message: dict(get(message))
+
+    def read_entries(message: Any) -> dict[Any, Any]:
+        entries = get(message)
+        return {key: read(entries[key]) for key in entries}
+
+    return read_entries
+
+
+def _enum_reader(descriptor: EnumDescriptor, hint: Hint) -> Reader | None:
+    names = short_names(descriptor)
+    if hint.cls is not None and issubclass(hint.cls, Enum):
+        cls = hint.cls
+
+        def read(value: int) -> Enum:
+            try:
+                return cls(value)
+            except ValueError:
+                raise FitError(f"one of {', '.join(names)}", value) from None
+
+        return read
+    if hint.cls is int:
+        return None
+    by_number = {number: name for name, number in reversed(names.items())}
+    return lambda value: by_number.get(value, value)

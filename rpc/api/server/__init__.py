@@ -1,0 +1,1 @@
+"""Server side of the published services, implemented by Python classes."""

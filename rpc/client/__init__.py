@@ -1,0 +1,1 @@
+"""Client channels, calls and credentials."""

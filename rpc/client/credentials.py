@@ -1,0 +1,73 @@
+"""Client credentials, exchanged once for a token that is sent with every call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+from grpclib.const import Cardinality, Status
+from grpclib.exceptions import GRPCError
+
+from rpc.access.auth import API_KEY, AUTHENTICATE
+
+if TYPE_CHECKING:
+    from rpc.client.channel import Channel
+
+_NONE: Final[tuple[tuple[str, str], ...]] = ()
+
+
+class ApiKey:
+    """API key by id and value, or an entity and secret of another `type`, for one Channel.
+
+    The first call authenticates; concurrent calls wait for it. A rejected token is discarded, so that the next call
+    authenticates again. A server without AuthService is open; calls are then sent without a token.
+    """
+
+    def __init__(self, entity: str, payload: str, *, type: str = API_KEY) -> None:  # noqa: A002 - wire name
+        self._entity = entity
+        self._payload = payload
+        self._type = type
+        self._headers: tuple[tuple[str, str], ...] | None = None
+        self._lock = trio.Lock()
+
+    async def headers(self, channel: Channel) -> Sequence[tuple[str, str]]:
+        """See `rpc.client.channel.Credentials.headers`. Raises the GRPCError of a failed Authenticate call."""
+        if self._headers is None:
+            async with self._lock:
+                if self._headers is None:
+                    self._headers = await self._authenticate(channel)
+        return self._headers
+
+    def rejected(self) -> None:
+        """See `rpc.client.channel.Credentials.rejected`."""
+        self._headers = None
+
+    async def _authenticate(self, channel: Channel) -> tuple[tuple[str, str], ...]:
+        from rpc.api import messages
+
+        auth = messages.auth()
+        request = auth.AuthenticateRequest(
+            entity=self._entity, credentials=auth.Credentials(type=self._type, payload=self._payload)
+        )
+        call = channel.request(
+            AUTHENTICATE,
+            Cardinality.UNARY_UNARY,
+            auth.AuthenticateRequest,
+            auth.AuthenticateResponse,
+            credentials=False,
+        )
+        try:
+            async with call as stream:
+                await stream.send_message(request, end=True)
+                reply = await stream.recv_message()
+        except GRPCError as error:
+            if error.status is Status.UNIMPLEMENTED:
+                return _NONE
+            raise
+        if reply is None or not reply.access_token:
+            raise GRPCError(Status.UNAUTHENTICATED, "the server gave no token")
+        return (("authorization", f"Bearer {reply.access_token}"),)
+
+    def __repr__(self) -> str:
+        return f"ApiKey({self._entity!r}, type={self._type!r})"

@@ -1,0 +1,363 @@
+"""HTTP/1.1 connection of the port: gRPC-Web calls, pages and WebSockets, one request at a time.
+
+`rpc.http.head` validates each request head before h11, which keeps the state of the message. Pipelined requests, which
+arrive before the response to the previous request, are not served; that response closes the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from email.utils import formatdate
+from http import HTTPStatus
+
+import h11
+import trio
+
+from rpc.access.admission import Ticket
+from rpc.call import ServerCore
+from rpc.carrier import Headers, Peer
+from rpc.http.asgi import ASGIApp, plain
+from rpc.http.grpc_web import Content, content_of, is_grpc, is_preflight, preflight
+from rpc.http.head import Head, HeadError, find_end, parse
+from rpc.http.limits import HttpLimits
+from rpc.http.wire import Outbox, Wire
+from rpc.http1.exchange import PageExchange
+from rpc.http1.grpc_web import WebCall
+
+_log = logging.getLogger("rpc.http1")
+
+
+class Http1Connection:
+    """HTTP/1.1 server connection on a wire, which `run` closes."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        core: ServerCore,
+        *,
+        peer: Peer,
+        scheme: str,
+        app: ASGIApp | None,
+        limits: HttpLimits,
+        ticket: Ticket | None = None,
+    ) -> None:
+        self.wire = wire
+        self.core = core
+        self.peer = peer
+        self.scheme = scheme
+        self.app = app
+        self.limits = limits
+        self.ticket = ticket
+        self.closing = trio.Event()
+        self._h11 = self._new_h11()
+        self._out = Outbox(wire, self._gone)
+        self._idle: trio.CancelScope | None = None
+        self._callback: Callable[[], None] | None = None
+        self._last = False  # no further request is served on this connection
+        self._started = False  # a response has been started
+        self._waited = False  # has waited for more of the current request
+        self._asked = False  # the client waits for 100 Continue
+        self._body_deadline = 0.0
+
+    def _new_h11(self) -> h11.Connection:
+        return h11.Connection(h11.SERVER, max_incomplete_event_size=self.limits.max_head + 4)
+
+    def drain(self) -> None:
+        """Close after the response to the current request, or now if there is none."""
+        self.closing.set()
+        if self._idle is not None:
+            self._idle.cancel()
+
+    async def run(self) -> None:
+        """Serve until the connection ends. Raises only Cancelled."""
+        if not self.core.admit(self):
+            await trio.aclose_forcefully(self.wire)
+            return
+        ended = False
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._out.run)
+                try:
+                    while await self._serve_one():
+                        pass
+                except HeadError as error:
+                    self._refuse(error)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    pass
+                except Exception:
+                    _log.exception("an HTTP/1.1 connection failed")
+                with trio.move_on_after(self.core.limits.close_timeout):
+                    await self._out.below(0)
+                ended = True
+                nursery.cancel_scope.cancel()
+        finally:
+            self.core.leave(self)
+            if ended:
+                await self.wire.linger(self.limits.linger, self.limits.drain)
+            else:
+                await trio.aclose_forcefully(self.wire)
+
+    async def _serve_one(self) -> bool:
+        """Serve one request. Returns True if another may follow."""
+        raw, rest = await self._read_head()
+        if not raw:
+            return False
+        head = parse(raw, self.limits, scheme=self.scheme)
+        if self.ticket is not None:
+            self.ticket.stands_for(head.fields)
+        if self.app is not None and await self._websocket(self.app, head, raw + rest):
+            return False
+        self._h11.receive_data(raw + rest)
+        self._next_event()
+        self._started = False
+        self._asked = self._h11.they_are_waiting_for_100_continue
+        self._body_deadline = trio.current_time() + self.limits.body_grace
+        await self._answer(head)
+        self._callback = None
+        await self._out.below(0)
+        return await self._ready_for_another()
+
+    async def _websocket(self, app: ASGIApp, head: Head, received: bytes) -> bool:
+        if "websocket" not in head.tokens("upgrade"):
+            return False
+        from rpc.http1.websocket import is_upgrade, serve_websocket  # imports its libraries, so only when needed
+
+        if not is_upgrade(head):
+            return False
+        self.wire.push_back(received)
+        await serve_websocket(
+            app,
+            self.wire,
+            head,
+            scheme=self.scheme,
+            peer=self.peer,
+            limits=self.limits,
+            farewell=self.core.limits.farewell,
+            closing=self.closing,
+            recognize=self.recognize,
+        )
+        return True
+
+    async def _answer(self, head: Head) -> None:
+        fields = dict(head.fields)
+        if head.tokens("expect") - {"100-continue"}:
+            raise HeadError(417, "no such expectation is known")
+        if is_preflight(head.method, fields):
+            self._turn_away(head)
+            self._short(204, preflight(fields))
+        elif head.method == "OPTIONS" and head.path == "*":
+            self._short(204, [])
+        elif head.method == "TRACE":
+            raise HeadError(405, "requests are not echoed")
+        elif is_grpc(head.get("content-type").strip().lower()):
+            content = content_of(head.get("content-type"))
+            if content is None or content is Content.GRPC:
+                raise HeadError(415, "over HTTP/1.1 this server speaks application/grpc-web+proto; gRPC needs HTTP/2")
+            self._turn_away(head)
+            await WebCall(self, self.core, head, content).run()
+        elif self.core.fallback is None:
+            self._short(404, *plain("there are no pages on this port"))
+        else:
+            await self._page(head)
+
+    def _turn_away(self, head: Head) -> None:
+        """Raise HeadError if the origin of a browser request may not call this server."""
+        foreign = self.core.turn_away(self.scheme, head.host, head.get("origin") or None)
+        if foreign is not None:
+            raise HeadError(foreign.http, foreign.message)
+
+    async def _page(self, head: Head) -> None:
+        exchange = PageExchange(self, head, high_water=self.core.limits.send_high_water)
+        async with trio.open_nursery() as nursery:
+            self.on_gone(nursery.cancel_scope.cancel)
+            nursery.start_soon(exchange.watch)
+            nursery.start_soon(self._end_page, nursery.cancel_scope)
+            try:
+                assert self.core.fallback is not None
+                await self.core.fallback(exchange)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            except HeadError as error:
+                self._refuse(error)
+            except Exception:
+                _log.exception("answering %s %s failed", head.method, head.path.partition("?")[0])
+            nursery.cancel_scope.cancel()
+        if self._h11.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
+            self.abort()
+
+    async def _end_page(self, page: trio.CancelScope) -> None:
+        """Limit the remaining time of a page at shutdown, because it may stream without end."""
+        await self.closing.wait()
+        page.deadline = trio.current_time() + self.core.limits.farewell
+
+    async def _read_head(self) -> tuple[bytes, bytes]:
+        """Return the next request head and the bytes received after it; empty if there is no further request."""
+        data = await self._first_bytes()
+        if not data:
+            return b"", b""
+        with trio.move_on_after(self.limits.head_timeout) as patience:
+            while not (end := find_end(data, self.limits)):
+                more = await self.wire.receive_some()
+                if not more:
+                    return b"", b""
+                data += more
+            return data[:end], data[end:]
+        assert patience.cancelled_caught
+        raise HeadError(408, f"the request's head took more than {self.limits.head_timeout:g} seconds")
+
+    async def _first_bytes(self) -> bytes:
+        with trio.move_on_after(self.limits.idle_timeout) as self._idle:
+            if not self.closing.is_set():
+                return await self.wire.receive_some()
+        self._idle = None
+        return b""
+
+    async def _ready_for_another(self) -> bool:
+        if self._last or self.closing.is_set() or self._h11.our_state is not h11.DONE:
+            return False
+        self._waited = False
+        if self._h11.their_state is h11.SEND_BODY and not await self._drained():
+            return False
+        if self._h11.their_state is not h11.DONE:
+            return False
+        early = self._h11.trailing_data[0]
+        if early and not self._waited:
+            return False
+        # next request of a client that got its response while this side still read the rest of its body
+        self.wire.push_back(early)
+        self._h11 = self._new_h11()
+        return True
+
+    async def _drained(self) -> bool:
+        """Discard the rest of the request body. Returns False if it is too long or too slow."""
+        rest = self.limits.drain
+        with trio.move_on_after(self.limits.linger):
+            while rest > 0:
+                data = await self.receive()
+                if not data:
+                    return True
+                rest -= len(data)
+        return False
+
+    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            return self._h11.next_event()
+        except h11.RemoteProtocolError as error:
+            self._last = True
+            raise HeadError(error.error_status_hint, "the request is malformed") from None
+
+    def _gone(self) -> None:
+        self._last = True
+        if self._callback is not None:
+            self._callback()
+
+    # For exchanges
+
+    def recognize(self, *, key: bool) -> None:
+        """See `Ticket.recognize`."""
+        if self.ticket is not None:
+            self.ticket.recognize(key=key)
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """Call `callback` if the peer disconnects while this request is served."""
+        self._callback = callback
+
+    async def receive(self) -> bytes:
+        """Return the next piece of the request body, empty at its end. HeadError if it is malformed or too slow."""
+        while True:
+            if self._h11.their_state is not h11.SEND_BODY and self._h11.their_state is not h11.SEND_RESPONSE:
+                if self._h11.their_state is h11.ERROR:
+                    raise HeadError(400, "the request is malformed")
+                return b""
+            event = self._next_event()
+            if isinstance(event, h11.Data):
+                self._body_deadline += len(event.data) / self.limits.body_rate
+                return bytes(event.data)
+            if event is not h11.NEED_DATA:
+                return b""
+            if self._asked:
+                self._asked = False
+                if self._h11.our_state is h11.SEND_RESPONSE:
+                    self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
+            with trio.move_on_at(self._body_deadline) as patience:
+                try:
+                    self._waited = True
+                    data = await self.wire.receive_some()
+                    if not data:
+                        raise trio.BrokenResourceError("the peer has gone in the middle of its request")
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._gone()
+                    raise
+                self._h11.receive_data(data)
+            if patience.cancelled_caught:
+                self._last = True
+                raise HeadError(408, "the request's body came too slowly")
+
+    async def watch(self) -> None:
+        """Return when the peer disconnects or sends more bytes; call after the end of the request."""
+        if self._h11.trailing_data[0]:
+            self._last = True
+            return
+        try:
+            data = await self.wire.receive_some()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            data = b""
+        if data and self._h11.our_state is h11.DONE:  # the response is complete, so this is not pipelining
+            self.wire.push_back(data)
+            return
+        self._last = True
+        if not data:
+            self._gone()
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Queue the response head."""
+        fields = [*headers, ("date", formatdate(usegmt=True))]
+        if self._last or self._asked or self.closing.is_set():
+            self._last = True
+            fields.append(("connection", "close"))
+        self._started = True
+        self._out.put(self._h11.send(h11.Response(status_code=status, headers=fields, reason=_reason(status))))
+
+    def body(self, data: bytes) -> None:
+        """Queue a piece of the response body."""
+        self._out.put(self._h11.send(h11.Data(data=data)))
+
+    def finish(self) -> None:
+        """Queue the end of the response."""
+        self._out.put(self._h11.send(h11.EndOfMessage()))
+
+    def abort(self) -> None:
+        """Abort the response and serve no further request."""
+        self._last = True
+        self._h11.send_failed()
+
+    async def below(self, size: int) -> None:
+        """Wait until at most `size` bytes of the response are unwritten."""
+        await self._out.below(size)
+
+    def _short(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        self.start(status, headers)
+        if body:
+            self.body(body)
+        self.finish()
+
+    def _refuse(self, error: HeadError) -> None:
+        """Answer a refused request and close the connection; no answer if a response has been started."""
+        self._last = True
+        if self._started:
+            return
+        self._started = True
+        fields, body = plain(f"{error.status} {_reason(error.status).decode()}: {error.text}")
+        fields += [*error.extra, ("date", formatdate(usegmt=True)), ("connection", "close")]
+        head = f"HTTP/1.1 {error.status} {_reason(error.status).decode()}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n"
+        self._h11.send_failed()
+        self._out.put(head.encode("latin-1") + body)
+
+
+def _reason(status: int) -> bytes:
+    try:
+        return HTTPStatus(status).phrase.encode("ascii")
+    except ValueError:
+        return b""

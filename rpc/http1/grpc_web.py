@@ -1,0 +1,177 @@
+"""gRPC-Web call over HTTP/1.1 as a carrier for `rpc.call`; the last frame of the chunked response has the trailers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.call import Refusal, ServerCall, ServerCore, accept
+from rpc.carrier import Headers, MutableHeaders, Peer
+from rpc.http.grpc_web import Content, TextDecoder, call_headers, cors, to_text, trailers_frame
+from rpc.http.head import Head, HeadError
+from rpc.inbox import Budget
+from rpc.turns import Flow
+
+SID: Final = 1  # HTTP/1.1 carries one call at a time
+
+
+class Exchange(Protocol):
+    """Part of the HTTP/1.1 connection that a call uses."""
+
+    peer: Peer
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Queue the response head."""
+        ...
+
+    def body(self, data: bytes) -> None:
+        """Queue a piece of the response body."""
+        ...
+
+    def finish(self) -> None:
+        """Queue the end of the response."""
+        ...
+
+    def abort(self) -> None:
+        """Abort the connection, so that the peer does not take a partial response for a complete one."""
+        ...
+
+    async def below(self, size: int) -> None:
+        """Wait until at most `size` bytes of the response are unwritten."""
+        ...
+
+    async def receive(self) -> bytes:
+        """Return the next piece of the request body, empty at its end. HeadError if it is malformed or too slow."""
+        ...
+
+    async def watch(self) -> None:
+        """Return when the peer disconnects or sends more bytes; call after the end of the request."""
+        ...
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """Set the callback for the disconnection of the peer."""
+        ...
+
+    def recognize(self, *, key: bool) -> None:
+        """Report an admitted request; `key` is True if it presented a valid token."""
+        ...
+
+
+class WebCall:
+    """Carrier that serves one call."""
+
+    def __init__(self, exchange: Exchange, core: ServerCore, head: Head, content: Content) -> None:
+        self.exchange = exchange
+        self.core = core
+        self.head = head
+        self.content = content
+        self.budget = Budget(core.limits.max_buffered)
+        self.flow = Flow()
+        self.gone = False
+        self._unread = 0
+        self._read = trio.Event()
+
+    @property
+    def peer(self) -> Peer:
+        """Remote end of the connection."""
+        return self.exchange.peer
+
+    async def run(self) -> None:
+        """Run the call, or refuse it; return when the response is queued. HeadError for a non-gRPC refusal."""
+        head = self.head
+        headers = [(":method", head.method), (":path", head.path)]
+        headers = call_headers(self.content, [*headers, *head.fields])
+        decision = accept(self, SID, headers, self.core, web=True)
+        if isinstance(decision, Refusal):
+            self._refuse(decision)
+            return
+        self.exchange.recognize(key=decision.identity is not None)
+        self.exchange.on_gone(lambda: self._leave(decision))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._feed, decision)
+            await decision.run()
+            nursery.cancel_scope.cancel()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        if refusal.http != 200:
+            raise HeadError(refusal.http, refusal.message, *refusal.extra)
+        status = ("grpc-status", str(refusal.status.value))
+        self.exchange.start(200, [*self._head(), status, *refusal.headers, ("content-length", "0")])
+        self.exchange.finish()
+
+    def _leave(self, call: ServerCall) -> None:
+        self.gone = True
+        self._read.set()
+        call.cancel_by_peer()
+
+    async def _feed(self, call: ServerCall) -> None:
+        """Pass the request to the call as fast as the call reads it, then watch for disconnection."""
+        decoder = TextDecoder() if self.content is Content.WEB_TEXT else None
+        window = self.core.limits.stream_window
+        try:
+            while data := await self.exchange.receive():
+                if decoder is not None:
+                    data = decoder.feed(data)
+                self._unread += len(data)
+                call.feed(data, len(data))
+                while self._unread > window and not self.gone:
+                    self._read = trio.Event()
+                    await self._read.wait()
+            if decoder is not None:
+                decoder.end()
+        except (HeadError, ValueError) as error:
+            call.fail(GRPCError(Status.INVALID_ARGUMENT, f"the request's body cannot be read: {error}"))
+            return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._leave(call)
+            return
+        call.end()
+        await self.exchange.watch()
+
+    def _head(self) -> MutableHeaders:
+        return [("content-type", f"{self.content.value}+proto"), *cors(self.head.get("origin") or None)]
+
+    def _frame(self, data: bytes) -> None:
+        self.exchange.body(to_text(data) if self.content is Content.WEB_TEXT else data)
+
+    # Carrier
+
+    def send_headers(self, sid: int, extra: Headers) -> None:
+        """See `Carrier.send_headers`."""
+        if not self.gone:
+            self.exchange.start(200, [*self._head(), *extra])
+
+    async def send_message(self, sid: int, data: bytes) -> None:
+        """See `Carrier.send_message`."""
+        if self.gone:
+            raise StreamTerminatedError("the client has gone")
+        self._frame(data)
+        await self.exchange.below(self.core.limits.send_high_water)
+
+    def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
+        """See `Carrier.send_trailers`."""
+        if self.gone:
+            return
+        if headers_sent:
+            self._frame(trailers_frame(status, extra))
+        else:
+            only = [("grpc-status", str(status)), *extra, ("content-length", "0")]
+            self.exchange.start(200, [*self._head(), *only])
+        self.exchange.finish()
+
+    def reset(self, sid: int, code: int) -> None:
+        """See `Carrier.reset`."""
+        self.gone = True
+        self.exchange.abort()
+
+    def consumed(self, sid: int, n: int) -> None:
+        """See `Carrier.consumed`."""
+        self._unread -= n
+        self._read.set()
+
+    def forget(self, sid: int) -> None:
+        """Do nothing; the exchange ends with the call."""

@@ -1,0 +1,1 @@
+"""HTTP/2 connections, streams and flow control for servers and clients."""

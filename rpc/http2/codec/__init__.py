@@ -1,0 +1,1 @@
+"""Codec of HTTP/2: frames, header lists and HPACK."""

@@ -1,0 +1,1 @@
+"""Listening sockets, network interfaces, TLS contexts and the multicast DNS codec."""

@@ -1,0 +1,230 @@
+"""TLS contexts of servers and clients, and certificate renewal without closing connections.
+
+The official clients accept these settings: TLS 1.2 or newer, ECDHE with AES-GCM or ChaCha20, ALPN `h2` and `http/1.1`.
+Messages name files and certificates, never key material.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from schema.errors import ErrorKind, MachineError
+
+ALPN: Final = ("h2", "http/1.1")
+CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"  # for TLS 1.2; all ciphers of TLS 1.3 are of this kind
+
+
+class TlsError(MachineError):
+    """Certificate, key or authority file that cannot be used; the message names the file and may have a remedy."""
+
+    kind = ErrorKind.INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """Properties of the certificate in use."""
+
+    names: tuple[str, ...]  # DNS names and addresses of the subject alternative name
+    issuer: str
+    not_before: datetime
+    not_after: datetime
+    fingerprint: str  # SHA-256 over DER, hexadecimal
+
+    def expired(self, now: datetime | None = None) -> bool:
+        """Return True if `now` (default: the system clock) is outside the validity period."""
+        return not self.not_before <= (now or datetime.now(UTC)) <= self.not_after
+
+
+class ServerTls:
+    """Server TLS context from a certificate (chain) and a key in PEM files.
+
+    New connections use `context`. `reload` replaces it; existing connections keep their context. An expired certificate
+    is accepted, because a machine whose clock is wrong must stay reachable; see `facts`.
+    """
+
+    plain_locally = False
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self.certificate = Path(certificate)
+        self.key = Path(key)
+        self.facts, self.context = _load(self.certificate, self.key)
+
+    def reload(self) -> bool:
+        """Read both files again. Returns True if the certificate has changed.
+
+        Raises TlsError and changes nothing if they cannot be used.
+        """
+        facts, context = _load(self.certificate, self.key)
+        changed = facts != self.facts
+        self.facts, self.context = facts, context
+        return changed
+
+    def __repr__(self) -> str:
+        return (
+            f"ServerTls({str(self.certificate)!r}, names={self.facts.names}, not_after={self.facts.not_after:%Y-%m-%d})"
+        )
+
+
+class Context(Protocol):
+    """Provider of the TLS context of a port, read for each connection."""
+
+    plain_locally: bool
+    """Whether connections from this computer may use plain text."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """TLS context of the next connection; None while there is no certificate, then the port uses plain text."""
+        ...
+
+
+class HeldTls:
+    """Server TLS context from a certificate in memory, which is never written to a file. Starts without a certificate.
+
+    `take` sets or replaces the certificate; existing connections keep their context.
+    """
+
+    def __init__(self, *, plain_locally: bool = False) -> None:
+        self.plain_locally = plain_locally
+        self.context: ssl.SSLContext | None = None
+        self.facts: CertificateFacts | None = None
+
+    def take(self, chain: bytes, key: bytes) -> bool:
+        """Use this certificate chain and key (PEM) for new connections. Returns True if the certificate has changed.
+
+        Raises TlsError and changes nothing if they cannot be used.
+        """
+        with _in_memory(chain) as certificate, _in_memory(key) as private:
+            try:
+                facts, context = _load(certificate, private)
+            except TlsError as error:  # the names of the in-memory files mean nothing to users
+                text = error.message.replace(str(certificate), "that came").replace(str(private), "that came with it")
+                raise TlsError(text) from None
+        changed = facts != self.facts
+        if changed:
+            self.facts, self.context = facts, context
+        return changed
+
+
+def client_context(
+    *, authorities: Path | None = None, verify: bool = True, protocols: Sequence[str] = ALPN
+) -> ssl.SSLContext:
+    """Return the TLS context of a client; `protocols` are offered by ALPN.
+
+    `authorities` is a PEM file of certificates to trust in addition to the system's. `verify=False` accepts any
+    certificate; use it only for loopback and development. Raises TlsError.
+    """
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    _settings(context, protocols)
+    if authorities is not None:
+        try:
+            context.load_verify_locations(cafile=authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise _unreadable(authorities, "certificate authority", error) from None
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _settings(context: ssl.SSLContext, protocols: Sequence[str] = ALPN) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
+    context.set_alpn_protocols(list(protocols))
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+
+
+def _load(certificate: Path, key: Path) -> tuple[CertificateFacts, ssl.SSLContext]:
+    facts = _examine(certificate, key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _settings(context)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")  # never ask on the terminal
+    except (OSError, ssl.SSLError) as error:  # changed since `_examine`, or refused by the library's policy
+        raise TlsError(
+            f"TLS certificate {certificate} with key {key} cannot be used: {_why(error)}",
+            remedy="give a certificate chain and its key in PEM format, RSA of 2048 bits or more, or P-256",
+        ) from None
+    return facts, context
+
+
+def _examine(certificate: Path, key: Path) -> CertificateFacts:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    chain = _read(certificate, "certificate")
+    try:
+        leaf = x509.load_pem_x509_certificates(chain)[0]
+    except ValueError:
+        raise TlsError(
+            f"{certificate} holds no readable PEM certificate",
+            remedy="give the file that begins with -----BEGIN CERTIFICATE-----, the server's own certificate first",
+        ) from None
+    pem = _read(key, "key")
+    try:
+        private = serialization.load_pem_private_key(pem, None)
+    except TypeError:
+        raise TlsError(
+            f"the TLS key {key} is encrypted", remedy="store it without a pass phrase, readable by this user only"
+        ) from None
+    except Exception:  # ValueError, UnsupportedAlgorithm; their text may quote the file, so it is dropped
+        raise TlsError(
+            f"{key} holds no readable PEM private key",
+            remedy="give the file that begins with -----BEGIN PRIVATE KEY-----",
+        ) from None
+    spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    if private.public_key().public_bytes(*spki) != leaf.public_key().public_bytes(*spki):
+        raise TlsError(
+            f"the TLS key {key} does not belong to the certificate {certificate}",
+            remedy="give both files of one issue; in a chain the server's own certificate comes first",
+        )
+    try:
+        san = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = (*san.get_values_for_type(x509.DNSName), *map(str, san.get_values_for_type(x509.IPAddress)))
+    except (x509.ExtensionNotFound, ValueError):
+        names = ()
+    return CertificateFacts(
+        names=names,
+        issuer=leaf.issuer.rfc4514_string(),
+        not_before=leaf.not_valid_before_utc,
+        not_after=leaf.not_valid_after_utc,
+        fingerprint=leaf.fingerprint(hashes.SHA256()).hex(),
+    )
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[Path]:
+    """Yield the path of a temporary file in memory, because the library reads only files."""
+    descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        yield Path(f"/proc/self/fd/{descriptor}")
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, what, error) from None
+
+
+def _unreadable(path: Path, what: str, error: OSError | ssl.SSLError) -> TlsError:
+    if isinstance(error, PermissionError):
+        remedy = "let the user this program runs as read it"
+    elif isinstance(error, FileNotFoundError):
+        remedy = "check the path"
+    else:
+        remedy = "give a PEM file"
+    return TlsError(f"the TLS {what} {path} cannot be read: {_why(error)}", remedy=remedy)
+
+
+def _why(error: OSError | ssl.SSLError) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason or error.strerror or type(error).__name__).lower().replace("_", " ")

@@ -1,0 +1,1 @@
+"""Server port and the services that every server provides."""

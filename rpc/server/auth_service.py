@@ -1,0 +1,42 @@
+"""Serve the AuthService RPCs, which exchange credentials for a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+from rpc.access.auth import AUTHENTICATE, Authenticator
+from rpc.call import Router
+
+
+class AuthRouter:
+    """Router that handles Authenticate and delegates every other method to `inner`."""
+
+    def __init__(self, inner: Router, authenticator: Authenticator) -> None:
+        self._inner = inner
+        self._authenticator = authenticator
+        self._handler: Handler | None = None
+
+    def get(self, path: str, /) -> Handler | None:
+        """See `Router.get`. The message classes are imported on the first Authenticate call."""
+        if path != AUTHENTICATE:
+            return self._inner.get(path)
+        if self._handler is None:
+            from rpc.api import messages
+
+            auth = messages.auth()
+            self._handler = Handler(
+                self._authenticate, Cardinality.UNARY_UNARY, auth.AuthenticateRequest, auth.AuthenticateResponse
+            )
+        return self._handler
+
+    async def _authenticate(self, stream: Any) -> None:
+        request = await stream.recv_message()
+        if request is None:
+            raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
+        shown = request.credentials
+        token = await self._authenticator.sign_in(request.entity, shown.type, shown.payload, peer=stream.peer)
+        assert self._handler is not None
+        await stream.send_message(self._handler.reply_type(access_token=token))

@@ -1,1 +1,0 @@
-"""The machine's side of the cloud: where its configuration comes from, and where its logs go."""

@@ -1,1 +1,0 @@
-"""Data capture: what resources say, written to files of the published format."""

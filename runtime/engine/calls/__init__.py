@@ -1,0 +1,1 @@
+"""Calls to resources: dispatch to drivers, operations, sessions and limits."""

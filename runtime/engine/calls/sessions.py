@@ -1,0 +1,159 @@
+"""Sessions: if a client that commands actuators is silent for too long, they are stopped.
+
+Each session has its own deadline, which each heartbeat or command postpones; there is no periodic scan. When the
+deadline passes, the session ends and the resources that the client commanded last are stopped.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+import trio
+
+from rpc.carrier import Farewell
+from rpc.silence import silence
+from runtime.engine.views.status import SessionStatus
+from schema.errors import ErrorKind, MachineError
+
+SESSION_KEY: Final = "viam-sid"  # metadata key of the wire, in requests
+MONITORED_KEY: Final = "viam-smrn"  # metadata key of the wire, in replies: the resource that the session now monitors
+EXPIRED: Final = "SESSION_EXPIRED"  # clients match this text
+DEFAULT_WINDOW: Final = 2.0  # seconds; reference: network.sessions.heartbeat_window
+MIN_WINDOW: Final = 0.03
+MAX_WINDOW: Final = 60.0
+MAX_SESSIONS: Final = 1024
+
+Stop = Callable[["Session", tuple[str, ...]], Awaitable[None]]
+"""Stops the resources that the client of an expired session commanded; must not raise."""
+
+
+class Session:
+    """A client that sends heartbeats."""
+
+    __slots__ = ("ended", "farewell", "heard", "id", "owner", "peer", "window")
+
+    def __init__(self, owner: str, peer: str, window: float) -> None:
+        self.id = str(uuid.uuid4())
+        self.owner = owner
+        self.peer = peer
+        self.window = window
+        self.heard = trio.current_time()
+        self.ended = False
+        self.farewell: Farewell | None = None  # of the connection that the client used last
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session has not ended; it does not end before input that arrived in time has been read."""
+        return not self.ended
+
+    @property
+    def deadline(self) -> float:
+        """Time (Trio's clock) at which the session ends without a further heartbeat or command."""
+        return self.heard + self.window
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client has closed its connection, so that its silence is expected."""
+        return self.farewell is not None and self.farewell.said
+
+    def touch(self, farewell: Farewell | None = None) -> None:
+        """Restart the window: the client was heard, on the connection of `farewell`."""
+        self.heard = trio.current_time()
+        self.farewell = farewell or self.farewell
+
+
+class Sessions:
+    """All sessions of a machine; usable while `run` runs."""
+
+    def __init__(self, stop: Stop, window: float = DEFAULT_WINDOW) -> None:
+        self.window = window  # seconds, for sessions started or resumed from now on
+        self._stop = stop
+        self._sessions: dict[str, Session] = {}
+        self._holders: dict[str, Session] = {}  # resource -> session that commanded it last
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[Sessions]) -> None:
+        """Run until cancelled; then all sessions are dropped without stopping resources."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                task_status.started(self)
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._sessions.clear()
+            self._holders.clear()
+
+    def start(self, *, resume: str = "", owner: str = "", peer: str = "") -> Session:
+        """Start a session, or resume the session `resume` if it is alive and belongs to `owner`.
+
+        Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
+        """
+        session = self._sessions.get(resume)
+        if session is not None and session.owner == owner and session.alive:
+            session.window = self.window
+            session.touch()
+            return session
+        if self._nursery is None:
+            raise MachineError("sessions are not served now", kind=ErrorKind.UNAVAILABLE, remedy="try again")
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise MachineError(
+                f"{MAX_SESSIONS} sessions are open",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="close clients that are not needed, or try again when their sessions have expired",
+            )
+        session = Session(owner, peer, self.window)
+        self._sessions[session.id] = session
+        self._nursery.start_soon(self._watch, session, name=f"session {session.id}")
+        return session
+
+    def find(self, sid: str, owner: str = "") -> Session:
+        """Return the live session `sid` of `owner`; raises MachineError (INVALID, message EXPIRED) if there is none."""
+        session = self._sessions.get(sid)
+        if session is None or session.owner != owner or not session.alive:
+            raise MachineError(EXPIRED, kind=ErrorKind.INVALID)
+        return session
+
+    def command(self, resource: str, session: Session | None) -> None:
+        """Record that a monitored method of `resource` was called in `session`, or without one."""
+        if session is None:
+            self._holders.pop(resource, None)
+        else:
+            session.touch()
+            self._holders[resource] = session
+
+    def holder(self, resource: str) -> Session | None:
+        """Return the live session that commanded `resource` last, if any."""
+        return self._holders.get(resource)
+
+    def forget(self, resources: Iterable[str]) -> None:
+        """Release resources that no longer exist."""
+        for resource in resources:
+            self._holders.pop(resource, None)
+
+    def held(self, session: Session) -> tuple[str, ...]:
+        """Return the resources that the session commands, sorted by name."""
+        return tuple(sorted(resource for resource, holder in self._holders.items() if holder is session))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def status(self) -> tuple[SessionStatus, ...]:
+        """Return the status of all sessions, oldest first."""
+        now = trio.current_time()
+        return tuple(
+            SessionStatus(one.id, one.owner, one.peer, self.held(one), max(0.0, one.deadline - now))
+            for one in self._sessions.values()
+        )
+
+    async def _watch(self, session: Session) -> None:
+        await silence(lambda: session.heard, lambda: session.window)
+        session.ended = True
+        # Reached only when the deadline passes: a shutdown cancels this task, and stops everything anyway.
+        resources = self.held(session)
+        del self._sessions[session.id]
+        self.forget(resources)
+        if resources:
+            await self._stop(session, resources)

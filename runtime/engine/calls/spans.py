@@ -1,0 +1,105 @@
+"""Creates trace spans of calls and of starting and stopping nodes."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from nursery_graph import Snapshot, State, Transition
+
+if TYPE_CHECKING:
+    from rpc.api.server.target import CallInfo
+    from telemetry.metrics.spans import Span
+
+TRACEPARENT: Final = "traceparent"  # metadata key of a call, W3C Trace Context
+
+_DOING: Final = {State.CONFIGURING: "start", State.REMOVING: "stop"}
+
+
+class Tracer:
+    """Passes each finished span to `collect`; creates no spans unless started."""
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self._collect: Callable[[Span], None] = _nowhere
+        self._doing: dict[str, tuple[str, float]] = {}
+
+    def start(self, collect: Callable[[Span], None], snapshot: Snapshot | None = None) -> None:
+        """Create spans from now on, also for the nodes that are starting or stopping in `snapshot`."""
+        self._collect = collect
+        self.enabled = True
+        nodes = snapshot.nodes.values() if snapshot is not None else ()
+        self._doing = {node.name: (_DOING[node.state], node.since) for node in nodes if node.state in _DOING}
+
+    def stop(self) -> None:
+        """Stop creating spans, and drop those of calls in progress."""
+        self.enabled = False
+        self._collect = _nowhere
+        self._doing.clear()
+
+    def take(self, span: Span) -> None:
+        """Collect a span that another program sent."""
+        self._collect(span)
+
+    def begin_call(self, request: CallInfo) -> Span:
+        """Return the span of a new call, in the trace of its caller if the metadata names one."""
+        from telemetry.metrics.spans import Span, parse_traceparent
+
+        caller = parse_traceparent(request.metadata.get(TRACEPARENT))
+        trace, parent = caller or (_digits(128), "")
+        name = f"{request.api}/{request.name}.{request.method}" if request.api else request.rpc.lstrip("/")
+        attributes = {"rpc.system": "grpc", "rpc.method": request.rpc, "resource": request.name}
+        return Span(trace, _digits(64), parent, name, time.time_ns(), server=True, attributes=attributes)
+
+    def end_call(self, span: Span, call: Any) -> None:
+        """Collect the span of a call that has ended."""
+        span.end = time.time_ns()
+        status: int | None = call.status
+        if status != 0:
+            from grpclib.const import Status
+
+            span.error = "CANCELLED by its caller" if status is None else Status(status).name
+        span.attributes = {**span.attributes, "received_bytes": call.received, "sent_bytes": call.sent}
+        self._collect(span)
+
+    def note_transition(self, transition: Transition) -> None:
+        """Record a change of a node's state: each start and each stop becomes a span in a trace of its own."""
+        if not self.enabled:
+            return
+        doing = self._doing.pop(transition.name, None)
+        if transition.after in _DOING:
+            if doing is not None and transition.before is transition.after:
+                self._doing[transition.name] = doing  # only the reason has changed
+            else:
+                self._doing[transition.name] = (_DOING[transition.after], transition.time)
+        elif doing is not None:
+            self._ended(transition, *doing)
+
+    def _ended(self, transition: Transition, doing: str, since: float) -> None:
+        from telemetry.metrics.spans import Span
+
+        wall = time.time_ns() - int(trio.current_time() * 1e9)
+        self._collect(
+            Span(
+                trace=_digits(128),
+                id=_digits(64),
+                parent="",
+                name=f"{doing} {transition.name}",
+                start=wall + int(since * 1e9),
+                end=wall + int(transition.time * 1e9),
+                error=transition.reason if transition.after is State.UNHEALTHY else "",
+                attributes={"node": transition.name},
+            )
+        )
+
+
+def _digits(bits: int) -> str:
+    return f"{random.getrandbits(bits) or 1:0{bits // 4}x}"
+
+
+def _nowhere(span: Span) -> None:
+    pass

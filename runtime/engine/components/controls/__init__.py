@@ -1,0 +1,1 @@
+"""Components for inputs and outputs: boards, buttons, switches, input controllers."""

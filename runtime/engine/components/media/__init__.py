@@ -1,0 +1,1 @@
+"""Components for images and sound: cameras, microphones, loudspeakers."""

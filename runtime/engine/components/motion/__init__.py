@@ -1,0 +1,1 @@
+"""Components that move: arms, bases, gantries, grippers, motors, servos."""

@@ -1,0 +1,1 @@
+"""Components that measure: sensors, encoders, movement sensors, power sensors, pose trackers."""

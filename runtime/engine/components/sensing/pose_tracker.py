@@ -1,0 +1,20 @@
+"""Pose tracker: measures the poses of visible bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from runtime.engine.resource import Component, Extra
+from schema.geometry import PoseInFrame
+from schema.names import API
+
+
+class PoseTracker(Component):
+    """A motion capture system or a marker tracker."""
+
+    API: ClassVar[API] = API("rdk", "component", "pose_tracker")
+
+    async def get_poses(self, body_names: Sequence[str] = (), *, extra: Extra = None) -> Mapping[str, PoseInFrame]:
+        """Return the pose (mm, degrees) of each body by name; all visible bodies if `body_names` is empty."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Frames, poses and kinematics."""

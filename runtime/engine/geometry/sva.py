@@ -1,0 +1,179 @@
+"""Reads and writes kinematics in the SVA JSON format. Pure.
+
+The format has `links` and `joints`, each with `id` and `parent`, which form one chain from `world`. A link has a
+`translation` (mm) and an `orientation` ({type, value}); a joint has a `type`, an `axis`, and `min` and `max` (degrees,
+mm).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.engine.components.motion.kinematics import (
+    JointLimits,
+    JointType,
+    KinematicJoint,
+    KinematicLink,
+    KinematicModel,
+    Kinematics,
+    KinematicsFormat,
+    LinkPose,
+)
+from runtime.engine.geometry.spatial import (
+    IDENTITY,
+    Matrix,
+    Transform,
+    Vector,
+    from_quaternion,
+    to_orientation,
+)
+from schema.errors import ConfigError
+from schema.geometry import Vector3
+from schema.orientation import FORMS
+
+_TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A rigid part, with the transform from its start to its end."""
+
+    id: str
+    transform: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint; limits are in degrees or mm."""
+
+    id: str
+    type: JointType
+    axis: Vector
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Links and joints in order from `world` to the output."""
+
+    name: str
+    parts: tuple[Link | Joint, ...]
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """The joints, base first."""
+        return tuple(part for part in self.parts if isinstance(part, Joint))
+
+
+def sliding(name: str, axes: Sequence[str], lengths: Sequence[float]) -> Kinematics:
+    """Return the kinematics of sliding axes x, y, z (other names mean x), each from 0 to its length."""
+    directions: dict[str, Vector] = {"y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+    joints = [
+        Joint(axis, JointType.PRISMATIC, directions.get(axis, (1.0, 0.0, 0.0)), 0.0, length)
+        for axis, length in zip(axes, lengths, strict=True)
+    ]
+    return kinematics(Chain(name, tuple(joints)))
+
+
+def kinematics(chain: Chain) -> Kinematics:
+    """Return the result of `get_kinematics` for a chain."""
+    return Kinematics(KinematicsFormat.SVA, dump(chain), {}, _model(chain))
+
+
+def dump(chain: Chain) -> bytes:
+    """Return the chain as SVA JSON."""
+    links: list[dict[str, Any]] = []
+    joints: list[dict[str, Any]] = []
+    parent = "world"
+    for part in chain.parts:
+        if isinstance(part, Link):
+            o = to_orientation(part.transform.rotation)
+            link: dict[str, Any] = {"id": part.id, "parent": parent, "translation": _xyz(part.transform.translation)}
+            if part.transform.rotation != IDENTITY:
+                value = {"x": o.o_x, "y": o.o_y, "z": o.o_z, "th": o.theta}
+                link["orientation"] = {"type": "ov_degrees", "value": value}
+            links.append(link)
+        else:
+            joints.append(
+                {
+                    "id": part.id,
+                    "type": part.type.name.lower(),
+                    "parent": parent,
+                    "axis": _xyz(part.axis),
+                    "min": part.low,
+                    "max": part.high,
+                }
+            )
+        parent = part.id
+    return json.dumps(
+        {"name": chain.name, "kinematic_param_type": "SVA", "links": links, "joints": joints}, indent=1
+    ).encode()
+
+
+def load(data: bytes, path: str) -> Chain:
+    """Read a chain without branches from SVA JSON; raises ConfigError at `path` if it is not valid."""
+    try:
+        document = json.loads(data)
+        parts = {part["id"]: (part, _part(part)) for part in (*document["links"], *document.get("joints", ()))}
+        children = {part["parent"]: name for name, (part, _) in parts.items()}
+        chain, at = [], "world"
+        while at in children:
+            at = children.pop(at)
+            chain.append(parts[at][1])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(path, f"not a kinematics file in SVA JSON ({type(error).__name__}: {error})") from error
+    if len(chain) != len(parts):
+        raise ConfigError(path, "links and joints do not form one chain from 'world'")
+    return Chain(str(document.get("name", "")), tuple(chain))
+
+
+def _part(part: Mapping[str, Any]) -> Link | Joint:
+    if "axis" not in part:
+        rotation = _rotation(part.get("orientation"))
+        return Link(part["id"], Transform(rotation, _vector(part.get("translation") or {})))
+    return Joint(
+        part["id"],
+        _TYPES[part["type"]],
+        _vector(part["axis"]),
+        float(part.get("min", -math.inf)),
+        float(part.get("max", math.inf)),
+    )
+
+
+def _vector(value: Mapping[str, Any]) -> Vector:
+    lower = {key.lower(): float(number) for key, number in value.items()}
+    return (lower.get("x", 0.0), lower.get("y", 0.0), lower.get("z", 0.0))
+
+
+def _rotation(orientation: Mapping[str, Any] | None) -> Matrix:
+    if not orientation or not orientation.get("type"):
+        return IDENTITY
+    keys, quaternion = FORMS[orientation["type"]]
+    lower = {key.lower(): float(number) for key, number in orientation["value"].items()}
+    return from_quaternion(*quaternion(*(lower.get(key, 0.0) for key in keys)))
+
+
+def _model(chain: Chain) -> KinematicModel:
+    links: list[KinematicLink] = []
+    joints: list[KinematicJoint] = []
+    parent = "world"
+    for part in chain.parts:
+        if isinstance(part, Link):
+            pose = LinkPose(
+                Vector3(*part.transform.translation), orientation_vector=to_orientation(part.transform.rotation)
+            )
+            links.append(KinematicLink(part.id, parent, pose))
+        else:
+            limits = JointLimits(*(limit if math.isfinite(limit) else None for limit in (part.low, part.high)))
+            joints.append(KinematicJoint(part.id, parent, part.type, Vector3(*part.axis), limits))
+        parent = part.id
+    return KinematicModel(chain.name, links, joints, (parent,))
+
+
+def _xyz(v: Vector) -> dict[str, float]:
+    return {"x": v[0], "y": v[1], "z": v[2]}

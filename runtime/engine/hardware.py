@@ -1,0 +1,51 @@
+"""Selects the family of hardware drivers of a machine."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Final
+
+from hal.hardware import Hardware
+from hal.sim import World
+from schema.errors import ErrorKind, MachineError
+
+_FAMILIES: Final = {
+    "linux": "hal.linux.hardware:LinuxHardware",
+    "gpiozero": "hal.zero.hardware:ZeroHardware",
+}
+
+
+def open_hardware(kind: str, world: World) -> Hardware:
+    """Return the hardware of a family: linux, sim, gpiozero, or `module:function`, a function from World to Hardware.
+
+    Raises MachineError if the family is unknown or cannot be loaded.
+    """
+    if kind == "sim":
+        from hal.sim.hardware import SimHardware
+
+        return SimHardware(world)
+    if kind in _FAMILIES:
+        make: Callable[[], Hardware] = _imported(_FAMILIES[kind])
+        return make()
+    if ":" not in kind:
+        raise MachineError(
+            f"there is no hardware family {kind!r}",
+            kind=ErrorKind.INVALID,
+            remedy="use linux, sim, gpiozero, or module:function for a simulated bench of your own",
+        )
+    bench: Callable[[World], Hardware] = _imported(kind)
+    return bench(world)
+
+
+def _imported(path: str) -> Callable[..., Hardware]:
+    module, _, name = path.partition(":")
+    try:
+        made: Callable[..., Hardware] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise MachineError(
+            f"the hardware {path} could not be loaded: {error}",
+            kind=ErrorKind.INVALID,
+            remedy="install the package, or correct the name module:function",
+        ) from error
+    return made

@@ -1,0 +1,1 @@
+"""Metrics of a machine: its process, the network, its calls."""

@@ -1,0 +1,86 @@
+"""Creates graph nodes for resources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import structlog
+import trio
+
+from hal.hardware import Hardware
+from hal.sim import World
+from nursery_graph import Node, Restart
+from runtime.engine.host import ResourceHost
+from runtime.engine.planning.reconfigure import Plan, Wanted
+from runtime.engine.planning.refused import NO_RESTART, refused
+from runtime.engine.roster import Roster
+
+LOGGER: Final = "rdk.resource_manager"  # parent of the resources' loggers; reference name
+START_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_CONFIGURATION_TIMEOUT"  # seconds
+START_LIMIT: Final = 120.0  # seconds to become ready; reference: 2 min
+STOP_LIMIT: Final = 30.0  # seconds to stop; reference value
+
+RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
+"""Hardware may come back, so restarts never end; they are at most 10 s apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the drivers of a machine open: its hardware, and the world in which simulated devices are."""
+
+    world: World
+    hardware: Hardware
+
+
+def resource_nodes(roster: Roster, bench: Bench, plan: Plan, revision: str) -> list[Node]:
+    """Return one node for each resource that the plan of the configuration `revision` wants."""
+    limit = start_limit()
+    return [_node(partial(_live, roster, bench), name, wanted, revision, limit) for name, wanted in plan.wanted.items()]
+
+
+def start_limit() -> float:
+    """Return the seconds in which a resource must become ready, from the environment if valid, else START_LIMIT."""
+    try:
+        seconds = float(os.environ[START_LIMIT_VARIABLE])
+    except (KeyError, ValueError):
+        return START_LIMIT
+    return seconds if 0 < seconds < float("inf") else START_LIMIT
+
+
+def _node(live: Callable[..., Any], name: str, wanted: Wanted, revision: str, limit: float) -> Node:
+    return Node(
+        name,
+        refused(wanted.fault) if wanted.fault is not None else partial(live, wanted),
+        requires=wanted.requires,
+        uses=wanted.uses,
+        version=wanted.version,
+        revision=revision,
+        start_timeout=limit,
+        stop_timeout=STOP_LIMIT,
+        restart=NO_RESTART if wanted.fault is not None else RESTART,
+    )
+
+
+async def _live(
+    roster: Roster,
+    bench: Bench,
+    wanted: Wanted,
+    deps: Mapping[str, Any],
+    /,
+    *,
+    task_status: trio.TaskStatus[ResourceHost],
+) -> None:
+    log = structlog.get_logger(f"{LOGGER}.{wanted.name}")
+    host = ResourceHost(
+        wanted,
+        world=bench.world,
+        hardware=bench.hardware,
+        log=log,
+        changed=roster.host_changed,
+        others=roster.hosts_of,
+    )
+    await host.run(deps, task_status=task_status)

@@ -1,0 +1,64 @@
+"""The parts of a machine besides its resources and its port: jobs, modules, remotes and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+import trio
+
+from hal.hardware import Hardware
+from nursery_graph import Graph, Node
+from runtime.engine.calls.spans import Tracer
+from runtime.engine.options import Options
+from runtime.engine.roster import Roster
+from schema.document.machine import MachineDocument
+
+if TYPE_CHECKING:
+    from rpc.call import Router
+    from uplink.certificate import CloudCertificate
+    from uplink.dial import CloudAddress
+
+
+class CloudAccess(Protocol):
+    """How the cloud of a machine is reached."""
+
+    @property
+    def address(self) -> CloudAddress:
+        """Where the cloud is, and with which credentials."""
+        ...
+
+    @property
+    def certificate(self) -> CloudCertificate | None:
+        """The certificate that the cloud gives; None where the cloud is reached in plain text."""
+        ...
+
+
+class Part(Protocol):
+    """Constructed once with a PartContext, at the first document that needs it; then asked at every document."""
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """Return the nodes that `document` asks for; may be called again with the same document, and must not block."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartContext:
+    """What every part is constructed with."""
+
+    options: Options
+    environment: Mapping[str, str]
+    graph: Graph
+    roster: Roster
+    router: Router  # every API of the machine; calls through it are like those of clients
+    hardware: Hardware
+    tracer: Tracer
+    sample: Callable[[], dict[str, float]]  # everything that the machine counts, now
+    cloud: CloudAccess | None  # None on a machine that was started without a cloud
+    instance: str  # tells this process from other machines, for those that have it as a remote
+    log: structlog.stdlib.BoundLogger
+    stopping: trio.Event  # an orderly stop has begun
+    parts: Mapping[str, Part]  # those that documents have needed so far, by name
+    changed: Callable[[], None]  # to be called when the document in force must be planned again

@@ -1,0 +1,16 @@
+"""The names of the nodes that are not resources. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+INTERNAL: Final = "internal/"
+"""Names of the nodes of the server's own parts begin with this."""
+
+RPC: Final = f"{INTERNAL}rpc"
+"""The node of the port; its value is the addresses at which it listens."""
+
+
+def package_node(kind: str, name: str) -> str:
+    """Return the node of a package."""
+    return f"{INTERNAL}package/{kind}/{name}"

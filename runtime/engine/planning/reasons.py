@@ -1,0 +1,57 @@
+"""Explains the states of nodes to people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nursery_graph import NodeStatus, State
+from runtime.engine.planning.reconfigure import Wanted, blame_modules
+from schema.errors import MachineError
+
+
+def reason_of(
+    node: NodeStatus,
+    wanted: Mapping[str, Wanted] = MappingProxyType({}),
+    nodes: Mapping[str, NodeStatus] = MappingProxyType({}),
+    modules: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return why a node is in its state: the fault of its entry if it is `wanted`, or the graph's reason.
+
+    A node that is tried again shows why its last run failed. The result has no class names. If the node waits for one
+    of `modules` (those that are not ready, by node, with the reason) or for an unhealthy one of `nodes`, it includes
+    the reason of that.
+    """
+    entry = wanted.get(node.name)
+    if entry is not None and entry.unknown is not None:
+        return str(blame_modules(entry.unknown, modules))
+    if entry is not None and entry.fault is not None:
+        return str(entry.fault)
+    for name in node.waiting_for:
+        if name in modules:
+            return f"waiting for {name}: {modules[name]}"
+        awaited = nodes.get(name)
+        if awaited is not None and awaited.state is State.UNHEALTHY:
+            return f"waiting for {name}: {reason_of(awaited, wanted)}"
+    if node.state is State.CONFIGURING and node.failure and not node.reason:
+        return f"trying again; the last time: {plain(node.failure)}"
+    return plain(node.reason)
+
+
+def plain(reason: str) -> str:
+    """Return a reason of the graph without the class names of MachineErrors."""
+    return "; ".join(_without_class(part) for part in reason.split("; "))
+
+
+def _without_class(reason: str) -> str:
+    """Return a reason without the name of a class derived from MachineError in front of it."""
+    word, colon, rest = reason.partition(": ")
+    return rest if colon and word in _error_names() else reason
+
+
+def _error_names() -> set[str]:
+    """Return the names of all classes derived from MachineError that are loaded."""
+    classes: list[type[MachineError]] = [MachineError]
+    for cls in classes:
+        classes += cls.__subclasses__()
+    return {cls.__name__ for cls in classes}

@@ -1,0 +1,80 @@
+"""The resources of a machine: those that its document asks for, and those that are open for calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from nursery_graph import Graph, NodeStatus, State
+from runtime.engine.host import ResourceHost
+from runtime.engine.planning.reconfigure import Wanted
+from schema.decoding.report import did_you_mean
+from schema.errors import ErrorKind, MachineError
+from schema.names import API, ResourceName
+
+Explain = Callable[[NodeStatus, Mapping[str, NodeStatus]], str]
+"""Why a node is in its state, given all nodes by name."""
+
+
+class Roster:
+    """`wanted` and `hosts` are by full name; `aliases` are the short names of resources of remotes."""
+
+    def __init__(self, graph: Graph, explain: Explain) -> None:
+        self.wanted: Mapping[str, Wanted] = {}
+        self.aliases: Mapping[str, tuple[str, ...]] = {}
+        self.hosts: dict[str, ResourceHost] = {}  # open for calls
+        self._graph = graph
+        self._explain = explain
+
+    def find(self, name: str) -> ResourceHost:
+        """Return the host of a ready resource, by full or simple name.
+
+        Raises MachineError: NOT_FOUND with near names, INVALID if a simple name means several, UNAVAILABLE with state
+        and reason if it is configured but not ready.
+        """
+        if (host := self.hosts.get(name)) is not None:
+            return host
+        if name in self.wanted:
+            raise self.not_ready(name)
+        meant = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
+        meant = meant or [*self.aliases.get(name, ())]
+        meant = meant or [
+            target for full, targets in self.aliases.items() if full.partition("/")[2] == name for target in targets
+        ]
+        if len(meant) > 1:
+            raise MachineError(
+                f"{name!r} may be {' or '.join(meant)}", kind=ErrorKind.INVALID, remedy="give the full name"
+            )
+        if meant:
+            return self.find(meant[0])
+        candidates = self.wanted if "/" in name else {wanted.name.short for wanted in self.wanted.values()}
+        raise MachineError(
+            f"no resource {name!r} is configured", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(name, candidates)
+        )
+
+    def not_ready(self, full: str) -> MachineError:
+        """Return why a configured resource cannot be called now."""
+        nodes = self._graph.snapshot().nodes
+        status = nodes.get(full)
+        if status is None:
+            return MachineError(f"{full} is not started yet", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+        if status.state is State.READY:  # its door is closed already: it is about to stop
+            return MachineError(f"{full} is stopping", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+        reason = self._explain(status, nodes)
+        return MachineError(
+            f"{full} is {status.state.value}{f': {reason}' if reason else ''}", kind=ErrorKind.UNAVAILABLE
+        )
+
+    def names(self) -> list[ResourceName]:
+        """Return the names of all ready resources, sorted."""
+        return sorted(host.name for host in self.hosts.values())
+
+    def hosts_of(self, api: API) -> dict[ResourceName, ResourceHost]:
+        """Return the ready resources of an API, those of remotes included."""
+        return {host.name: host for host in self.hosts.values() if host.name.api == api}
+
+    def host_changed(self, host: ResourceHost, is_open: bool) -> None:
+        """Note that a host opened or closed its door."""
+        if is_open:
+            self.hosts[str(host.name)] = host
+        elif self.hosts.get(str(host.name)) is host:
+            del self.hosts[str(host.name)]

@@ -1,0 +1,1 @@
+"""Plain data that a machine shows: its status, and data for pages and RobotService."""

@@ -1,0 +1,82 @@
+"""Live readings: a watched sensor is read once a second, for all of its watchers together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import trio
+
+from rpc.pages import words
+from schema.errors import MachineError
+
+PERIOD: Final = 1.0  # seconds between readings of one sensor
+
+Read: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Readings of a sensor or an error; `at` is the time (Trio's clock) of the request."""
+
+    at: float
+    values: tuple[tuple[str, str, float | None], ...] = ()  # key, text, and the value if it is a number
+    error: str = ""
+
+
+class Shared:
+    """The watched sensors. There is no background task: a watcher that needs a newer reading reads the sensor."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._watched: dict[str, Watched] = {}
+
+    @contextmanager
+    def watch(self, name: str) -> Iterator[Watched]:
+        """Watch the sensor `name`; its state is dropped when the last watcher leaves."""
+        watched = self._watched.setdefault(name, Watched(name, self._read))
+        watched.watchers += 1
+        try:
+            yield watched
+        finally:
+            watched.watchers -= 1
+            if watched.watchers == 0:
+                del self._watched[name]
+
+
+class Watched:
+    """A sensor and its newest reading."""
+
+    def __init__(self, name: str, read: Read) -> None:
+        self.watchers = 0
+        self._name = name
+        self._read = read
+        self._turn = trio.Lock()
+        self._newest = Reading(-math.inf)
+
+    async def next(self, after: float) -> Reading:
+        """Return a reading requested after the time `after`, and at least PERIOD after the previous one.
+
+        Callers that arrive while another one reads wait for that reading. Cancelling the caller that reads cancels its
+        call to the sensor; then the next caller reads.
+        """
+        async with self._turn:
+            if self._newest.at <= after:
+                await trio.sleep_until(self._newest.at + PERIOD)
+                self._newest = await self._once()
+            return self._newest
+
+    async def _once(self) -> Reading:
+        at = trio.current_time()
+        try:
+            values = await self._read(self._name, "get_readings", {})
+        except MachineError as error:
+            return Reading(at, error=str(error))
+        except Exception as error:  # from the driver; shown on the page
+            return Reading(at, error=f"{type(error).__name__}: {error}")
+        if not isinstance(values, Mapping):
+            return Reading(at, error=f"the readings are {type(values).__name__}, not values by name")
+        return Reading(at, tuple(words.readings(values)))

@@ -1,1 +1,0 @@
-"""Jobs: methods of resources called by the clock."""

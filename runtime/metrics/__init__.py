@@ -1,1 +1,0 @@
-"""What a machine counts of itself: process, modules, network, calls, resources. Read by FTDC and telemetry output."""

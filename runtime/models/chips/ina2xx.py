@@ -1,0 +1,39 @@
+"""Base of the power sensors `ina219` and `ina226`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from hal.chips.ina2xx import Ina2xx
+from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
+from runtime.engine.resource import Extra
+from runtime.models.chips.device import I2cDevice
+
+InaT = TypeVar("InaT", bound=Ina2xx)
+
+
+class InaPowerSensor(I2cDevice[InaT], PowerSensor):
+    """Direct current. Current and power are negative when they flow from the load to the supply."""
+
+    async def get_voltage(self, *, extra: Extra = None) -> Voltage:
+        """Measure the voltage at the load."""
+        async with self.chip() as chip:
+            return Voltage(await chip.bus_voltage())
+
+    async def get_current(self, *, extra: Extra = None) -> Current:
+        """Measure the current through the shunt. PRECONDITION if it exceeds the configured range."""
+        async with self.chip() as chip:
+            return Current(await chip.current())
+
+    async def get_power(self, *, extra: Extra = None) -> float:
+        """Return the power computed by the chip, with the sign of the current."""
+        async with self.chip() as chip:
+            power = await chip.power()
+            return -power if await chip.current() < 0 else power
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
+        """Return voltage, current, power, and `shunt_v`, the voltage across the shunt."""
+        readings = await super().get_readings(extra=extra)
+        async with self.chip() as chip:
+            return {**readings, "shunt_v": await chip.shunt_voltage()}

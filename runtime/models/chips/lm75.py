@@ -1,0 +1,28 @@
+"""Sensor `lm75`: temperature measured by an LM75 or a register-compatible chip on an I2C bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from catalogue.chips.lm75 import Lm75Config
+from hal.chips import lm75
+from hal.registers import Registers
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Value
+from runtime.models.chips.device import I2cDevice
+
+
+class Lm75(I2cDevice[lm75.Lm75], Sensor):
+    """Reading `temperature_c`: -55 to 125 in steps of 0.5 (lm75), 0.125 (lm75b) or 0.0625 (the others)."""
+
+    Config: ClassVar[type[Attributes]] = Lm75Config
+
+    def chip_of(self, registers: Registers) -> lm75.Lm75:
+        """Create the driver of the configured chip."""
+        return lm75.Lm75(registers, lm75.VARIANTS[self.attributes.chip])
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """Return the result of the last conversion."""
+        async with self.chip() as chip:
+            return {"temperature_c": await chip.temperature()}

@@ -1,0 +1,108 @@
+"""Board `pca9685`: a PCA9685 on an I2C bus, with 16 PWM outputs for servos, lamps and motor drivers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from catalogue.chips.pca9685 import Pca9685Config
+from hal.chips import pca9685
+from hal.registers import Registers
+from runtime.engine.components.controls.board import Board
+from runtime.engine.resource import Attributes, Context, Extra
+from runtime.models.chips.device import I2cDevice
+from schema.errors import ErrorKind, MachineError
+
+
+class Pca9685(I2cDevice[pca9685.Pca9685], Board):
+    """Pins `0` to `15` are outputs only. All share ONE frequency: changing it for one pin changes it for all, and is
+    refused while another pin carries PWM. Outputs are off at start, at stop, and after a power failure of the chip.
+    """
+
+    Config: ClassVar[type[Attributes]] = Pca9685Config
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._wanted: dict[int, int] = {}  # pin -> frequency that was set for it
+
+    def chip_of(self, registers: Registers) -> pca9685.Pca9685:
+        """Create the driver of the chip."""
+        config: Pca9685Config = self.attributes
+        return pca9685.Pca9685(
+            registers, config.pwm_frequency_hz, inverted=config.inverted, open_drain=config.open_drain
+        )
+
+    async def release(self, chip: pca9685.Pca9685) -> None:
+        """Switch all outputs off."""
+        await chip.all_off()
+
+    def identify(self, pin: str) -> str:
+        """Return the canonical name of a pin."""
+        return f"pin {self._channel(pin)} of {self.name}"
+
+    async def set_gpio(self, pin: str, high: bool, *, extra: Extra = None) -> None:
+        """Set the output always on or always off."""
+        await self._set(pin, 1.0 if high else 0.0)
+
+    async def get_gpio(self, pin: str, *, extra: Extra = None) -> bool:
+        """Return whether the output is always on."""
+        return await self.pwm(pin) == 1.0
+
+    async def pwm(self, pin: str, *, extra: Extra = None) -> float:
+        """Return the duty cycle from the chip, in steps of 1/4096."""
+        channel = self._channel(pin)
+        async with self.chip() as chip:
+            return await chip.duty(channel)
+
+    async def set_pwm(self, pin: str, duty_cycle_pct: float, *, extra: Extra = None) -> None:
+        """Set the duty cycle: 0 (always off) to 1 (always on), rounded to 1/4096."""
+        if not 0 <= duty_cycle_pct <= 1:
+            raise MachineError(
+                f"a duty cycle of {duty_cycle_pct:g} is impossible",
+                kind=ErrorKind.INVALID,
+                remedy="use 0 (always off) to 1 (always on)",
+            )
+        await self._set(pin, duty_cycle_pct)
+
+    async def pwm_frequency(self, pin: str, *, extra: Extra = None) -> int:
+        """Return the frequency of all pins (Hz)."""
+        self._channel(pin)
+        async with self.chip() as chip:
+            return round(chip.frequency)
+
+    async def set_pwm_frequency(self, pin: str, frequency_hz: int, *, extra: Extra = None) -> None:
+        """Set the frequency of all pins (Hz). PRECONDITION if that would change PWM on another pin."""
+        channel = self._channel(pin)
+        wanted = frequency_hz or self.attributes.pwm_frequency_hz
+        try:
+            pre_scale = pca9685.pre_scale_of(wanted)
+        except ValueError as error:
+            raise MachineError(str(error), kind=ErrorKind.INVALID) from None
+        async with self.chip() as chip:
+            if pre_scale != chip.pre_scale:
+                for other in range(pca9685.CHANNELS):
+                    if other != channel and 0 < await chip.duty(other) < 1:
+                        raise self._shared(channel, wanted, f"pin {other} carries a wave of {chip.frequency:.0f} Hz")
+                await chip.set_frequency(wanted)
+            self._wanted[channel] = wanted
+
+    async def _set(self, pin: str, duty: float) -> None:
+        channel = self._channel(pin)
+        async with self.chip() as chip:
+            wanted = self._wanted.get(channel)
+            if wanted is not None and 0 < duty < 1 and pca9685.pre_scale_of(wanted) != chip.pre_scale:
+                raise self._shared(channel, wanted, f"another pin has changed it to {chip.frequency:.0f} Hz since")
+            await chip.set_duty(channel, duty)
+
+    def _shared(self, channel: int, wanted: int, why: str) -> MachineError:
+        return MachineError(
+            f"{self.name}: pin {channel} cannot have {wanted} Hz, {why}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="give all pins of one PCA9685 the same frequency",
+        )
+
+    def _channel(self, pin: str) -> int:
+        if pin.strip().isdecimal() and int(pin) < pca9685.CHANNELS:
+            return int(pin)
+        raise MachineError(
+            f"{self.name} has no pin {pin!r}", kind=ErrorKind.NOT_FOUND, remedy='its pins are "0" to "15"'
+        )

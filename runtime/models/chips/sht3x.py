@@ -1,0 +1,29 @@
+"""Sensor `sht3x`: temperature and humidity measured by an SHT30, SHT31 or SHT35 on an I2C bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from catalogue.chips.sht3x import Sht3xConfig
+from hal.chips import sht3x
+from hal.registers import Registers
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Value
+from runtime.models.chips.device import I2cDevice
+
+
+class Sht3x(I2cDevice[sht3x.Sht3x], Sensor):
+    """Readings `temperature_c` and `relative_humidity_pct`, measured on request; checksums are verified."""
+
+    Config: ClassVar[type[Attributes]] = Sht3xConfig
+
+    def chip_of(self, registers: Registers) -> sht3x.Sht3x:
+        """Create the driver of the chip."""
+        return sht3x.Sht3x(registers)
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """Measure and return the readings."""
+        async with self.chip() as chip:
+            temperature, humidity = await chip.measure()
+        return {"temperature_c": temperature, "relative_humidity_pct": humidity}

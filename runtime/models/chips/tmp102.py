@@ -1,0 +1,28 @@
+"""Sensor `tmp102`: temperature measured by a TMP102 on an I2C bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from catalogue.chips.tmp102 import Tmp102Config
+from hal.chips import tmp102
+from hal.registers import Registers
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Value
+from runtime.models.chips.device import I2cDevice
+
+
+class Tmp102(I2cDevice[tmp102.Tmp102], Sensor):
+    """Reading `temperature_c`: -55 to 150 in steps of 0.0625, measured 8 times per second."""
+
+    Config: ClassVar[type[Attributes]] = Tmp102Config
+
+    def chip_of(self, registers: Registers) -> tmp102.Tmp102:
+        """Create the driver of the chip."""
+        return tmp102.Tmp102(registers)
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """Return the result of the last conversion."""
+        async with self.chip() as chip:
+            return {"temperature_c": await chip.temperature()}

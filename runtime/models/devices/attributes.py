@@ -1,0 +1,37 @@
+"""Opening of configured serial ports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+import trio
+
+from catalogue.devices.attributes import SerialAttributes
+from runtime.engine.resource import Resource
+
+
+@asynccontextmanager
+async def opened(config: SerialAttributes, resource: Resource) -> AsyncIterator[trio.abc.Stream]:
+    """Open the port exclusively for `resource`. HalError (BUSY) names another resource that has it open."""
+    # Symbolic links are resolved; a device configured by its identity is reserved by that.
+    thing = os.path.realpath(config.path) if config.path else str(config.port())  # noqa: ASYNC240 - answers at once
+    with resource.reserve(f"serial port {thing}"):
+        async with resource.hardware.serial(config.port(), config.settings()) as port:
+            _warn(config.path, resource.log)
+            yield port
+
+
+def _warn(path: str, log: structlog.stdlib.BoundLogger) -> None:
+    """Log a warning if the path may refer to another device later."""
+    from hal.inventory.serial_ports import is_stable, serial_ports
+
+    if path and not is_stable(path):
+        best = next((port.best for port in serial_ports() if port.path == path), path)
+        log.warning(
+            "the port's number changes when devices are plugged in another order",
+            path=path,
+            remedy=f"use {best}" if best != path else "use a path under /dev/serial/by-id",
+        )

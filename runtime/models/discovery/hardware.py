@@ -1,0 +1,52 @@
+"""Discovery of the hardware connected to this computer: buses, addresses, ports, cameras, controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from catalogue.discovery.hardware import HardwareConfig
+from hal.inventory.checks import problems
+from hal.inventory.inventory import inventory
+from runtime.engine.resource import Attributes, Extra
+from runtime.engine.services.discovery import Discovery, DiscoveryService
+from runtime.models.discovery.entries import entries
+from schema.errors import ErrorKind, MachineError
+
+COMMANDS: Final = ("inventory", "problems")
+
+
+class HardwareDiscovery(DiscoveryService):
+    """Returns complete entries, the most likely first if several models fit. `do_command` returns the findings
+    (`{"command": "inventory"}`), or the problems that prevent their use (`{"command": "problems"}`)."""
+
+    Config: ClassVar[type[Attributes]] = HardwareConfig
+
+    async def discover_resources(self, *, extra: Extra = None) -> Sequence[Discovery]:
+        """Search now. I2C addresses in use by a driver of the kernel or of this machine are not probed."""
+        from runtime.models import BUILTIN
+
+        found = await inventory(self.hardware, scan=self._scan(extra or {}))
+        for problem in found.problems:
+            self.log.warning("not everything could be looked at", subject=problem.subject, reason=problem.reason)
+        return [entry.discovery for entry in entries(found, BUILTIN)]
+
+    async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Execute `inventory` (all findings) or `problems` (a list of subject, reason, remedy and hint)."""
+        wanted = command.get("command")
+        if wanted not in COMMANDS:
+            raise MachineError(
+                f"{self.name} has no command {wanted!r}",
+                kind=ErrorKind.INVALID,
+                remedy='use {"command": "inventory"} or {"command": "problems"}',
+            )
+        found = await inventory(self.hardware, scan=self._scan(command))
+        if wanted == "inventory":
+            answer: dict[str, Any] = msgspec.to_builtins(found)
+            return answer
+        return {"problems": msgspec.to_builtins(problems(found, self.hardware.board()))}
+
+    def _scan(self, asked: Mapping[str, Any]) -> bool:
+        return bool(asked.get("scan", self.attributes.scan))

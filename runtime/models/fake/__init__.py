@@ -1,0 +1,1 @@
+"""Simulated models, one for each component API, all named `fake`."""

@@ -1,0 +1,1 @@
+"""Simulated components with inputs and outputs."""

@@ -1,0 +1,38 @@
+"""Discovery of simulated devices and of the serial ports of this computer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hal.linux.serial import ports
+from hal.sim.bench.axes import SimAxes, SimControl
+from hal.sim.bench.device import Device
+from runtime.engine.resource import Extra
+from runtime.engine.services.discovery import Discovery, DiscoveryService
+from runtime.models.fake.bench import OnBench
+
+FAKE: Final = "rdk:builtin:fake"
+
+
+class FakeDiscovery(OnBench, DiscoveryService):
+    """Returns complete entries for the machine's document."""
+
+    async def discover_resources(self, *, extra: Extra = None) -> Sequence[Discovery]:
+        """Return the simulated devices, then serial ports with stable paths."""
+        await self.access()
+        return [*self._bench(), *_serial_lines()]
+
+    def _bench(self) -> Iterator[Discovery]:
+        for device in self.world.devices():
+            yield Discovery(device.name, f"rdk:component:{_api(device)}", FAKE)
+
+
+def _api(device: Device) -> str:
+    return device.look if isinstance(device, SimAxes | SimControl) else device.kind
+
+
+def _serial_lines() -> Iterator[Discovery]:
+    for index, path in enumerate(ports()):
+        attributes = {"path": path, "baud": 115200, "parser": "json"}
+        yield Discovery(f"serial-{index}", "rdk:component:sensor", "rdk:builtin:serial_line", attributes)

@@ -1,0 +1,10 @@
+"""A simulated generic component."""
+
+from __future__ import annotations
+
+from runtime.engine.components.generic import Generic
+from runtime.models.fake.bench import OnBench
+
+
+class FakeGeneric(OnBench, Generic):
+    """Answers every command with the command itself."""

@@ -1,0 +1,1 @@
+"""Simulated cameras and audio devices."""

@@ -1,0 +1,1 @@
+"""Simulated components that move."""

@@ -1,0 +1,191 @@
+"""A simulated arm with six axes, or with the kinematics of a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+import trio
+
+from catalogue.fake.arm import FakeArmConfig
+from hal.sim.bench.axes import SimAxes
+from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
+from runtime.engine.components.motion.kinematics import Kinematics, Mesh
+from runtime.engine.geometry.chain import SIX_AXIS, attempts, forward
+from runtime.engine.geometry.spatial import Transform
+from runtime.engine.geometry.sva import Chain, kinematics, load
+from runtime.engine.resource import Attributes, Extra, Started, Unsupported
+from runtime.models.fake.bench import OnBench, one_each
+from runtime.models.motion import OneMotion, finite
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
+
+SPEED: Final = 90.0  # highest speed of every joint, degrees (or mm) per second
+HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: a bent pose, from which it can move in every direction
+
+
+class FakeArm(OnBench, Arm):
+    """All joints arrive at the same time. Poses are solved by iterative inverse kinematics within the joint limits."""
+
+    Config: ClassVar[type[Attributes]] = FakeArmConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """Add the arm to the simulated world until cancelled. ConfigError for an unreadable kinematics file."""
+        self._chain = self._load()
+        self._motion = OneMotion()
+        count = len(self._chain.joints)
+        start = HOME if self._chain is SIX_AXIS else [min(j.high, max(j.low, 0.0)) for j in self._chain.joints]
+        self._axes = SimAxes(self.name.short, "arm", list(start)[:count])
+        with self.world.holding(self._axes):
+            task_status.started()
+            await trio.sleep_forever()
+
+    def _load(self) -> Chain:
+        config: FakeArmConfig = self.attributes
+        if config.model_path:
+            path = Path(config.model_path).expanduser()
+            try:
+                chain = load(path.read_bytes(), "attributes.model-path")
+            except OSError as error:
+                raise ConfigError(
+                    "attributes.model-path", f"{path}: {error.strerror}", remedy="name a readable kinematics file"
+                ) from error
+            if not chain.joints:
+                raise ConfigError("attributes.model-path", f"{path} has no joints")
+            return chain
+        if config.arm_model and config.arm_model != SIX_AXIS.name:
+            self.log.warning("the simulated arm has its own kinematics", asked=config.arm_model, used=SIX_AXIS.name)
+        return SIX_AXIS
+
+    async def _halt(self) -> None:
+        self._axes.halt(self.world.now())
+
+    def _checked(self, positions: Sequence[float]) -> list[float]:
+        values = one_each("joint positions", positions, len(self._chain.joints))
+        for value, joint in zip(values, self._chain.joints, strict=True):
+            if not joint.low <= value <= joint.high:
+                raise MachineError(
+                    f"{self.name}: joint {joint.id} cannot go to {value:g}",
+                    kind=ErrorKind.INVALID,
+                    remedy=f"use {joint.low:g} to {joint.high:g}",
+                )
+        return values
+
+    async def get_end_position(self, *, extra: Extra = None) -> Pose:
+        """Compute the end position by forward kinematics."""
+        return forward(self._chain, self._axes.values(await self.access())).pose()
+
+    async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
+        """Move to a pose. INVALID if no joint positions within the limits reach it."""
+        finite("the pose", to.x, to.y, to.z, to.o_x, to.o_y, to.o_z, to.theta)
+        start = self._axes.values(await self.access())
+        goal = Transform.of(to)
+        for found in attempts(self._chain, goal, start):
+            if found is not None:
+                await self.move_to_joint_positions(found)
+                return
+            await trio.lowlevel.checkpoint()
+        raise MachineError(
+            f"{self.name}: the pose at ({to.x:g}, {to.y:g}, {to.z:g}) mm is out of reach",
+            kind=ErrorKind.INVALID,
+            remedy="choose a pose nearer to the arm, or another orientation",
+        )
+
+    async def get_joint_positions(self, *, extra: Extra = None) -> Sequence[float]:
+        """Return the joint positions in degrees or mm, base first."""
+        return self._axes.values(await self.access())
+
+    async def move_to_joint_positions(self, positions: Sequence[float], *, extra: Extra = None) -> None:
+        """Move the joints, which arrive at the same time. INVALID for positions outside the limits."""
+        values = self._checked(positions)
+        await self.access()
+        async with self._motion.begin(self._halt):
+            await self._glide(values, [SPEED] * len(values))
+
+    async def _glide(self, values: Sequence[float], speeds: Sequence[float]) -> None:
+        await self.world.sleep_until(self._axes.send_together(values, speeds, self.world.now()))
+
+    async def move_through_joint_positions(
+        self, positions: Sequence[Sequence[float]], options: MoveOptions | None = None, *, extra: Extra = None
+    ) -> None:
+        """Move through every waypoint, with joint speeds limited by `options`. Unsupported for other limits."""
+        waypoints = [self._checked(waypoint) for waypoint in positions]
+        options = options or MoveOptions()
+        if options.max_tcp_speed is not None:
+            raise Unsupported(f"{self.name} cannot limit the speed of its tool", remedy="limit the joints' speeds")
+        if options.max_acc_degs_per_sec2 is not None or options.max_acc_degs_per_sec2_joints:
+            raise Unsupported(f"{self.name} has no mass, so nothing limits its acceleration", remedy="limit the speeds")
+        common = min(SPEED, options.max_vel_degs_per_sec or SPEED)
+        count = len(self._chain.joints)
+        speeds = one_each("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)
+        if min(speeds) <= 0:
+            raise MachineError(f"{self.name}: a joint speed of {min(speeds):g}", kind=ErrorKind.INVALID)
+        await self.access()
+        async with self._motion.begin(self._halt):
+            for waypoint in waypoints:
+                await self._glide(waypoint, [min(SPEED, speed) for speed in speeds])
+
+    async def move_through_joint_positions_streamed(
+        self, batches: AsyncIterator[Sequence[TrajectoryPoint]], *, extra: Extra = None
+    ) -> AsyncGenerator[BatchAck, None]:
+        """Reach each point at its time, on straight lines in joint space; the arm rests between batches."""
+        await self.access()
+        begin = self.world.now()
+        async for batch in batches:
+            async with self._motion.begin(self._halt):
+                for point in batch:
+                    await self._reach(self._checked(point.positions), begin + point.time.total_seconds())
+            yield BatchAck()
+
+    async def _reach(self, values: Sequence[float], when: float) -> None:
+        now = self.world.now()
+        left = when - now
+        ways = [abs(value - at) for value, at in zip(values, self._axes.values(now), strict=True)]
+        if left <= 0:
+            if max(ways, default=0.0) < 1e-6:  # the first point, at time zero, is the current position
+                return
+            raise MachineError(f"{self.name}: a trajectory point came too late", kind=ErrorKind.PRECONDITION)
+        self._axes.send(values, [max(way / left, 1e-9) for way in ways], now)
+        await self.world.sleep_until(when)
+
+    async def get_kinematics(
+        self, include_collision_meshes: bool = False, include_visual_meshes: bool = False, *, extra: Extra = None
+    ) -> Kinematics:
+        """Return the kinematics in SVA JSON and as a structure; there are no meshes."""
+        await self.access()
+        return kinematics(self._chain)
+
+    async def get_3d_models(self, *, extra: Extra = None) -> Mapping[str, Mesh]:
+        """Return no models."""
+        await self.access()
+        return {}
+
+    async def get_properties(self, *, extra: Extra = None) -> ArmProperties:
+        """Report support of Cartesian commands; no manual mode."""
+        await self.access()
+        return ArmProperties(support_manual_mode=False, support_cartesian_commands=True)
+
+    async def set_manual_mode(self, manual_mode: bool, enabled_for: int = 0, *, extra: Extra = None) -> None:
+        """Raise Unsupported: a simulated arm cannot be moved by hand."""
+        raise Unsupported(f"{self.name} cannot be led by hand")
+
+    async def get_manual_mode(self, *, extra: Extra = None) -> bool:
+        """Return False."""
+        await self.access()
+        return False
+
+    async def get_geometries(self, *, extra: Extra = None) -> list[Geometry]:
+        """Return a box around the flange."""
+        end = await self.get_end_position()
+        return [Geometry(end, box=RectangularPrism(Vector3(60.0, 60.0, 60.0)), label=self.name.short)]
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Stop every joint at its current position."""
+        await self.access()
+        await self._motion.overtake()
+        await self._halt()
+
+    async def is_moving(self) -> bool:
+        """Return whether a joint is moving."""
+        return self._axes.moving(await self.access())

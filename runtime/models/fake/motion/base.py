@@ -1,0 +1,84 @@
+"""A simulated base on two rows of wheels: its own, or those of configured motors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, ClassVar, Final
+
+import trio
+
+from catalogue.fake.base import FakeBaseConfig
+from catalogue.fake.motor import FakeMotorConfig
+from hal.sim.bench.base import SimBase
+from hal.sim.bench.motor import SimMotor
+from runtime.engine.components.motion.motor import Motor
+from runtime.engine.resource import Attributes, Context, Started
+from runtime.models.fake.bench import OnBench
+from runtime.models.fake.motion.motor import FakeMotor
+from runtime.models.motion import at_rest
+from runtime.models.wheels.wheeled import WheeledBase
+from schema.names import ResourceName
+
+OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
+
+
+class FakeBase(OnBench, WheeledBase):
+    """Its position is visible in `get_status`, to cameras, and to movement sensors that name it."""
+
+    Config: ClassVar[type[Attributes]] = FakeBaseConfig
+    _device: SimBase | None = None
+
+    async def run(self, *, task_status: Started) -> None:
+        """Add the base and its wheels to the simulated world until cancelled."""
+        config: FakeBaseConfig = self.attributes
+        left, right = ([self.dependency(Motor, name) for name in names] for names in (config.left, config.right))
+        async with trio.open_nursery() as nursery:
+            if not config.left:
+                left, right = [await self._own_wheel(nursery, "left")], [await self._own_wheel(nursery, "right")]
+            self.take(left, right)
+            try:
+                with ExitStack() as bench:
+                    self._device = self._stand()
+                    if self._device is not None:
+                        bench.enter_context(self.world.holding(self._device))
+                    task_status.started()
+                    await trio.sleep_forever()
+            finally:
+                await at_rest(self.halt)
+
+    async def begin(self) -> None:
+        """Execute injected faults."""
+        await self.access()
+
+    def _stand(self) -> SimBase | None:
+        """Create the simulated base, or None unless all motors are simulated."""
+        config: FakeBaseConfig = self.attributes
+        left, right = (
+            [self.world.find(SimMotor, motor.name.short) for motor in motors] for motors in (self.left, self.right)
+        )
+        simulated = [[wheel for wheel in side if wheel is not None] for side in (left, right)]
+        if len(simulated[0]) != len(left) or len(simulated[1]) != len(right):
+            return None
+        return SimBase(
+            self.name.short,
+            *simulated,
+            circumference_mm=config.wheel_circumference_mm,
+            width_mm=config.width_mm,
+        )
+
+    async def _own_wheel(self, nursery: trio.Nursery, side: str) -> Motor:
+        name = ResourceName(Motor.API, f"{self.name.short}-{side}")
+        wheel = FakeMotor(
+            Context(name, FakeMotorConfig(max_rpm=OWN_WHEEL_RPM), {}, self.world, self.hardware, self.log)
+        )
+        await nursery.start(wheel.run)
+        return wheel
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """Return the position in mm and the heading in degrees to the left."""
+        now = await self.access()
+        if self._device is None:
+            return {}
+        place = self._device.place(now)
+        return {"x_mm": place.x, "y_mm": place.y, "heading_deg": place.heading}

@@ -1,0 +1,91 @@
+"""A simulated gantry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import trio
+
+from catalogue.fake.gantry import FakeGantryConfig
+from hal.sim.bench.axes import SimAxes
+from runtime.engine.components.motion.gantry import Gantry
+from runtime.engine.components.motion.kinematics import Kinematics
+from runtime.engine.geometry.sva import sliding
+from runtime.engine.resource import Attributes, Extra, Started
+from runtime.models.fake.bench import OnBench, one_each
+from runtime.models.motion import OneMotion
+from schema.errors import ErrorKind, MachineError
+
+SPEED: Final = 100.0  # mm per second, unless the call specifies speeds
+
+
+class FakeGantry(OnBench, Gantry):
+    """Each axis moves independently from 0 to its length."""
+
+    Config: ClassVar[type[Attributes]] = FakeGantryConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """Add the gantry to the simulated world until cancelled."""
+        self._lengths: list[float] = self.attributes.lengths
+        self._motion = OneMotion()
+        self._axes = SimAxes(self.name.short, "gantry", [0.0] * len(self._lengths))
+        with self.world.holding(self._axes):
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def _halt(self) -> None:
+        self._axes.halt(self.world.now())
+
+    async def get_position(self, *, extra: Extra = None) -> Sequence[float]:
+        """Return the position of each axis in mm."""
+        return self._axes.values(await self.access())
+
+    async def move_to_position(
+        self, positions_mm: Sequence[float], speeds_mm_per_sec: Sequence[float] = (), *, extra: Extra = None
+    ) -> None:
+        """Move to a position, by default at 100 mm/s. INVALID for positions outside the axes."""
+        count = len(self._lengths)
+        positions = one_each("positions", positions_mm, count)
+        speeds = one_each("speeds", speeds_mm_per_sec, count) if speeds_mm_per_sec else [SPEED] * count
+        for position, length in zip(positions, self._lengths, strict=True):
+            if not 0 <= position <= length:
+                raise MachineError(
+                    f"{self.name}: {position:g} mm is out of reach",
+                    kind=ErrorKind.INVALID,
+                    remedy=f"use 0 to {length:g}",
+                )
+        if min(speeds) <= 0:
+            raise MachineError(
+                f"{self.name}: a speed of {min(speeds):g} mm/s", kind=ErrorKind.INVALID, remedy="use more"
+            )
+        await self.access()
+        async with self._motion.begin(self._halt):
+            await self.world.sleep_until(self._axes.send(positions, speeds, self.world.now()))
+
+    async def home(self, *, extra: Extra = None) -> bool:
+        """Move every axis to 0."""
+        await self.move_to_position([0.0] * len(self._lengths))
+        return True
+
+    async def get_lengths(self, *, extra: Extra = None) -> Sequence[float]:
+        """Return the configured lengths in mm."""
+        await self.access()
+        return list(self._lengths)
+
+    async def get_kinematics(
+        self, include_collision_meshes: bool = False, include_visual_meshes: bool = False, *, extra: Extra = None
+    ) -> Kinematics:
+        """Return a chain with a sliding joint for each axis: x, y, z."""
+        await self.access()
+        return sliding("gantry", ("x", "y", "z")[: len(self._lengths)], self._lengths)
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Stop every axis."""
+        await self.access()
+        await self._motion.overtake()
+        await self._halt()
+
+    async def is_moving(self) -> bool:
+        """Return whether an axis is moving."""
+        return self._axes.moving(await self.access())

@@ -1,0 +1,29 @@
+"""A simulated sensor with constant readings and simulated quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from catalogue.fake.sensor import FakeSensorConfig
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Extra, Value
+from runtime.models.fake.bench import OnBench
+
+READINGS: Final[Mapping[str, Value]] = {"a": 1, "b": 2, "c": 3}
+
+
+class FakeSensor(OnBench, Sensor):
+    """Returns the configured readings; simulated quantities have some seeded noise."""
+
+    Config: ClassVar[type[Attributes]] = FakeSensorConfig
+
+    async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
+        """Return the constant readings and the simulated quantities."""
+        await self.access()
+        config: FakeSensorConfig = self.attributes
+        fixed = config.readings
+        if fixed is None:
+            fixed = {} if config.quantities else dict(READINGS)
+        felt = self.world.quantities() if config.quantities else {}
+        return {**fixed, **{name: felt[name] for name in config.quantities}}

@@ -1,0 +1,150 @@
+"""Closed-loop control of a motor's speed and position with an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+import structlog
+import trio
+
+from hal.control.pid import Gains
+from hal.control.speed import SpeedControl
+from hal.ports.ticks import Ticks
+from runtime.engine.components.sensing.encoder import Encoder, PositionType
+from runtime.models.gpio.bridge import Bridge
+from runtime.models.pursuit import Goal, Pursuit
+from schema.errors import ErrorKind, MachineError
+
+HUNTING: Final = 30.0  # limit in seconds for coming to rest at a position; with much friction it takes half of that
+RUNAWAY: Final = 1.0  # limit in seconds for turning against full power; reversing a spinning motor takes less
+
+
+class EncodedDrive:
+    """A drive whose control loop runs only while a command is in progress.
+
+    `ticks_per_rotation` is negative if the encoder counts down while the motor turns forward.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        bridge: Bridge,
+        encoder: Encoder,
+        ticks_per_rotation: int,
+        top_rpm: float,
+        acceleration: float,
+        gains: Gains,
+        stall: float,
+        period: float,
+        ticks: Callable[[float], AbstractAsyncContextManager[Ticks]],
+        log: structlog.stdlib.BoundLogger,
+    ) -> None:
+        self.top_rpm = top_rpm
+        self._name = name
+        self._encoder = encoder
+        self._ticks = ticks_per_rotation
+        self._stall = stall
+        self._period = period
+        self._bridge = bridge
+        self._turn = trio.Lock()  # commands are executed in the order of arrival
+        self._zero = 0.0
+        self._control = SpeedControl(
+            top_speed=top_rpm / 60,
+            acceleration=acceleration,
+            ticks_per_revolution=abs(ticks_per_rotation),
+            gains=gains,
+        )
+        self._pursuit = Pursuit(ticks=ticks, begin=self._begin, step=self._step, rest=bridge.off, log=log)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command is in progress."""
+        return self._pursuit.goal is not None
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await self._pursuit.run()
+
+    async def stop(self) -> None:
+        """Cancel the current command and switch the power off."""
+        async with self._turn:
+            await self._pursuit.stop()
+            await self._bridge.off()
+
+    async def _turned(self) -> float:
+        position = await self._encoder.get_position(PositionType.TICKS_COUNT)
+        return position.value / self._ticks
+
+    async def _begin(self) -> None:
+        self._control.begin(await self._turned())
+
+    async def _step(self, goal: Goal, beats: int) -> bool:
+        control, position, dt = self._control, await self._turned(), beats * self._period
+        if goal.place is None:
+            power: float | None = control.to_speed(position, goal.speed, dt)
+        else:
+            power = control.to_place(position, goal.place, goal.speed, dt)
+        if power is None:
+            return True
+        if self._stall and control.starved > self._stall:
+            raise MachineError(
+                f"{self._name}: {control.starved:.1f} s of full power and not one tick of {self._encoder.name}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="free the shaft, or check the wiring of motor and encoder",
+            )
+        if control.runaway > RUNAWAY:
+            raise MachineError(
+                f"{self._name}: {self._encoder.name} counts against the power",
+                kind=ErrorKind.PRECONDITION,
+                remedy="exchange pins a and b of the encoder, or of the motor",
+            )
+        if control.hunting > HUNTING:
+            raise MachineError(
+                f"{self._name} does not come to rest at its place",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="see what turns the shaft while it should rest, or lower control_parameters.i",
+            )
+        await self._bridge.set(power)
+        return False
+
+    async def set_power(self, power: float) -> None:
+        """Stop the control loop and apply power."""
+        async with self._turn:
+            await self._pursuit.stop()
+            await self._bridge.set(power)
+
+    def _speed(self, rpm: float) -> float:
+        return max(-self.top_rpm, min(self.top_rpm, rpm)) / 60
+
+    async def set_rpm(self, rpm: float) -> None:
+        """Keep a speed until the next command."""
+        async with self._turn:
+            self._pursuit.pursue(Goal(self._speed(rpm), self._period))
+
+    async def go_for(self, rpm: float, revolutions: float) -> None:
+        """Turn by `revolutions` from the current position, then stop."""
+        async with self._turn:
+            goal = self._pursue(rpm, await self._turned() + revolutions)
+        await self._pursuit.wait(goal)
+
+    async def go_to(self, rpm: float, position: float) -> None:
+        """Turn to `position`, then stop."""
+        async with self._turn:
+            goal = self._pursue(rpm, position + self._zero)
+        await self._pursuit.wait(goal)
+
+    def _pursue(self, rpm: float, place: float) -> Goal:
+        goal = Goal(self._speed(rpm), self._period, self._control.nearest(place))
+        self._pursuit.pursue(goal)
+        return goal
+
+    async def position(self) -> float:
+        """Return the measured revolutions from zero."""
+        return await self._turned() - self._zero
+
+    async def reset_zero(self, offset: float) -> None:
+        """Define the current position as `-offset`. The encoder is not reset."""
+        self._zero = await self._turned() + offset

@@ -1,0 +1,69 @@
+"""Switch `gpio`: a switch whose positions are levels of several pins."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import trio
+
+from catalogue.gpio.switch import GpioSwitchConfig
+from runtime.engine.components.controls.board import Board
+from runtime.engine.components.controls.switch import Switch, SwitchPositions
+from runtime.engine.resource import Attributes, Extra, Started
+from runtime.models.motion import at_rest, every, or_else
+from schema.errors import ErrorKind, MachineError
+
+
+class GpioSwitch(Switch):
+    """Pins are switched off before others are switched on. If a change fails, the switch goes to the safe position."""
+
+    Config: ClassVar[type[Attributes]] = GpioSwitchConfig
+
+    async def run(self, *, task_status: Started) -> None:
+        """Reserve the pins until cancelled. The switch is in the safe position at start and at stop."""
+        config: GpioSwitchConfig = self.attributes
+        self._board = board = self.dependency(Board, config.board)
+        self._turn = trio.Lock()
+        self._position = config.safe_position
+        with self.reserve(*(board.identify(pin) for pin in config.pins)):
+            try:
+                await self._write(config.safe_position)
+                task_status.started()
+                await trio.sleep_forever()
+            finally:
+                await at_rest(self._safe)
+
+    async def _safe(self) -> None:
+        await self._write(self.attributes.safe_position)
+
+    async def _write(self, position: int) -> None:
+        levels = self.attributes.levels(position)
+        await every(*(partial(self._pin, pin, on) for pin, on in levels.items() if not on))
+        await every(*(partial(self._pin, pin, on) for pin, on in levels.items() if on))
+        self._position = position
+
+    async def _pin(self, pin: str, on: bool) -> None:
+        await self._board.set_gpio(pin, on is not self.attributes.active_low)
+
+    async def set_position(self, position: int, *, extra: Extra = None) -> None:
+        """Set the position. INVALID if there is no such position."""
+        check_position(str(self.name), position, self.attributes.count)
+        async with self._turn, or_else(self._safe):
+            await self._write(position)
+
+    async def get_position(self, *, extra: Extra = None) -> int:
+        """Return the position set last."""
+        await trio.lowlevel.checkpoint()
+        return self._position
+
+    async def get_number_of_positions(self, *, extra: Extra = None) -> SwitchPositions:
+        """Return the configured number of positions and labels."""
+        await trio.lowlevel.checkpoint()
+        return SwitchPositions(self.attributes.count, self.attributes.labels)
+
+
+def check_position(name: str, position: int, count: int) -> None:
+    """Raise INVALID if a position is not 0 to `count` - 1."""
+    if not 0 <= position < count:
+        raise MachineError(f"{name} has no position {position}", kind=ErrorKind.INVALID, remedy=f"use 0 to {count - 1}")

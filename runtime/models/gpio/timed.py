@@ -1,0 +1,148 @@
+"""Open-loop control of a motor without an encoder. Speed is estimated from power, and position from time."""
+
+from __future__ import annotations
+
+import math
+
+import trio
+
+from runtime.models.gpio.bridge import Bridge
+from runtime.models.motion import at_rest, overtaken
+from runtime.models.pursuit import Goal
+from schema.errors import ErrorKind, MachineError
+
+
+class TimedDrive:
+    """A drive that assumes a speed of `top_rpm` times power, without delay. `top_rpm` is 0 if unknown."""
+
+    def __init__(self, name: str, *, bridge: Bridge, top_rpm: float) -> None:
+        self.top_rpm = top_rpm
+        self._name = name
+        self._bridge = bridge
+        self._turn = trio.Lock()  # commands are executed in the order of arrival
+        self._goal: Goal | None = None
+        self._at = 0.0  # position in revolutions at `since`
+        self._since = trio.current_time()
+        self._rpm = 0.0  # speed since `since`
+
+    @property
+    def busy(self) -> bool:
+        """Whether a movement by a number of revolutions is in progress."""
+        return self._goal is not None
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await trio.sleep_forever()
+
+    async def stop(self) -> None:
+        """Cancel the current command and switch the power off."""
+        async with self._turn:
+            self._replace(None)
+            await self._off()
+
+    def _replace(self, goal: Goal | None) -> None:
+        if self._goal is not None:
+            self._goal.end(overtaken())
+        self._goal = goal
+
+    async def _off(self) -> None:
+        try:
+            await self._bridge.off()
+        finally:
+            self._account()
+
+    async def _set(self, power: float) -> None:
+        try:
+            await self._bridge.set(power)
+        finally:
+            self._account()
+
+    def _account(self) -> None:
+        """Update the position estimate and the current speed."""
+        now = trio.current_time()
+        self._at += self._rpm / 60 * (now - self._since)
+        self._since = now
+        self._rpm = self._bridge.power * self.top_rpm
+
+    async def set_power(self, power: float) -> None:
+        """Apply power until the next command."""
+        async with self._turn:
+            self._replace(None)
+            await self._set(power)
+
+    async def set_rpm(self, rpm: float) -> None:
+        """Apply the power for a speed. PRECONDITION if the highest speed is unknown."""
+        await self.set_power(self._power_for(rpm))
+
+    def _power_for(self, rpm: float) -> float:
+        if not self.top_rpm:
+            raise MachineError(
+                f"{self._name} does not know its speed",
+                kind=ErrorKind.PRECONDITION,
+                remedy="configure max_rpm, or an encoder",
+            )
+        return max(-1.0, min(1.0, rpm / self.top_rpm))
+
+    async def go_for(self, rpm: float, revolutions: float) -> None:
+        """Turn for the estimated time of a number of revolutions, then stop."""
+        power = self._power_for(rpm)
+        async with self._turn:
+            goal, end = await self._set_out(power, revolutions)
+        await self._wait(goal, end)
+
+    async def go_to(self, rpm: float, position: float) -> None:
+        """Turn from the estimated position to `position`, then stop."""
+        power = self._power_for(rpm)
+        async with self._turn:
+            self._account()
+            if position == self._at:
+                self._replace(None)
+                await self._off()
+                return
+            goal, end = await self._set_out(power, position - self._at)
+        await self._wait(goal, end)
+
+    async def _set_out(self, power: float, way: float) -> tuple[Goal, float]:
+        goal = Goal(power, 0.0, way)
+        self._replace(goal)
+        try:
+            await self._set(math.copysign(power, way))
+        except BaseException:
+            self._goal = None
+            raise
+        if not self._rpm:
+            self._goal = None
+            raise MachineError(
+                f"{self._name}: so slow a speed needs less than min_power_pct",
+                kind=ErrorKind.INVALID,
+                remedy="ask for a faster one",
+            )
+        return goal, self._since + abs(way / self._rpm) * 60
+
+    async def _wait(self, goal: Goal, end: float) -> None:
+        try:
+            with trio.CancelScope(deadline=end):
+                await goal.ended.wait()
+        finally:
+            if self._goal is goal:
+                await at_rest(lambda: self._arrive(goal))
+        if goal.error is not None:
+            raise goal.error
+
+    async def _arrive(self, goal: Goal) -> None:
+        async with self._turn:
+            if self._goal is goal:
+                self._goal = None
+                await self._off()
+
+    async def position(self) -> float:
+        """Return the estimated revolutions from zero."""
+        await trio.lowlevel.checkpoint()
+        self._account()
+        return self._at
+
+    async def reset_zero(self, offset: float) -> None:
+        """Define the current estimate as `-offset`."""
+        await trio.lowlevel.checkpoint()
+        self._account()
+        self._at = -offset

@@ -1,0 +1,1 @@
+"""ML models: inference on this computer, and tensors."""

@@ -1,0 +1,55 @@
+"""Label files: one label per line; the line number, from 0, is the class. Pure but for `read`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+LARGEST: Final = 4 * 1024 * 1024  # bytes of a label file
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """Return the labels in order, without empty lines at the end."""
+    return tuple(line.strip() for line in text.rstrip().splitlines())
+
+
+def read(path: str) -> tuple[str, ...]:
+    """Return the labels of a file. MachineError (PRECONDITION) if it is unreadable, empty or too large."""
+    place = Path(path).expanduser()
+    try:
+        if place.stat().st_size > LARGEST:
+            raise MachineError(f"{place} has more than {LARGEST} bytes", kind=ErrorKind.PRECONDITION)
+        found = parse(place.read_text())
+    except OSError as error:
+        raise _unreadable(place, str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(place, "it is not UTF-8 text") from error
+    if not found:
+        raise _unreadable(place, "it is empty")
+    return found
+
+
+def _unreadable(place: Path, why: str) -> MachineError:
+    return MachineError(
+        f"label file {place}: {why}", kind=ErrorKind.PRECONDITION, remedy="name a text file with one label a line"
+    )
+
+
+def of_names(text: str) -> tuple[str, ...]:
+    """Parse labels that Ultralytics writes into a model: `{0: 'person', 1: 'bicycle'}`. Empty if not in this form."""
+    try:
+        names = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    if not isinstance(names, dict) or not all(isinstance(key, int) and 0 <= key < 1_000_000 for key in names):
+        return ()
+    return tuple(str(names.get(index, index)) for index in range(max(names, default=-1) + 1))
+
+
+def label(labels: Sequence[str], index: int) -> str:
+    """Return the label of a class, or its number if it has no label."""
+    return labels[index] if 0 <= index < len(labels) and labels[index] else str(index)

@@ -1,0 +1,74 @@
+"""Conversion of API tensors to and from arrays, which numeric libraries can use without copying. Pure."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from runtime.engine.services.mlmodel import FlatTensor
+from schema.errors import ErrorKind, MachineError
+
+TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "int8": ("int8_tensor", "b"),
+    "uint8": ("uint8_tensor", "B"),
+    "int16": ("int16_tensor", "h"),
+    "uint16": ("uint16_tensor", "H"),
+    "int32": ("int32_tensor", "i"),
+    "uint32": ("uint32_tensor", "I"),
+    "int64": ("int64_tensor", "q"),
+    "uint64": ("uint64_tensor", "Q"),
+    "float32": ("float_tensor", "f"),
+    "float64": ("double_tensor", "d"),
+}
+"""Data types by name: the field of the message, and the type code of `array.array`."""
+
+_BYTES: Final = frozenset({"int8", "uint8"})  # encoded as bytes
+_HALVES: Final = frozenset({"int16", "uint16"})  # encoded in 32 bits
+
+
+def tensor(data_type: str, shape: Sequence[int], data: Any) -> FlatTensor:
+    """Create a tensor from a buffer in row-major order."""
+    field, code = TYPES[data_type]
+    held: Any = bytes(data)
+    if data_type not in _BYTES:
+        held = array("H" if data_type in _HALVES else code, held)  # the API has no negative 16-bit values
+    return FlatTensor(tuple(shape), **{field: held})
+
+
+def data_type_of(given: FlatTensor, name: str) -> str:
+    """Return the data type of a tensor, named `name` in errors. INVALID unless exactly one field is set."""
+    found = [data_type for data_type, (field, _) in TYPES.items() if getattr(given, field) is not None]
+    if len(found) != 1:
+        held = " and ".join(found) or "no"
+        raise MachineError(f"tensor {name!r} has {held} values", kind=ErrorKind.INVALID, remedy="set one of its fields")
+    return found[0]
+
+
+def values(given: FlatTensor, name: str) -> array[Any]:
+    """Return the values as an array of their type. INVALID if they do not fit the type or the shape."""
+    data_type = data_type_of(given, name)
+    field, code = TYPES[data_type]
+    held = getattr(given, field)
+    found: array[Any]
+    if data_type in _BYTES:
+        found = array(code)
+        found.frombytes(held)
+    elif data_type in _HALVES:
+        halves = held if isinstance(held, array) and held.itemsize == 2 else array("H", (v & 0xFFFF for v in held))
+        found = array(code)
+        found.frombytes(halves.tobytes())
+    elif isinstance(held, array) and held.typecode == code:
+        found = held
+    else:
+        try:
+            found = array(code, held)
+        except (OverflowError, TypeError) as error:
+            raise MachineError(f"tensor {name!r} does not hold {data_type}: {error}", kind=ErrorKind.INVALID) from error
+    if math.prod(given.shape) != len(found) or any(size < 0 for size in given.shape):
+        raise MachineError(
+            f"tensor {name!r} has {len(found)} values, which is not its shape {list(given.shape)}",
+            kind=ErrorKind.INVALID,
+        )
+    return found

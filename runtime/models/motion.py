@@ -1,0 +1,114 @@
+"""Shared by all models that move: one motion at a time, stopping in bounded time, and checks of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from schema.errors import ErrorKind, MachineError
+
+HALT_TIME: Final = 2.0  # limit in seconds for stopping during a cancellation
+
+
+class OneMotion:
+    """Allows one motion at a time. A new command ends the current one, which fails with CANCELLED."""
+
+    def __init__(self) -> None:
+        self._scope: trio.CancelScope | None = None
+        self._left = trio.Event()
+        self._newest = 0  # number of the newest command
+
+    @property
+    def running(self) -> bool:
+        """Whether a motion is in progress."""
+        return self._scope is not None
+
+    async def overtake(self) -> bool:
+        """End the current motion for a new command, and wait until it has ended.
+
+        Returns False if an even newer command has arrived in the meantime.
+        """
+        self._newest += 1
+        number = self._newest
+        while self._scope is not None:
+            self._scope.cancel()
+            await self._left.wait()
+        return number == self._newest
+
+    @asynccontextmanager
+    async def begin(self, halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+        """Run a motion inside the context, after ending the current one. An error or cancellation calls `halt`."""
+        if not await self.overtake():
+            raise overtaken()
+        with trio.CancelScope() as scope:
+            self._scope, self._left = scope, trio.Event()
+            arrived = False
+            try:
+                yield
+                arrived = True
+            finally:
+                try:
+                    if not arrived:
+                        await at_rest(halt)
+                finally:
+                    self._scope = None
+                    self._left.set()
+        if scope.cancelled_caught:
+            raise overtaken()
+
+
+def overtaken() -> MachineError:
+    """Create the error of a motion that a newer command has ended."""
+    return MachineError("another command took over", kind=ErrorKind.CANCELLED)
+
+
+async def at_rest(halt: Callable[[], Awaitable[object]]) -> None:
+    """Call `halt`, shielded from cancellation, for at most HALT_TIME."""
+    with trio.move_on_after(HALT_TIME, shield=True):
+        await halt()
+
+
+@asynccontextmanager
+async def or_else(halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Call `halt` if the body fails or is cancelled. An error in `halt` becomes a note of the original exception."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            await at_rest(halt)
+        except Exception as further:
+            error.add_note(str(further))
+        raise
+
+
+async def every(*calls: Callable[[], Awaitable[object]]) -> None:
+    """Run all calls concurrently to their end, then raise the first error, if any.
+
+    Used to stop things: an error in one call must not keep the others moving. Further errors are notes of the first.
+    """
+    errors: list[Exception] = []
+
+    async def one(call: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await call()
+        except Exception as error:
+            errors.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for call in calls:
+            nursery.start_soon(one, call)
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note(str(other))
+        raise errors[0]
+
+
+def finite(what: str, *values: float) -> None:
+    """Raise INVALID if a value is NaN or infinite; `what` names the value."""
+    for value in values:
+        if not math.isfinite(value):
+            raise MachineError(f"{what} is {value}", kind=ErrorKind.INVALID, remedy="give a finite number")

@@ -1,0 +1,61 @@
+"""The sensors service: readings of many sensors in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+import trio
+
+from catalogue.sensors import AllSensorsConfig
+from runtime.engine.components.sensing.movement_sensor import MovementSensor
+from runtime.engine.components.sensing.power_sensor import PowerSensor
+from runtime.engine.components.sensing.sensor import Sensor
+from runtime.engine.resource import Attributes, Door, Extra, Value
+from runtime.engine.services.sensors import SensorReadings, Sensors
+from schema.errors import ErrorKind, MachineError
+from schema.names import ResourceName
+from support.gather import gather
+
+
+class AllSensors(Sensors):
+    """Reads sensors concurrently: those named in `sensors` (default: all) and those that it depends on."""
+
+    Config: ClassVar[type[Attributes]] = AllSensorsConfig
+
+    def _sensors(self) -> dict[ResourceName, Door]:
+        every = not self.attributes.sensors
+        return {
+            name: door
+            for base in (Sensor, MovementSensor, PowerSensor)
+            for name, door in self.others(base.API).items()
+            if name in self.dependencies or (every and not name.remotes)
+        }
+
+    async def get_sensors(self, *, extra: Extra = None) -> Sequence[ResourceName]:
+        """Return the names of the available sensors, sorted."""
+        await trio.lowlevel.checkpoint()
+        return sorted(self._sensors())
+
+    async def get_readings(
+        self, sensor_names: Sequence[ResourceName], *, extra: Extra = None
+    ) -> Sequence[SensorReadings]:
+        """Return the readings in the order of the names. NOT_FOUND if a sensor is missing."""
+        there = self._sensors()
+        for name in sensor_names:
+            if name not in there:
+                raise MachineError(
+                    f"{name} is not a sensor of {self.name}",
+                    kind=ErrorKind.NOT_FOUND,
+                    remedy="name it in the attribute 'sensors'",
+                )
+        results: dict[ResourceName, dict[str, Value]] = {}
+
+        async def read(name: ResourceName) -> None:
+            async with there[name].use() as sensor:
+                assert isinstance(sensor, Sensor)
+                results[name] = dict(await sensor.get_readings(extra=extra))
+
+        await gather(*(partial(read, name) for name in set(sensor_names)))
+        return [SensorReadings(name, results[name]) for name in sensor_names]

@@ -1,0 +1,48 @@
+"""Vision service `color_detector`: detects regions of one color, without an ML model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import trio
+
+from catalogue.vision.color_detector import ColorDetectorConfig
+from runtime.engine.resource import Attributes
+from runtime.engine.services.vision import Detection
+from runtime.models.vision.colors import found_in
+from runtime.models.vision.found import Box, detection
+from runtime.models.vision.pictures import decode
+from runtime.models.vision.service import Abilities, Seeing
+
+
+class ColorDetector(Seeing):
+    """Each region is a detection with confidence 1, largest first."""
+
+    Config: ClassVar[type[Attributes]] = ColorDetectorConfig
+    attributes: ColorDetectorConfig
+
+    async def prepare(self) -> None:
+        """Set the abilities: detections only."""
+        self.abilities = Abilities(detects=True)
+
+    async def detect(self, image: bytes, mime_type: str) -> Sequence[Detection]:
+        """Return boxes around the regions, largest first."""
+        return await self.work(partial(_detect, self.attributes, image, mime_type))
+
+    async def get_status(self) -> Mapping[str, Any]:
+        """Return the color and its hue in degrees."""
+        await trio.lowlevel.checkpoint()
+        return {"color": self.attributes.detect_color, "hue": round(self.attributes.hues().middle * 360, 1)}
+
+
+def _detect(config: ColorDetectorConfig, image: bytes, mime_type: str) -> list[Detection]:
+    picture = decode(image, mime_type)
+    width, height = picture.size
+    found = []
+    for one in found_in(picture, config.hues(), config.segment_size_px):
+        box = Box(one.x_min / width, one.y_min / height, one.x_max / width, one.y_max / height, 1.0, 0)
+        if (known := detection(box, config.label or config.detect_color, width, height)) is not None:
+            found.append(known)
+    return found

@@ -1,0 +1,89 @@
+"""Regions of one hue in a picture. Pure but for Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+from catalogue.vision.colors import HueRange
+
+_SET, _CLEAR = b"\xff", b"\x00"
+
+
+@dataclass(slots=True)
+class Region:
+    """A group of pixels connected along their edges, and the box around them; maxima are exclusive."""
+
+    pixels: int
+    x_min: int
+    y_min: int
+    x_max: int
+    y_max: int
+
+    def take(self, other: Region) -> None:
+        """Merge another region into this one."""
+        self.pixels += other.pixels
+        self.x_min, self.y_min = min(self.x_min, other.x_min), min(self.y_min, other.y_min)
+        self.x_max, self.y_max = max(self.x_max, other.x_max), max(self.y_max, other.y_max)
+
+
+def regions(mask: Picture, least: int) -> list[Region]:
+    """Return the white regions of at least `least` pixels, largest first."""
+    width, height = mask.size
+    data = mask.tobytes()
+    found: list[Region] = []
+    parents: list[int] = []  # union-find forest over `found`
+    above: list[tuple[int, int, int]] = []  # runs of the previous row: begin, end, region
+    for y in range(height):
+        current = []
+        first = 0
+        for begin, end in _runs(data[y * width : (y + 1) * width]):
+            mine = -1
+            while first < len(above) and above[first][1] <= begin:
+                first += 1
+            at = first
+            while at < len(above) and above[at][0] < end:
+                other = _root(parents, above[at][2])
+                if mine < 0:
+                    mine = other
+                elif mine != other:
+                    found[mine].take(found[other])
+                    parents[other] = mine
+                at += 1
+            run = Region(end - begin, begin, y, end, y + 1)
+            if mine < 0:
+                mine = len(found)
+                found.append(run)
+                parents.append(mine)
+            else:
+                found[mine].take(run)
+            current.append((begin, end, mine))
+        above = current
+    kept = (region for index, region in enumerate(found) if parents[index] == index and region.pixels >= least)
+    return sorted(kept, key=lambda region: (-region.pixels, region.y_min, region.x_min))
+
+
+def _runs(row: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each white run in a row of a mask."""
+    begin = row.find(_SET)
+    while begin >= 0:
+        end = row.find(_CLEAR, begin)
+        if end < 0:
+            end = len(row)
+        yield begin, end
+        begin = row.find(_SET, end)
+
+
+def _root(parents: list[int], index: int) -> int:
+    while parents[index] != index:
+        parents[index] = parents[parents[index]]
+        index = parents[index]
+    return index
+
+
+def found_in(picture: Picture, wanted: HueRange, least: int) -> Sequence[Region]:
+    """Return the regions of at least `least` pixels in a range of hues, largest first."""
+    return regions(wanted.mask(picture), least)

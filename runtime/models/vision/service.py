@@ -1,0 +1,172 @@
+"""Base of the vision services: access to cameras, a worker thread for pictures, and the calls of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import trio
+
+from catalogue.vision.service import SeeingConfig
+from runtime.engine.components.media.camera import Camera, Image
+from runtime.engine.resource import Attributes, Context, Door, Extra, Started, Unsupported
+from runtime.engine.services.vision import (
+    CaptureAll,
+    Classification,
+    Detection,
+    Detection3D,
+    ObjectPointClouds,
+    Vision,
+    VisionProperties,
+)
+from runtime.models.vision.found import likeliest
+from runtime.models.vision.pictures import DEPTH
+from schema.decoding.report import did_you_mean
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """The supported requests of a service."""
+
+    detects: bool = False
+    classifies: bool = False
+
+
+class Seeing(Vision):
+    """Base class of vision services. Derived classes set `abilities` and process one encoded image at a time."""
+
+    Config: ClassVar[type[Attributes]] = SeeingConfig
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.abilities = Abilities()
+        self._worker = Worker(str(self.name))
+
+    async def prepare(self) -> None:
+        """Set `abilities`, before the service is ready."""
+
+    async def detect(self, image: bytes, mime_type: str) -> Sequence[Detection]:
+        """Return the detections in an image, most confident first."""
+        raise NotImplementedError
+
+    async def classify(self, image: bytes, mime_type: str) -> Sequence[Classification]:
+        """Return the labels of an image."""
+        raise NotImplementedError
+
+    async def run(self, *, task_status: Started) -> None:
+        """Run the service; ready after `prepare`."""
+        async with self._worker.opened():
+            await self.prepare()
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """Run a blocking function in the worker thread."""
+        return await self._worker.run(function)
+
+    def _camera(self, name: str) -> Door:
+        wanted: str = name or self.attributes.camera_name
+        cameras = {full.short: door for full, door in self.others(Camera.API).items()}
+        if not wanted:
+            raise MachineError(
+                f"{self.name}: no camera is named", kind=ErrorKind.INVALID, remedy="name one, or configure camera_name"
+            )
+        camera = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
+        if camera is None:
+            raise MachineError(
+                f"{self.name} finds no camera {wanted!r} that is ready",
+                kind=ErrorKind.NOT_FOUND,
+                remedy=did_you_mean(wanted, cameras) or "look at its state with machine status",
+            )
+        return camera
+
+    async def _image(self, camera_name: str) -> Image:
+        """Return the first color image of a camera. UNAVAILABLE if it returns none."""
+        async with self._camera(camera_name).use() as camera:
+            assert isinstance(camera, Camera)
+            images = (await camera.get_images()).images
+        for image in images:
+            if image.mime_type != DEPTH:
+                return image
+        raise MachineError(f"{camera.name} gave no colour image", kind=ErrorKind.UNAVAILABLE)
+
+    def _can_detect(self) -> None:
+        if not self.abilities.detects:
+            raise Unsupported(f"{self.name} finds no things in images", remedy="ask for classifications")
+
+    def _can_classify(self) -> None:
+        if not self.abilities.classifies:
+            raise Unsupported(f"{self.name} does not classify images", remedy="ask for detections")
+
+    async def get_detections(
+        self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", *, extra: Extra = None
+    ) -> Sequence[Detection]:
+        """Return the detections in an image, most confident first. Unsupported if the service only classifies."""
+        self._can_detect()
+        return await self.detect(image, mime_type)
+
+    async def get_detections_from_camera(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection]:
+        """Return the detections in an image of a camera, most confident first."""
+        self._can_detect()
+        image = await self._image(camera_name)
+        return await self.detect(image.image, image.mime_type)
+
+    async def get_classifications(
+        self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", n: int = 0, *, extra: Extra = None
+    ) -> Sequence[Classification]:
+        """Return the `n` most likely labels of an image (0: all), best first. Unsupported if it only detects."""
+        self._can_classify()
+        return likeliest(await self.classify(image, mime_type), n)
+
+    async def get_classifications_from_camera(
+        self, camera_name: str = "", n: int = 0, *, extra: Extra = None
+    ) -> Sequence[Classification]:
+        """Return the `n` most likely labels of an image of a camera (0: all), best first."""
+        self._can_classify()
+        image = await self._image(camera_name)
+        return likeliest(await self.classify(image.image, image.mime_type), n)
+
+    async def get_object_point_clouds(
+        self, camera_name: str = "", mime_type: str = "", *, extra: Extra = None
+    ) -> ObjectPointClouds:
+        """Raise Unsupported."""
+        raise Unsupported(f"{self.name} looks at images, not at point clouds", remedy="ask for detections")
+
+    async def get_detections_3d(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection3D]:
+        """Raise Unsupported."""
+        raise Unsupported(f"{self.name} looks at images, which have no depth", remedy="ask for detections")
+
+    async def get_properties(self, *, extra: Extra = None) -> VisionProperties:
+        """Return the abilities and the default camera."""
+        await trio.lowlevel.checkpoint()
+        return VisionProperties(
+            classifications_supported=self.abilities.classifies,
+            detections_supported=self.abilities.detects,
+            default_camera=self.attributes.camera_name or None,
+        )
+
+    async def capture_all_from_camera(
+        self,
+        camera_name: str = "",
+        return_image: bool = False,
+        return_classifications: bool = False,
+        return_detections: bool = False,
+        return_object_point_clouds: bool = False,
+        return_detections_3d: bool = False,
+        *,
+        extra: Extra = None,
+    ) -> CaptureAll:
+        """Return the requested results for one image; unsupported ones are empty."""
+        image = await self._image(camera_name)
+        detections: Sequence[Detection] = ()
+        labels: Sequence[Classification] = ()
+        if return_detections and self.abilities.detects:
+            detections = await self.detect(image.image, image.mime_type)
+        if return_classifications and self.abilities.classifies:
+            labels = likeliest(await self.classify(image.image, image.mime_type), 0)
+        return CaptureAll(image if return_image else None, detections, labels)

@@ -1,0 +1,150 @@
+"""Base `wheeled`: two rows of wheels, each wheel with a motor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+import trio
+
+from catalogue.gpio.wheeled import WheeledConfig
+from hal.control.differential import Chassis, Sides, mix
+from runtime.engine.components.motion.base import Base, BaseProperties
+from runtime.engine.components.motion.motor import Motor
+from runtime.engine.resource import Attributes, Extra, Started
+from runtime.models.drive import MIN_RPM
+from runtime.models.motion import OneMotion, at_rest, every, finite
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import Vector3
+from support.gather import gather
+
+NO_POWER: Final = 1e-9  # lower power is a rounding error
+
+
+class WheeledBase(Base):
+    """A new command cancels the current one, which fails with CANCELLED; the wheels stop in between.
+
+    If a wheel fails, the others are stopped. A speed that a motor cannot reach is limited by the motor, which changes
+    the path.
+    """
+
+    Config: ClassVar[type[Attributes]] = WheeledConfig
+    left: Sequence[Motor]
+    right: Sequence[Motor]
+
+    async def run(self, *, task_status: Started) -> None:
+        """Use the motors until cancelled, then stop them."""
+        config: WheeledConfig = self.attributes
+        self.take(
+            [self.dependency(Motor, name) for name in config.left],
+            [self.dependency(Motor, name) for name in config.right],
+        )
+        try:
+            task_status.started()
+            await trio.sleep_forever()
+        finally:
+            await at_rest(self.halt)
+
+    def take(self, left: Sequence[Motor], right: Sequence[Motor]) -> None:
+        """Set the motors of the base."""
+        self.left, self.right = left, right
+        self._motion = OneMotion()
+
+    @property
+    def chassis(self) -> Chassis:
+        """The dimensions of the base."""
+        config = self.attributes
+        return Chassis(config.width_mm, config.wheel_circumference_mm, config.spin_slip_factor)
+
+    async def begin(self) -> None:
+        """Execute a checkpoint before each command."""
+        await trio.lowlevel.checkpoint()
+
+    async def halt(self) -> None:
+        """Stop every wheel; an error of one does not affect the others."""
+        await every(*(motor.stop for motor in (*self.left, *self.right)))
+
+    async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
+        """Drive exactly this distance."""
+        self._check(distance_mm, mm_per_sec)
+        await self.begin()
+        way = self.chassis.straight(math.copysign(distance_mm, distance_mm * mm_per_sec))
+        await self._go_for(way, self.chassis.straight(abs(mm_per_sec)))
+
+    async def spin(self, angle_deg: float, degs_per_sec: float, *, extra: Extra = None) -> None:
+        """Turn on the spot by exactly this angle."""
+        self._check(angle_deg, degs_per_sec)
+        await self.begin()
+        way = self.chassis.turn(math.copysign(angle_deg, angle_deg * degs_per_sec))
+        await self._go_for(way, self.chassis.turn(abs(degs_per_sec)))
+
+    async def _go_for(self, way: Sides, speed: Sides) -> None:
+        """Turn the wheels by `way` revolutions, at the magnitude of `speed` revolutions per second."""
+        async with self._motion.begin(self.halt):
+            await gather(
+                *(partial(motor.go_for, abs(speed.left) * 60, way.left) for motor in self.left),
+                *(partial(motor.go_for, abs(speed.right) * 60, way.right) for motor in self.right),
+            )
+
+    def _check(self, way: float, speed: float) -> None:
+        finite("the way", way)
+        finite("the speed", speed)
+        if not way or not speed:
+            raise MachineError(
+                f"{self.name}: a way of {way:g} at a speed of {speed:g}",
+                kind=ErrorKind.INVALID,
+                remedy="call stop instead",
+            )
+
+    async def set_power(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
+        """Set the power: left wheels `linear.y - angular.z`, right wheels the sum, both scaled down to at most 1."""
+        finite("the power", linear.y, angular.z)
+        await self.begin()
+        await self._each("set_power", mix(linear.y, angular.z), NO_POWER)
+
+    async def set_velocity(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
+        """Set the wheel speeds for a velocity. Wheels slower than 0.1 rpm are stopped."""
+        finite("the velocity", linear.y, angular.z)
+        await self.begin()
+        wheels = self.chassis.arc(linear.y, angular.z)
+        await self._each("set_rpm", Sides(wheels.left * 60, wheels.right * 60), MIN_RPM)
+
+    async def _each(self, method: str, values: Sides, least: float) -> None:
+        async with self._motion.begin(self.halt):
+            await gather(
+                *(
+                    motor.stop if abs(value) < least else partial(getattr(motor, method), value)
+                    for motors, value in zip((self.left, self.right), values, strict=True)
+                    for motor in motors
+                )
+            )
+
+    async def get_properties(self, *, extra: Extra = None) -> BaseProperties:
+        """Return the dimensions; the turning radius is 0."""
+        await self.begin()
+        config = self.attributes
+        return BaseProperties(
+            width_meters=config.width_mm / 1000,
+            turning_radius_meters=0.0,
+            wheel_circumference_meters=config.wheel_circumference_mm / 1000,
+        )
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Stop every wheel. Returns when they are stopped, or when a newer command has taken over."""
+        await self.begin()
+        try:
+            async with self._motion.begin(self.halt):
+                await self.halt()
+        except MachineError as error:
+            if error.kind is not ErrorKind.CANCELLED:
+                raise
+
+    async def is_moving(self) -> bool:
+        """Return whether a wheel is moving."""
+        await self.begin()
+        for motor in (*self.left, *self.right):
+            if await motor.is_moving():
+                return True
+        return False

@@ -1,1 +1,0 @@
-"""Modules: programs that offer further models, run as child processes."""

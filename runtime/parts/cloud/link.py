@@ -1,0 +1,135 @@
+"""The cloud link of machine-server: source of its configuration, queue of its logs. Created once at the start."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from runtime.engine.home import home
+from runtime.parts.cloud.live import MAX_TEXT, tell
+from schema.document.cloud import Cloud
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from telemetry.logs.outbox_sink import OutboxSink
+from telemetry.outbox.queue import Outbox
+from uplink.authorities import CloudAuthorities
+from uplink.authorities import path_of as authorities_of
+from uplink.certificate import CloudCertificate, path_of
+from uplink.configuration import CloudSource
+from uplink.dial import HERE, CloudAddress, address_of
+from uplink.platform import platform
+
+if TYPE_CHECKING:
+    from runtime.engine.views.source import Source
+    from schema.secrets import Masker
+
+FOLDER: Final = "logs-outbox"
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EROFS: "mount its file system for writing",
+    errno.EIO: "look at `dmesg`, save what is on the disk and replace it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CloudLink:
+    """The objects with which a machine communicates with its cloud."""
+
+    address: CloudAddress
+    source: CloudSource
+    sink: OutboxSink
+    worker: Worker  # for files
+    certificate: CloudCertificate | None  # None if the connection is not encrypted: there are no certificates then
+
+    def attach(
+        self, view: Callable[[], Source], mask: Callable[[], Masker], request_stop: Callable[[str], None]
+    ) -> None:
+        """Report the machine that `view` shows to the cloud, and let the cloud ask it to restart."""
+        self.source.attach(
+            state=lambda: _state(view(), mask()),
+            changes=lambda: view().changes(),
+            restart=lambda: request_stop("the cloud asked for a restart"),
+            tell=lambda watch, send: tell(view(), mask, watch, send),
+        )
+
+
+def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], beside: Path = HERE) -> CloudLink:
+    """Open the link that the credentials file `initial` in the folder `beside` describes.
+
+    Raises MachineError if its files cannot be used.
+    """
+    address, folder = address_of(cloud, beside), home(environment)
+    worker = Worker("files of the cloud")
+    try:
+        outbox = Outbox(folder / FOLDER / _name(cloud.id), worker.run)
+    except BlockingIOError:
+        raise MachineError(
+            f"another machine-server uses {folder} for the same part",
+            kind=ErrorKind.PRECONDITION,
+            remedy="stop it, or give this one a folder of its own with MACHINE_HOME",
+        ) from None
+    except OSError as error:
+        raise MachineError(
+            f"{folder / FOLDER} cannot be used: {error.strerror}",
+            kind=ErrorKind.UNAVAILABLE if error.errno in _REMEDIES else ErrorKind.PERMISSION,
+            remedy=f"{_REMEDIES.get(error.errno or 0, 'let this user write there')}, "
+            "or name another folder with MACHINE_HOME",
+        ) from error
+    certificate = None
+    if address.secure:
+        authorities = CloudAuthorities(address.authorities, authorities_of(folder, address.part))
+        authorities.load()
+        address = replace(address, learned=authorities.trusted)
+        certificate = CloudCertificate(address, path_of(folder, address.part), authorities)
+        certificate.load()
+    source = CloudSource(address, initial, folder, worker)
+    if certificate is not None:
+        source.trust(certificate.update_authorities)
+    return CloudLink(address, source, OutboxSink(outbox), worker, certificate)
+
+
+def _name(part: str) -> str:
+    """Return the folder name for a part id."""
+    return Path(part).name or "part"
+
+
+def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
+    """Return what the cloud keeps of this machine."""
+    status = view.status()
+    return {
+        "host": status.host,
+        "os": os.uname().sysname.lower(),
+        "platform": platform(),
+        "version": status.version,
+        "address": reached_at(status.addresses),
+        "state": status.state.value,
+        "ready": sum(one.state == "ready" for one in status.resources),
+        "unhealthy": sum(one.state == "unhealthy" for one in status.resources),
+        "waiting": sum(one.state == "unconfigured" for one in status.resources)
+        if status.state.value == "running"
+        else 0,
+        "revision": status.config.revision,
+        "problems": len(status.config.problems),
+        "rejected": masker.text(status.config.rejected)[:MAX_TEXT],
+    }
+
+
+def reached_at(addresses: Sequence[str]) -> str:
+    """Return the address at which others reach a port that listens at `addresses`; empty if there are none.
+
+    If the port listens on all interfaces, it is the first address of this computer.
+    """
+    if not addresses:
+        return ""
+    host, _, port = addresses[0].rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):
+        return addresses[0]
+    from rpc.network.interfaces import outward
+
+    found = next(iter(outward()), "127.0.0.1")
+    return f"[{found}]:{port}" if ":" in found else f"{found}:{port}"

@@ -1,0 +1,152 @@
+"""Live view for the cloud: while someone watches the machine there, sends resources and readings every second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from uplink.watch import Send, Watch
+
+if TYPE_CHECKING:
+    from runtime.engine.views.readings import Reading, Shared
+    from runtime.engine.views.source import Source
+    from runtime.engine.views.status import MachineStatus
+    from schema.secrets import Masker
+
+PERIOD: Final = 1.0  # seconds between two snapshots
+MAX_SNAPSHOT: Final = 256 * 1024  # bytes of JSON; the cloud accepts twice as many
+MAX_SENSORS: Final = 50  # sensors that are read: the first ones by name
+MAX_VALUES: Final = 100  # of one sensor
+MAX_TEXT: Final = 300  # characters of a reason or a value
+
+
+async def tell(source: Source, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
+    """The Tell of a machine. A sensor that is slow to answer delays nothing but its own readings."""
+    from runtime.engine.views.readings import Shared
+
+    shared = Shared(source.call)
+    while True:
+        await watch.wait_active()
+        async with trio.open_nursery() as nursery:
+            sensors, since = _Sensors(source, shared, nursery), _Since()
+            last: Mapping[str, Any] = {}
+            while watch.is_active:
+                status = since.settled(source.status())
+                sensors.follow(status)
+                found = snapshot(status, sensors.readings)
+                if found != last:
+                    last = found
+                    await send(mask().value(bounded(found)))
+                await trio.sleep(PERIOD)
+            nursery.cancel_scope.cancel()
+
+
+class _Since:
+    """Stable times of states. Each status computes the times again, with small differences."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[object, ...], datetime]] = {}
+
+    def settled(self, status: MachineStatus) -> MachineStatus:
+        """Return `status` with the time that was reported first for the current state of each resource."""
+        before, self._known = self._known, {}
+        resources = []
+        for one in status.resources:
+            state = (one.state, one.reason, one.restarts, one.revision)
+            known = before.get(one.name)
+            since = known[1] if known is not None and known[0] == state else one.since
+            self._known[one.name] = (state, since)
+            resources.append(replace(one, since=since))
+        return replace(status, resources=tuple(resources))
+
+
+class _Sensors:
+    """Reads sensors, with a task for each sensor that is ready."""
+
+    def __init__(self, source: Source, shared: Shared, nursery: trio.Nursery) -> None:
+        self._source = source
+        self._shared = shared
+        self._nursery = nursery
+        self._followed: dict[str, trio.CancelScope] = {}
+        self.readings: dict[str, Reading] = {}
+
+    def follow(self, status: MachineStatus) -> None:
+        """Read exactly the resources that are ready and have readings, at most MAX_SENSORS."""
+        ready = sorted(one.name for one in status.resources if one.state == "ready")
+        wanted = [name for name in ready if self._has_readings(name)][:MAX_SENSORS]
+        for name in set(self._followed) - set(wanted):
+            self._followed.pop(name).cancel()
+            self.readings.pop(name, None)
+        for name in wanted:
+            if name not in self._followed:
+                self._followed[name] = trio.CancelScope()
+                self._nursery.start_soon(self._read, name, self._followed[name])
+
+    def _has_readings(self, name: str) -> bool:
+        return any(method.name == "get_readings" for method in self._source.methods(name))
+
+    async def _read(self, name: str, scope: trio.CancelScope) -> None:
+        with scope, self._shared.watch(name) as watched:
+            after = float("-inf")
+            while True:
+                reading = await watched.next(after)
+                after = reading.at
+                self.readings[name] = reading
+
+
+def snapshot(status: MachineStatus, readings: Mapping[str, Reading]) -> Mapping[str, Any]:
+    """Return a snapshot for JSON. Equal snapshots need not be sent again."""
+    config = status.config
+    return {
+        "state": status.state.value,
+        "started": status.started.isoformat(timespec="seconds"),
+        "addresses": list(status.addresses),
+        "revision": config.revision,
+        "rejected": config.rejected[:MAX_TEXT],
+        "pending": config.pending[:MAX_TEXT],
+        "problems": [
+            {"path": one.path, "message": one.message[:MAX_TEXT], "remedy": one.remedy[:MAX_TEXT]}
+            for one in config.problems[:MAX_VALUES]
+        ],
+        "resources": [
+            {
+                "name": one.name,
+                "model": one.model,
+                "state": one.state,
+                "reason": one.reason[:MAX_TEXT],
+                "since": one.since.isoformat(timespec="seconds"),
+                "dependencies": list(one.dependencies),
+            }
+            for one in status.resources
+        ],
+        "readings": {
+            name: {
+                "values": [[key, text[:MAX_TEXT], number] for key, text, number in one.values[:MAX_VALUES]],
+                "error": one.error[:MAX_TEXT],
+            }
+            for name, one in sorted(readings.items())
+        },
+        "downloads": [
+            {"name": one.name[:MAX_TEXT], "version": one.version, "done": one.done, "size": one.size}
+            for one in status.downloads[:MAX_VALUES]
+        ],
+        "omitted": 0,
+    }
+
+
+def bounded(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Reduce a snapshot to MAX_SNAPSHOT bytes: drop readings, then resources. `omitted` counts dropped resources."""
+    size = len(json.dumps(found))
+    if size > MAX_SNAPSHOT:
+        found = {**found, "readings": {}}
+    resources = list(found["resources"])
+    kept = len(resources)
+    while kept and len(json.dumps(found)) > MAX_SNAPSHOT:
+        kept //= 2
+        found = {**found, "resources": resources[:kept], "omitted": len(resources) - kept}
+    return found

@@ -1,0 +1,1 @@
+"""Capture of readings: settings, collectors, and sensors that control them."""

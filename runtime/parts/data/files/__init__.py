@@ -1,0 +1,1 @@
+"""Capture files: writing, reading and recovering readings in the published format."""

@@ -1,0 +1,69 @@
+"""Executors for blocking work on files: a separate thread, so that a slow disk delays nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Disk(Protocol):
+    """Runs blocking functions one by one."""
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """Run functions while the context is open. Leaving it waits for the current function."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run `function` after earlier requests, and return or raise what it does.
+
+        If this is cancelled while the function is running, it returns early, and the function still finishes.
+        """
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Schedule `function` after earlier requests, without waiting. Its exceptions are ignored."""
+
+
+class ThreadDisk:
+    """A Disk with a thread."""
+
+    def __init__(self, name: str) -> None:
+        from support.worker import Worker
+
+        self._worker = Worker(name)
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """See Disk.opened. Raises MachineError (TIMEOUT) if a function hangs in the kernel."""
+        return self._worker.opened()
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """See Disk.run."""
+        return await self._worker.run(function)
+
+    def post(self, function: Callable[[], object]) -> None:
+        """See Disk.post."""
+        self._worker.post(function)
+
+
+class InlineDisk:
+    """A Disk without a thread, for tests with the virtual clock and for measurements."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """See Disk.opened."""
+        yield
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """See Disk.run."""
+        await trio.lowlevel.checkpoint()
+        return function()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """See Disk.post. The function runs immediately."""
+        function()

@@ -1,0 +1,256 @@
+"""Conversion of method results to messages of the published file format, with one SensorData for each reading.
+
+Tabular readings are Structs with the field names of the published API. Empty values are included, so that columns are
+always present. Binary readings are the bytes themselves, with their media type in the file's header.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from rpc.api import messages
+from rpc.api.client import find_method
+from rpc.api.convert import values
+from rpc.api.convert.encode import field_filler, message_fill
+from rpc.api.convert.hints import signature_of
+from runtime.engine.apis import base_of
+from runtime.parts.data.files.frames import framed
+from runtime.parts.data.methods import Method
+from schema.errors import ErrorKind, MachineError
+from schema.names import API
+
+EXTENSIONS: Final[Mapping[str, str]] = {
+    "image/jpeg": ".jpeg",
+    "image/png": ".png",
+    "pointcloud/pcd": ".pcd",
+    "audio/wav": ".wav",
+    "audio/mpeg": ".mp3",
+    "video/mp4": ".mp4",
+}
+"""File extension by media type. Tabular readings and other media types have `.dat`."""
+
+DAT: Final = ".dat"
+_PCM: Final[Mapping[str, tuple[int, int]]] = {"pcm16": (1, 16), "pcm32": (1, 32), "pcm32_float": (3, 32)}
+"""WAVE format tag and bits per sample by codec (Microsoft, Multimedia Programming Interface 1.0, WAVE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One reading in the form of a file. Tabular readings have no media type."""
+
+    data: bytes  # the message, preceded by its length
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of request and arrival of a reading, in nanoseconds since 1970 by the computer's clock."""
+
+    requested: int
+    received: int
+
+
+Encode = Callable[[Any, Times], Iterator[Record]]
+"""Yields the readings in one result. Raises FitError or MachineError if the driver's result does not fit its API."""
+
+
+def encoder(api: API, method: Method, parameters: Mapping[str, Any] = MappingProxyType({})) -> Encode:
+    """Return an encoder for results of `method` when called with these additional parameters.
+
+    Loads the messages of `api`.
+    """
+    data = messages.load("app.datasync.v1.data_sync_pb2").SensorData
+    if method.shape == "tabular":
+        return _Tabular(api, method.python, data)
+    return {
+        "readings": _keyed("readings", data),
+        "command": _keyed("docommand_output", data),
+        "images": _images(data, lambda images: images),
+        "image": _images(data, partial(_preferred, str(parameters.get("mime_type", "")))),
+        "point_cloud": _point_cloud(data),
+        "audio": _audio(data),
+        "vision": _vision(data),
+    }[method.shape]
+
+
+def _stamped(data: Any, times: Times) -> Any:
+    message = data()
+    message.metadata.time_requested.FromNanoseconds(times.requested)
+    message.metadata.time_received.FromNanoseconds(times.received)
+    return message
+
+
+def _record(message: Any, mime_type: str = "") -> Record:
+    return Record(framed(message.SerializeToString()), mime_type)
+
+
+def _keyed(key: str, data: Any) -> Encode:
+    """Return an encoder that puts a free-form mapping under one key."""
+
+    def encode(result: Mapping[str, Any], times: Times) -> Iterator[Record]:
+        message = _stamped(data, times)
+        part = message.struct.fields[key].struct_value
+        part.SetInParent()
+        values.fill_fields(part.fields, result)
+        yield _record(message)
+
+    return encode
+
+
+class _Tabular:
+    """An encoder for other results, which have the fields of the RPC's reply."""
+
+    def __init__(self, api: API, python: str, data: Any) -> None:
+        method = find_method(api, python)
+        base = base_of(api)
+        assert base is not None
+        self._data = data
+        self._reply = method.reply_class
+        whole = method.is_whole(signature_of(getattr(base, python)).result)
+        self._fill = message_fill(method.reply) if whole else field_filler(method.reply.fields[0])
+
+    def __call__(self, result: Any, times: Times) -> Iterator[Record]:
+        reply = self._reply()
+        self._fill(reply, result)
+        message = _stamped(self._data, times)
+        values.fill_fields(message.struct.fields, plain(reply))
+        yield _record(message)
+
+
+def plain(message: Any) -> dict[str, Any]:
+    """Convert a message to a mapping with its published field names. Enums are numbers, absent messages are None."""
+    return {field.name: _plain_field(message, field) for field in message.DESCRIPTOR.fields if _counts(message, field)}
+
+
+def _counts(message: Any, field: FieldDescriptor) -> bool:
+    """Return whether to include a field. A scalar alternative of a oneof is included only if it is set."""
+    return not field.has_presence or field.message_type is not None or message.HasField(field.name)
+
+
+def _plain_field(message: Any, field: FieldDescriptor) -> Any:
+    value = getattr(message, field.name)
+    if field.is_repeated:
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            return {str(key): _plain_value(value[key]) for key in value}
+        return [_plain_value(item) for item in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _plain_value(value)
+
+
+def _plain_value(value: Any) -> Any:
+    descriptor = getattr(value, "DESCRIPTOR", None)
+    if descriptor is None:
+        return value
+    if descriptor.full_name == "google.protobuf.Struct":
+        return values.read_struct(value)
+    if descriptor.full_name == "google.protobuf.Value":
+        return values.read_value(value)
+    if descriptor.full_name == "google.protobuf.Timestamp":
+        return value.ToJsonString()
+    return plain(value)
+
+
+def _preferred(mime_type: str, images: Sequence[Any]) -> Sequence[Any]:
+    """Return the first image of a media type, else the first image: cameras choose their own encoding."""
+    return [*(image for image in images if image.mime_type == mime_type), *images][:1]
+
+
+def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]]) -> Encode:
+    """Return an encoder with a reading for each image. Its source name is a label, as in the published service."""
+
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        for image in choose(result.images):
+            message = _stamped(data, times)
+            message.binary = bytes(image.image)
+            annotations = message.metadata.annotations
+            if image.annotations is not None:
+                _fill_annotations(annotations, image.annotations)
+            if image.source_name:
+                annotations.classifications.add(label=image.source_name)
+            yield _record(message, image.mime_type)
+
+    return encode
+
+
+def _fill_annotations(message: Any, annotations: Any) -> None:
+    message_fill(message.DESCRIPTOR)(message, annotations)
+
+
+def _point_cloud(data: Any) -> Encode:
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        message = _stamped(data, times)
+        message.binary = bytes(result.point_cloud)
+        yield _record(message, result.mime_type or "pointcloud/pcd")
+
+    return encode
+
+
+def _vision(data: Any) -> Encode:
+    """Return an encoder for the image given to a vision service, annotated with detections and classifications."""
+
+    def encode(result: Any, times: Times) -> Iterator[Record]:
+        if result.image is None or not result.image.image:
+            raise MachineError("the vision service returned no image", kind=ErrorKind.PRECONDITION)
+        message = _stamped(data, times)
+        message.binary = bytes(result.image.image)
+        annotations = message.metadata.annotations
+        for one in result.detections or ():
+            if one.x_max_normalized is not None:
+                annotations.bboxes.add(
+                    label=one.class_name,
+                    confidence=one.confidence,
+                    x_min_normalized=one.x_min_normalized or 0.0,
+                    y_min_normalized=one.y_min_normalized or 0.0,
+                    x_max_normalized=one.x_max_normalized,
+                    y_max_normalized=one.y_max_normalized or 0.0,
+                )
+        for one in result.classifications or ():
+            annotations.classifications.add(label=one.class_name, confidence=one.confidence)
+        yield _record(message, result.image.mime_type)
+
+    return encode
+
+
+def _audio(data: Any) -> Encode:
+    """Return an encoder that joins the chunks of a recording. Raw samples get a WAVE header."""
+
+    def encode(chunks: Any, times: Times) -> Iterator[Record]:
+        sound = b"".join(chunk.audio.audio_data for chunk in chunks)
+        if not sound:
+            return
+        info = chunks[0].audio.audio_info
+        message = _stamped(data, times)
+        known = _PCM.get(info.codec)
+        message.binary = sound if known is None else wave_header(info, len(sound), *known) + sound
+        yield _record(message, "audio/wav" if known else f"audio/{info.codec or 'unknown'}".replace("mp3", "mpeg"))
+
+    return encode
+
+
+def wave_header(info: Any, size: int, tag: int, bits: int) -> bytes:
+    """Return the 44-byte header of a WAVE file. `size` is the number of bytes of the samples."""
+    frame = info.num_channels * bits // 8
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        36 + size,
+        b"WAVE",
+        b"fmt ",
+        16,
+        tag,
+        info.num_channels,
+        info.sample_rate_hz,
+        info.sample_rate_hz * frame,
+        frame,
+        bits,
+        b"data",
+        size,
+    )

@@ -1,0 +1,77 @@
+"""Reports about a disk that cannot be written to, with remedies."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from schema.errors import ErrorKind, MachineError
+
+_PERMISSION: Final = "let the user who runs machine-server write there, or set capture_dir to a folder of that user"
+_SPACE: Final = "free some space, or lower disk_usage_deletion_threshold so that old captured files go earlier"
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.EACCES: _PERMISSION,
+    errno.EPERM: _PERMISSION,
+    errno.EROFS: "the file system is read-only: mount it for writing, or set capture_dir to another one",
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EEXIST: "something on that path is a file: remove it, or set capture_dir to a folder",
+    errno.ENOTDIR: "something on that path is a file: remove it, or set capture_dir to a folder",
+    errno.EIO: "the disk fails: look at `dmesg`, save what is on it and replace it",
+    errno.ETIMEDOUT: "wait, or look at `dmesg` and check the disk, its cable or its card",
+    errno.ENOENT: "its disk may not be mounted: mount it, or set capture_dir to another folder",
+    errno.EMFILE: "too many files are open: raise LimitNOFILE of the service",
+}
+
+
+def unusable(folder: Path, error: OSError) -> MachineError:
+    """Return the error for a failed write: where, why, and what to do."""
+    where = error.filename if isinstance(error.filename, str) else str(folder)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return MachineError(
+        f"captured data cannot be written: {where}: {error.strerror or error}",
+        kind=ErrorKind.UNAVAILABLE,
+        remedy=remedy,
+    )
+
+
+class Health:
+    """The state of the disk. Changes are logged and passed to `report`, with the reason or an empty string.
+
+    Implements `writer.Trouble`.
+    """
+
+    def __init__(self, folder: Path, log: structlog.stdlib.BoundLogger, report: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._log = log
+        self._report = report
+        self._refused: dict[object, str] = {}
+
+    @property
+    def reason(self) -> str:
+        """Why writing fails; empty if it works."""
+        return next(iter(self._refused.values()), "")
+
+    def refused(self, who: object, error: OSError) -> None:
+        """See Trouble.refused."""
+        before, self._refused[who] = self.reason, str(unusable(self._folder, error))
+        self._tell(before)
+
+    def accepted(self, who: object) -> None:
+        """See Trouble.accepted."""
+        before = self.reason
+        self._refused.pop(who, None)
+        self._tell(before)
+
+    def _tell(self, before: str) -> None:
+        if self.reason == before:
+            return
+        if self.reason:
+            self._log.error("capture waits for the disk", reason=self.reason)
+        else:
+            self._log.info("the disk takes captured data again")
+        self._report(self.reason)

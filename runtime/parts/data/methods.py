@@ -1,0 +1,136 @@
+"""Methods that can be captured, by their names in configurations. Pure.
+
+The names are those of the published documentation (data capture, supported resources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from schema.decoding.report import did_you_mean
+from schema.errors import ConfigError
+from schema.names import API
+
+COMMAND_KEY: Final = "docommand_input"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An additional parameter. `argument` is the argument of the call, or empty if it selects among the readings."""
+
+    argument: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method that can be captured."""
+
+    python: str
+    shape: str = "tabular"  # how a result becomes readings: a name in runtime.parts.data.files.encode
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    extra: bool = True  # whether it has the argument `extra`
+    always: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of every call
+
+    @property
+    def binary(self) -> bool:
+        """Whether each reading is a separate file."""
+        return self.shape not in ("tabular", "readings", "command")
+
+    def arguments(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """Return the arguments of the call. Raises ConfigError at `path` for missing and unknown parameters."""
+        for name in given:
+            if name not in self.parameters:
+                raise ConfigError(
+                    f"{path}.{name}",
+                    "this method has no such parameter",
+                    value=given[name],
+                    remedy=did_you_mean(name, self.parameters)
+                    or (f"it has {', '.join(self.parameters)}" if self.parameters else "it has none: remove it"),
+                )
+        for name, parameter in self.parameters.items():
+            if parameter.required and not given.get(name):
+                raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
+        arguments = {self.parameters[name].argument: value for name, value in given.items()}
+        return {**self.always, **{argument: value for argument, value in arguments.items() if argument}}
+
+
+_SEEN: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
+_MIME: Final = {"mime_type": Parameter("mime_type")}
+_SOURCES: Final = {"filter_source_names": Parameter("filter_source_names")}
+_MOVEMENT: Final = {
+    "Position": "get_position",
+    "LinearVelocity": "get_linear_velocity",
+    "AngularVelocity": "get_angular_velocity",
+    "CompassHeading": "get_compass_heading",
+    "LinearAcceleration": "get_linear_acceleration",
+    "Orientation": "get_orientation",
+}
+_READINGS: Final = Method("get_readings", "readings")
+
+_METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
+    "rdk:component:arm": {
+        "EndPosition": Method("get_end_position"),
+        "JointPositions": Method("get_joint_positions"),
+    },
+    "rdk:component:audio_in": {
+        "GetAudio": Method(
+            "get_audio",
+            "audio",
+            {"duration_seconds": Parameter("duration_seconds"), "codec": Parameter("codec")},
+        ),
+    },
+    "rdk:component:board": {
+        "Analogs": Method(
+            "read_analog_reader", parameters={"reader_name": Parameter("analog_reader_name", required=True)}
+        ),
+        "Gpios": Method("get_gpio", parameters={"pin_name": Parameter("pin", required=True)}),
+    },
+    "rdk:component:camera": {
+        "GetImages": Method("get_images", "images", _SOURCES),
+        "ReadImage": Method("get_images", "image", {"mime_type": Parameter("")}),
+        "NextPointCloud": Method("get_point_cloud", "point_cloud", _MIME),
+    },
+    "rdk:component:encoder": {"TicksCount": Method("get_position")},
+    "rdk:component:gantry": {"Position": Method("get_position"), "Lengths": Method("get_lengths")},
+    "rdk:component:motor": {"Position": Method("get_position"), "IsPowered": Method("is_powered")},
+    "rdk:component:movement_sensor": {
+        **{name: Method(python) for name, python in _MOVEMENT.items()},
+        "Readings": _READINGS,
+    },
+    "rdk:component:power_sensor": {
+        "Voltage": Method("get_voltage"),
+        "Current": Method("get_current"),
+        "Power": Method("get_power"),
+        "Readings": _READINGS,
+    },
+    "rdk:component:sensor": {"Readings": _READINGS},
+    "rdk:component:servo": {"Position": Method("get_position")},
+    "rdk:service:vision": {
+        "CaptureAllFromCamera": Method(
+            "capture_all_from_camera", "vision", {"camera_name": Parameter("camera_name")}, always=_SEEN
+        ),
+    },
+}
+
+_COMMAND: Final = Method("do_command", "command", {COMMAND_KEY: Parameter("command", required=True)}, extra=False)
+
+
+def methods_of(api: API) -> Mapping[str, Method]:
+    """Return the methods of an API that can be captured, by their names in configurations."""
+    return {**_METHODS.get(str(api), {}), "DoCommand": _COMMAND}
+
+
+def find(api: API, name: str, path: str) -> Method:
+    """Return the method called `name`. Raises ConfigError at `path`, with similar names or all names."""
+    known = methods_of(api)
+    if name in known:
+        return known[name]
+    raise ConfigError(
+        path,
+        f"{api} has no capture method {name!r}",
+        value=name,
+        remedy=did_you_mean(name, known) or f"use one of: {', '.join(known)}",
+    )

@@ -1,0 +1,1 @@
+"""Upload of captured files to the cloud."""

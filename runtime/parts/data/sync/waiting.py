@@ -1,0 +1,136 @@
+"""Files that wait for upload, and files that the cloud has refused. Blocking."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from runtime.parts.data.files.files import make_folder
+from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
+
+PROGRESS: Final = ".progress"  # suffix of the progress file of a capture file that was acknowledged partly
+REASON: Final = ".reason"  # suffix of the file with the reason why a file is in `failed`
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A file to be uploaded."""
+
+    time: str  # of its creation or last change; sorts chronologically
+    path: Path
+    root: Path  # the folder that contains `failed`
+    captured: bool  # whether it is a capture file
+
+    @property
+    def lane(self) -> Path:
+        """The lane. Files of a lane are uploaded one by one, so that readings of a method arrive in order."""
+        return self.path.parent if self.captured else self.path
+
+
+def waiting(capture: Path, others: Sequence[Path], now: float, untouched: float) -> list[Waiting]:
+    """Return the closed capture files below `capture` and `others`, and other files below `others`, oldest first.
+
+    Other files are included if they are not empty and were not changed for `untouched` seconds; `now` is in seconds
+    since 1970. A change in the future counts as old: the clock was set back. Links are not followed. Missing folders
+    count as empty. Raises OSError if a folder cannot be read.
+    """
+    recent = (now - untouched) * 1e9, (now + untouched) * 1e9
+    found = {one.path: one for one in _below(capture, None)}
+    for other in others:
+        found.update((one.path, one) for one in _below(other, recent) if one.path not in found)
+    return sorted(found.values(), key=lambda one: (one.time, one.path))
+
+
+def _below(root: Path, recent: tuple[float, float] | None) -> Iterator[Waiting]:
+    for parent, folders, names in os.walk(root, onerror=_unless_missing):
+        if Path(parent) == root and FAILED in folders:
+            folders.remove(FAILED)
+        for name in names:
+            path = Path(parent, name)
+            if name.endswith(CLOSED):
+                yield Waiting(name.removesuffix(CLOSED), path, root, captured=True)
+            elif name.endswith(PROGRESS):
+                if path.with_suffix("").name not in names:  # its capture file does not exist any more
+                    path.unlink(missing_ok=True)
+            elif recent is not None and not name.endswith(OPEN):
+                changed = _changed(path)
+                if changed is not None and not recent[0] <= changed <= recent[1]:
+                    yield Waiting(stem_of(changed // 1000), path, root, captured=False)
+
+
+def _unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _changed(path: Path) -> int | None:
+    """Return when a regular file was last changed, in nanoseconds since 1970; None if it is empty or not a file."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) and found.st_size else None
+
+
+def shown(path: str | Path) -> str:
+    """Return a path, or a part of it, as text, with escapes for bytes that are not UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+# ---- progress
+
+
+def progress_of(path: Path) -> int:
+    """Return the offset up to which a capture file was acknowledged; 0 if it is not known."""
+    try:
+        kept = json.loads(_progress(path).read_bytes())
+        offset = kept["acknowledged"]
+        if isinstance(offset, int) and kept["size"] == path.stat().st_size:
+            return offset
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return 0
+
+
+def keep_progress(path: Path, offset: int) -> None:
+    """Record that a file was acknowledged up to `offset`. If the record is lost, the file is sent again."""
+    with suppress(OSError):
+        _progress(path).write_text(json.dumps({"acknowledged": offset, "size": path.stat().st_size}))
+
+
+def _progress(path: Path) -> Path:
+    return path.with_name(path.name + PROGRESS)
+
+
+def delete(path: Path) -> None:
+    """Remove a file that the cloud has acknowledged, and its progress file."""
+    path.unlink(missing_ok=True)
+    _progress(path).unlink(missing_ok=True)
+
+
+# ---- refused files
+
+
+def put_aside(one: Waiting, reason: str) -> Path:
+    """Move a file to the same relative path below `failed`, write the reason next to it, and return its new path."""
+    target = one.root / FAILED / one.path.relative_to(one.root)
+    make_folder(target.parent)
+    number = 1
+    while target.exists():
+        target = target.with_name(f"{one.path.stem}-{number}{one.path.suffix}")
+        number += 1
+    target.with_name(target.name + REASON).write_text(reason + "\n", encoding="utf-8")
+    os.rename(one.path, target)
+    _progress(one.path).unlink(missing_ok=True)
+    return target
+
+
+def put_aside_before(roots: Sequence[Path]) -> list[Path]:
+    """Return the files with reasons of all refused files that still exist."""
+    return sorted(path for root in roots for path in (root / FAILED).rglob(f"*{REASON}"))

@@ -1,0 +1,1 @@
+"""Jobs: scheduled calls of resource methods."""

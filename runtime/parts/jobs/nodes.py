@@ -1,0 +1,99 @@
+"""The nodes of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import structlog
+import trio
+
+from nursery_graph import Node
+from rpc.api.client import ApiClient, find_method, methods_for
+from rpc.api.convert.names import python_name
+from rpc.api.memory import MemoryChannel
+from runtime.engine.part import PartContext
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.refused import NO_RESTART
+from runtime.parts.jobs.job import History, JobRunner
+from runtime.parts.jobs.schedule import parse_schedule
+from schema.decoding.report import did_you_mean
+from schema.document.jobs import Job
+from schema.document.machine import MachineDocument
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.names import API
+from telemetry.logs.names import of_job
+
+PREFIX: Final = f"{INTERNAL}job/"
+
+
+def local_now() -> datetime:
+    """Return the local time with time zone."""
+    return datetime.now().astimezone()
+
+
+class Jobs:
+    """The jobs of one machine and their histories. Calls go through the machine's router, like those of clients."""
+
+    def __init__(self, context: PartContext, now: Callable[[], datetime] = local_now) -> None:
+        self._roster = context.roster
+        self._client = ApiClient(MemoryChannel(context.router))
+        self._now = now
+        self.histories: dict[str, History] = {}
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """Return a node for each job of `document`, and drop the histories of other jobs."""
+        for gone in self.histories.keys() - {job.name for job in document.jobs}:
+            del self.histories[gone]
+        places = document.places("jobs")
+        return [self._node(job, path) for job, path in zip(document.jobs, places, strict=True)]
+
+    def _node(self, job: Job, path: str) -> Node:
+        history = self.histories.setdefault(job.name, History())
+        return Node(
+            f"{PREFIX}{job.name}",
+            partial(self._run, job, path, history),
+            version=msgspec.json.encode(job),
+            restart=NO_RESTART,
+        )
+
+    async def _run(
+        self, job: Job, path: str, history: History, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        schedule = parse_schedule(job.schedule, f"{path}.schedule")
+        log = structlog.get_logger(of_job(job.name))
+
+        def told(error: MachineError | None) -> None:
+            if error is None:
+                log.debug("ran", resource=job.resource, method=job.method)
+            else:
+                log.error("failed", resource=job.resource, method=job.method, error=str(error))
+
+        task_status.started()
+        await JobRunner(schedule, partial(self._call, job, path), history, self._now, told).run()
+        raise ConfigError(f"{path}.schedule", f"{job.schedule!r} has no further time", value=job.schedule)
+
+    async def _call(self, job: Job, path: str) -> None:
+        host = self._roster.find(job.resource)
+        api = host.name.api
+        method = self._method(api, job, path)
+        arguments = {"command": job.command} if method == "do_command" else {}
+        if find_method(api, method).server_streaming:
+            raise MachineError(
+                f"{path}.method: {job.method} has many results", kind=ErrorKind.INVALID, remedy="name one with one"
+            )
+        await self._client.call(api, host.name.short, method, **arguments)
+
+    def _method(self, api: API, job: Job, path: str) -> str:
+        name = python_name(job.method)
+        known = {method.path.rpartition("/")[2]: name for name, method in methods_for(api).items()}
+        if name not in known.values():
+            raise MachineError(
+                f"{path}.method: {api} has no method {job.method!r}",
+                kind=ErrorKind.INVALID,
+                remedy=did_you_mean(job.method, known),
+            )
+        return name

@@ -1,0 +1,69 @@
+"""Schedules of jobs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+
+from schema.document.jobs import schedule_kind
+from schema.durations import parse_duration
+from schema.errors import ConfigError
+
+FIRST_PAUSE: Final = 0.5  # seconds after the first failure of a continuous job
+LONGEST_PAUSE: Final = 30.0  # seconds between attempts of a continuous job that keeps failing
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A run every `seconds`, from start to start; a run that takes longer is followed by the next immediately."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Runs at local times. Times that occur while the job is running are skipped.
+
+    Daylight saving changes are handled as in Debian's cron: runs in the skipped hour happen right after it, runs in the
+    repeated hour happen once, and `*` in hours and minutes follows the clock.
+    """
+
+    expression: str
+
+    def after(self, moment: datetime) -> datetime | None:
+        """Return the first time after `moment` (aware), in its time zone; None if there is none within 50 years."""
+        return next(CronSim(self.expression, moment), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous:
+    """A run immediately after the previous one, or with a growing pause after failures."""
+
+    def pause(self, failures: int) -> float:
+        """Return the seconds to wait after `failures` consecutive failures."""
+        return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)) if failures else 0.0
+
+
+Schedule = Every | Cron | Continuous
+
+
+def parse_schedule(text: str, path: str) -> Schedule:
+    """Parse a schedule. Raises ConfigError at `path` for cron fields that never match or are out of range."""
+    kind = schedule_kind(text)
+    if kind == "continuous":
+        return Continuous()
+    if kind == "every":
+        return Every(parse_duration(text))
+    try:
+        CronSim(text.upper(), datetime(2026, 1, 1))
+    except CronSimError as error:
+        raise ConfigError(
+            path,
+            f"{text!r} is not a cron schedule: {str(error).lower()}",
+            value=text,
+            remedy="write five fields (minute hour day month weekday) or six with the seconds first",
+        ) from error
+    return Cron(text.upper())

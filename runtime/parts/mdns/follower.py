@@ -1,0 +1,111 @@
+"""Announcement of a machine on all interfaces where its port can be reached, as interfaces come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from rpc.network.interfaces import Address, Changes, interfaces
+from rpc.network.mdns import MdnsError
+from runtime.parts.mdns.announcer import Announcer
+from runtime.parts.mdns.carrier import open_sockets
+from runtime.parts.mdns.names import Names
+from runtime.parts.mdns.places import Place, places
+
+QUIET: Final = 0.5  # seconds without a change before interfaces are read, because addresses come one by one
+QUIET_AT_MOST: Final = 3.0  # seconds
+
+
+class Follower:
+    """Runs an announcer for each place. `bound` are the addresses at which the port listens."""
+
+    def __init__(self, names: Names, bound: Sequence[str]) -> None:
+        self._names = names
+        self._bound = bound
+        self._log = structlog.get_logger("rdk.networking")
+        self._running: dict[Place, _Running] = {}
+        self._everywhere: set[Address] = set()  # every address of this computer
+
+    async def run(self) -> None:
+        """Announce until cancelled. Failures are logged as warnings, and retried when the network changes."""
+        try:
+            changes = Changes()
+        except OSError as error:
+            self._warn("changes of the network are not followed", error)
+            changes = None
+        try:
+            async with trio.open_nursery() as nursery:
+                while True:
+                    await self._reconcile(nursery)
+                    if changes is None:
+                        await trio.sleep_forever()
+                    await changes.wait()
+                    await _quiet(changes)
+        finally:
+            if changes is not None:
+                changes.close()
+
+    async def _reconcile(self, nursery: trio.Nursery) -> None:
+        try:
+            found = interfaces()
+        except OSError as error:
+            self._warn("the machine is not announced", error)
+            return
+        wanted = places(self._bound, found)
+        self._everywhere.clear()
+        self._everywhere.update(address for interface in found for address in interface.addresses)
+        running = self._running
+        for place in [place for place in running if place not in wanted or running[place].ended.is_set()]:
+            gone = running.pop(place)
+            gone.scope.cancel()
+            await gone.ended.wait()
+        for place in wanted:
+            if place not in running:
+                running[place] = _Running()
+                nursery.start_soon(self._announce, place, running[place])
+
+    async def _announce(self, place: Place, running: _Running) -> None:
+        announcer = Announcer(place, self._names, self._everywhere, self._log)
+        try:
+            with running.scope:
+                sockets = await open_sockets(place.interface)
+                try:
+                    await announcer.run(sockets)
+                finally:
+                    for one in sockets:
+                        one.close()
+        except (OSError, MdnsError) as error:
+            self._warn(f"the machine is not announced on {place.interface.name}", error)
+        except BaseExceptionGroup as group:
+            expected, others = group.split((OSError, MdnsError))
+            if others is not None:
+                raise
+            assert expected is not None
+            self._warn(f"the machine is not announced on {place.interface.name}", expected.exceptions[0])
+        finally:
+            running.ended.set()
+
+    def _warn(self, what: str, error: BaseException) -> None:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        self._log.warning(what, reason=reason, remedy="clients reach it by its address; -disable-mdns turns this off")
+
+
+class _Running:
+    """The cancel scope and the end of a running announcer."""
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+
+
+async def _quiet(changes: Changes) -> None:
+    """Return after QUIET seconds without a change, or after QUIET_AT_MOST seconds."""
+    with trio.move_on_after(QUIET_AT_MOST):
+        while True:
+            with trio.move_on_after(QUIET) as pause:
+                await changes.wait()
+            if pause.cancelled_caught:
+                return

@@ -1,0 +1,60 @@
+"""The interfaces and addresses with which a machine is announced. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
+from typing import Final
+
+from rpc.network.interfaces import Address, Interface
+
+ADDRESSES: Final = 8  # announced for one interface; more would make messages too long
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An interface, with the port and the addresses that are announced there."""
+
+    interface: Interface
+    port: int
+    addresses: tuple[Address, ...]
+
+
+def places(bound: Iterable[str], found: Sequence[Interface]) -> tuple[Place, ...]:
+    """Return where to announce a server that listens at `bound`, such as `0.0.0.0:8080`; `found` are all interfaces.
+
+    A server on loopback is announced on the loopback interface only, a server on all addresses on every multicast
+    interface, and a server on a certain address on the interface that has it.
+    """
+    listening = [(host, port) for one in bound if (host := _host(one)) is not None and (port := _port(one))]
+    result = []
+    for interface in found:
+        ports = [
+            (port, address)
+            for address in interface.addresses
+            for host, port in listening
+            if _reaches(host, address, interface)
+        ]
+        if interface.loopback:
+            ports = [one for one in ports if isinstance(one[1], IPv4Address)] or ports
+        if ports and (interface.multicast or interface.loopback):
+            result.append(Place(interface, ports[0][0], tuple(address for _, address in ports)[:ADDRESSES]))
+    return tuple(result)
+
+
+def _reaches(host: Address, address: Address, interface: Interface) -> bool:
+    if host.version != address.version:
+        return False
+    return not interface.loopback if host.is_unspecified else host.packed == address.packed
+
+
+def _host(bound: str) -> Address | None:
+    try:
+        return ip_address(bound.rpartition(":")[0].strip("[]"))
+    except ValueError:
+        return None  # a Unix socket
+
+
+def _port(bound: str) -> int:
+    return int(bound.rpartition(":")[2])

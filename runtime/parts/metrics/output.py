@@ -1,0 +1,105 @@
+"""The part that exports spans and metrics, as -output-telemetry and the section `tracing` say."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from nursery_graph import Node
+from runtime.engine.home import home
+from runtime.engine.part import PartContext
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.version import version
+from runtime.parts.metrics.exporters import Collector, Disk, Printer
+from runtime.parts.metrics.post import Endpoint
+from schema.document.machine import MachineDocument
+from schema.document.tracing import Tracing
+from schema.errors import ConfigError
+from support.file_ring import FileRing
+from telemetry.metrics.spans import Span
+
+NODE: Final = f"{INTERNAL}telemetry"
+FOLDER: Final = "traces"
+LOCAL: Final = "local-config"  # in place of the part id of a machine without cloud
+PERIOD: Final = 10.0  # seconds between two samples of metrics; reference value
+LIMIT: Final = 10_000_000  # maximum bytes of a file of spans
+KEEP: Final = 5  # files of spans
+
+
+class Telemetry:
+    """The part of machine-server that exports spans and metrics."""
+
+    def __init__(self, context: PartContext) -> None:
+        self._context = context
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """One while anybody wants spans or metrics."""
+        tracing, printed = document.tracing, self._context.options.output_telemetry
+        if not printed and not tracing.enabled:
+            return []
+        part = document.cloud.id if document.cloud is not None else LOCAL
+        return [Node(NODE, partial(self._live, tracing, part), version=(repr(tracing), part))]
+
+    async def _live(
+        self, tracing: Tracing, part: str, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        context = self._context
+        resource = {
+            "service.name": "machine-server",
+            "service.version": version(),
+            "service.instance.id": part,
+            "host.name": socket.gethostname(),
+        }
+        printed = context.options.output_telemetry
+        printer = Printer() if printed or tracing.console else None
+        with ExitStack() as stack:
+            disk = None
+            if tracing.enabled and tracing.disk:
+                ring = FileRing(
+                    home(context.environment) / FOLDER / part, "machine-server-", ".jsonl", limit=LIMIT, keep=KEEP
+                )
+                disk = Disk(ring, resource)
+                stack.callback(disk.close)
+            collector = _collector(tracing, resource, wanted=printed)
+            takers = [taker for taker in (printer, disk, collector) if taker is not None]
+
+            def collect(span: Span) -> None:
+                for taker in takers:
+                    taker.span(span)
+
+            context.tracer.start(collect, context.graph.snapshot())
+            stack.callback(context.tracer.stop)
+            stack.callback(context.graph.subscribe(context.tracer.note_transition))
+            task_status.started()
+            async with trio.open_nursery() as nursery:
+                if collector is not None:
+                    nursery.start_soon(collector.run)
+                if printed:
+                    await self._measure([taker for taker in (printer, collector) if taker is not None])
+                else:
+                    await trio.sleep_forever()
+
+    async def _measure(self, takers: list[Printer | Collector]) -> None:
+        while True:
+            await trio.sleep(PERIOD)
+            values = self._context.sample()
+            for taker in takers:
+                taker.metrics(values)
+
+
+def _collector(tracing: Tracing, resource: Mapping[str, Any], *, wanted: bool) -> Collector | None:
+    """Return the configured collector, or None unless tracing is enabled or metrics are `wanted`.
+
+    Raises ConfigError if its address is invalid.
+    """
+    if not tracing.otlp_endpoint or not (tracing.enabled or wanted):
+        return None
+    try:
+        return Collector(Endpoint.parse(tracing.otlp_endpoint), resource)
+    except ValueError as error:
+        raise ConfigError("tracing.otlpendpoint", str(error), value=tracing.otlp_endpoint) from None

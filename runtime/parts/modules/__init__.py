@@ -1,0 +1,1 @@
+"""Modules: child processes that provide further models."""

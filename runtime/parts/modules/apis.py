@@ -1,0 +1,50 @@
+"""Descriptors of a module's APIs that this machine has no class for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from rpc.client.channel import Channel
+from rpc.silence import within
+from runtime.engine.apis import BASES
+from runtime.parts.modules.client import Offer
+from schema.errors import MachineError
+from schema.names import API
+
+if TYPE_CHECKING:
+    from runtime.parts.modules.foreign import ForeignApi
+
+LEARN_LIMIT: Final = 10.0  # seconds to get the descriptor of one service
+
+
+async def learn(channel: Channel, offer: Offer) -> tuple[dict[API, ForeignApi], dict[API, str]]:
+    """Return the APIs of `offer` that this machine has no class for, and an error for each that has no descriptor."""
+    wanted = {api: service for api, service in offer.services if api not in BASES}
+    apis: dict[API, ForeignApi] = {}
+    faults: dict[API, str] = {}
+
+    async def one(api: API, service: str) -> None:
+        try:
+            apis[api] = await within(LEARN_LIMIT, partial(_describe, channel, api, service))
+        except trio.TooSlowError:
+            faults[api] = f"its server did not tell within {LEARN_LIMIT:g} s what {service} looks like"
+        except MachineError as error:
+            faults[api] = error.message
+
+    async with trio.open_nursery() as nursery:
+        for api, service in wanted.items():
+            nursery.start_soon(one, api, service)
+    return apis, faults
+
+
+async def _describe(channel: Channel, api: API, service: str) -> ForeignApi:
+    from runtime.parts.modules import foreign, reflection
+
+    known = foreign.published(api)
+    if known is not None:
+        return known
+    foreign.check_service(api, service)
+    return foreign.ForeignApi(api, await reflection.service_descriptor(channel, service))

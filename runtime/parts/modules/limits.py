@@ -1,0 +1,68 @@
+"""Resource limits of module processes: limits that the kernel enforces, and measured usage. Linux only."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from schema.document.modules import ModuleLimits
+
+MIB: Final = 1024 * 1024
+OOM_ADJUSTMENT: Final = 300  # of 1000: when memory runs out, the kernel kills a module before the server
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Total usage of a process and all its descendants."""
+
+    memory: int = 0  # resident bytes; shared pages count once for each process
+    processes: int = 0  # including threads
+
+
+def keep(pid: int, limits: ModuleLimits) -> None:
+    """Set the kernel's limits for a process that was just started. Do nothing if it has already ended."""
+    with suppress(ProcessLookupError, PermissionError):
+        if limits.open_files:
+            hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+            most = limits.open_files if hard == resource.RLIM_INFINITY else min(limits.open_files, hard)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+        if limits.nice:
+            os.setpriority(os.PRIO_PROCESS, pid, limits.nice)
+    with suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(str(OOM_ADJUSTMENT))
+
+
+def usage(pid: int) -> Usage:
+    """Return the current usage of a process and its descendants, except those that were reparented."""
+    memory = processes = 0
+    page = resource.getpagesize()
+    for one in _descendants(pid):
+        with suppress(OSError, IndexError, ValueError):  # the process has just ended
+            memory += int(Path(f"/proc/{one}/statm").read_bytes().split()[1]) * page
+            processes += len(os.listdir(f"/proc/{one}/task"))
+    return Usage(memory, processes)
+
+
+def exceeded(limits: ModuleLimits, used: Usage) -> str:
+    """Return a description of the limit that is exceeded, or an empty string."""
+    if limits.memory_mb and used.memory > limits.memory_mb * MIB:
+        return f"it uses {used.memory / MIB:.0f} MiB of memory, more than limits.memory_mb = {limits.memory_mb:g}"
+    if limits.processes and used.processes > limits.processes:
+        return f"it has {used.processes} processes and threads, more than limits.processes = {limits.processes}"
+    return ""
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{one}/task"):
+                with suppress(OSError):
+                    waiting.extend(map(int, Path(f"/proc/{one}/task/{task}/children").read_bytes().split()))

@@ -1,0 +1,1 @@
+"""Network checks: name resolution, connections, address translation, packet loss; with remedies."""

@@ -1,0 +1,88 @@
+"""Findings of checks, and their evaluation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Outcome = Literal["ok", "failed", "note", "skipped"]
+
+REDUNDANT: Final = frozenset({"dns", "stun", "stun-tcp"})
+"""Checks for which one success is enough, because some public servers are always unreachable."""
+
+REMEDIES: Final = {
+    "dns": "check cable, Wi-Fi and route (ip route); a firewall must let TCP to port 53 out",
+    "resolve": "the system's resolver does not know it: look at /etc/resolv.conf and resolvectl status",
+    "stun": "a firewall must let UDP out, to ports 3478 and 19302; without it WebRTC needs a relay",
+    "stun-tcp": "a firewall must let TCP out, to ports 3478 and 443; relays for WebRTC are reached so",
+    "ping": "packets are lost on the way: look at the Wi-Fi signal, the cable and what else uses the line",
+}
+
+HARD_LOSS: Final = 0.1  # share of lost packets that counts as a failure, because people notice it
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check of one target."""
+
+    check: str  # dns, resolve, stun, stun-tcp, ping
+    target: str
+    outcome: Outcome
+    detail: str
+    milliseconds: float | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What to do; empty if the check has not failed."""
+        return REMEDIES.get(self.check, "") if self.outcome == "failed" else ""
+
+
+def failures(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the relevant failures: all, except those of redundant checks with at least one success."""
+    good = {one.check for one in findings if one.outcome == "ok"}
+    return [one for one in findings if one.outcome == "failed" and not (one.check in REDUNDANT and one.check in good)]
+
+
+def mapping(addresses: Iterable[tuple[str, int]]) -> str:
+    """Describe symmetric NAT if servers saw several `addresses` of one socket; else return an empty string."""
+    seen = sorted(set(addresses))
+    if len(seen) < 2:
+        return ""
+    return (
+        f"the router gives every destination another address ({', '.join(f'{host}:{port}' for host, port in seen)}): "
+        "direct connections from outside will fail, WebRTC needs a relay"
+    )
+
+
+def loss(target: str, sent: int, times: Sequence[float], *, gateway: bool, beyond: bool) -> Finding:
+    """Return the finding for echo requests.
+
+    `times` are round-trip times in seconds, `gateway` says that the target is the gateway, and `beyond` that a target
+    beyond the gateway answers.
+    """
+    lost = sent - len(times)
+    share = lost / sent
+    detail = f"{lost} of {sent} lost"
+    if not times:
+        if gateway and beyond:
+            return Finding("ping", target, "note", f"{detail}: the router does not answer, which harms nothing")
+        return Finding("ping", target, "failed", detail)
+    middle = sorted(times)[len(times) // 2]
+    outcome: Outcome = "failed" if share > HARD_LOSS else "ok"
+    worst = f", slowest {max(times) * 1000:.1f} ms" if len(times) > 1 else ""
+    return Finding("ping", target, outcome, f"{detail}{worst}", middle * 1000)
+
+
+def rows(findings: Iterable[Finding]) -> list[tuple[str, str, str, str, str]]:
+    """Return the rows of a table: check, target, outcome, time, detail."""
+    return [
+        (
+            one.check,
+            one.target,
+            one.outcome,
+            "" if one.milliseconds is None else f"{one.milliseconds:.1f} ms",
+            one.detail,
+        )
+        for one in findings
+    ]

@@ -1,0 +1,1 @@
+"""Remotes: other machines whose resources this machine uses like its own."""

@@ -1,0 +1,162 @@
+"""Addresses, encryption and credentials of remotes.
+
+`https://` means TLS, `http://` and `unix:` mean plain text. A bare `host:port` means TLS if the remote supports it.
+Keys are sent in plain text only to this computer, or if `insecure` is set.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import trio
+
+from rpc.access.auth import API_KEY, LOCATION_SECRET, TYPES
+from rpc.carrier import Peer
+from rpc.client.channel import Target
+from rpc.client.credentials import ApiKey
+from schema.document.network import DEFAULT_BIND_ADDRESS
+from schema.document.remotes import Remote
+from schema.errors import ConfigError
+
+DEFAULT_PORT: Final = int(DEFAULT_BIND_ADDRESS.rpartition(":")[2])
+
+Mode = Literal["plain", "tls", "either"]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How to reach a remote. `secret` means that a key will be sent to it."""
+
+    target: Target
+    mode: Mode
+    secret: bool
+
+    @property
+    def address(self) -> str:
+        """The address for messages and for Channel."""
+        return f"unix:{self.target.path}" if self.target.path else self.target.authority
+
+
+def way_to(remote: Remote, path: str) -> Way:
+    """Return the way to `remote`, whose entry is at `path` of the document. Raises ConfigError."""
+    text = remote.address
+    try:
+        if "://" not in text and not text.startswith("unix:") and urlsplit(f"//{text}").port is None:
+            text = f"{text}:{DEFAULT_PORT}"
+        target = Target.parse(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}.address",
+            f"{remote.address!r} is no address",
+            value=remote.address,
+            remedy="write host, host:port, https://host or unix:/path",
+        ) from error
+    if target.tls and remote.insecure:
+        raise ConfigError(
+            f"{path}.insecure",
+            f"contradicts the address {remote.address}",
+            value=True,
+            remedy="remove it, or write the address with http://",
+        )
+    plain = remote.insecure or target.path or text.startswith("http://")
+    mode: Mode = "tls" if target.tls else "plain" if plain else "either"
+    return Way(target, mode, secret=credentials_of(remote, path) is not None)
+
+
+def credentials_of(remote: Remote, path: str) -> ApiKey | None:
+    """Return the configured credentials for the remote, or None. Raises ConfigError."""
+    given = remote.auth.credentials if remote.auth is not None else None
+    entity = remote.auth.entity if remote.auth is not None else ""
+    if given is None or not given.payload:
+        return ApiKey(entity or _host(remote), remote.secret, type=LOCATION_SECRET) if remote.secret else None
+    kind = given.type or API_KEY
+    if kind not in TYPES:
+        raise ConfigError(
+            f"{path}.auth.credentials.type", f"{kind!r} is unknown", value=kind, remedy=f"use {' or '.join(TYPES)}"
+        )
+    if kind == API_KEY and not entity:
+        raise ConfigError(f"{path}.auth.entity", "is missing", remedy="write the id of the API key")
+    return ApiKey(entity or _host(remote), given.payload, type=kind)
+
+
+def _host(remote: Remote) -> str:
+    return urlsplit(remote.address if "://" in remote.address else f"//{remote.address}").hostname or remote.address
+
+
+Dial: TypeAlias = Callable[[Way], Awaitable[trio.abc.Stream]]
+"""Returns a stream that is ready for HTTP/2. Raises OSError with the reason."""
+
+
+async def dial(way: Way, *, trusted: Callable[[], str] = str) -> trio.abc.Stream:
+    """Connect to a remote over the network. See Dial.
+
+    `trusted` returns root certificates (PEM) that are trusted in addition to those of the system.
+    """
+    if way.mode == "plain":
+        return await _open(way.target)
+    try:
+        return await _secured(way.target, trusted())
+    except _NoTls as error:
+        if way.mode == "tls":
+            raise OSError(f"no TLS connection came about ({error})") from error
+    stream = await _open(way.target)
+    if way.secret and not Peer.of(stream).local:
+        await trio.aclose_forcefully(stream)
+        raise OSError(
+            "it does not speak TLS, and a key is not sent in plain text: give it a certificate (network.tls_cert_"
+            "file), or set insecure to true for this remote if nobody else can read this network"
+        )
+    return stream
+
+
+async def _open(target: Target) -> trio.SocketStream:
+    if target.path:
+        return await trio.open_unix_socket(target.path)
+    try:
+        return await trio.open_tcp_stream(target.host, target.port)
+    except OSError as error:
+        raise OSError(_why(error)) from error
+
+
+def _why(error: BaseException) -> str:
+    """Return the system's error text; Trio's message only counts the addresses that it has tried."""
+    cause: BaseException = error.__cause__ or error
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, OSError) and (cause.errno or 0) > 0:  # those of name resolution are negative
+        return os.strerror(cause.errno or 0)
+    return (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
+
+
+async def _secured(target: Target, trusted: str) -> trio.abc.Stream:
+    from rpc.network.tls import client_context
+
+    context = client_context()
+    if trusted:
+        context.load_verify_locations(cadata=trusted)
+    stream = await _open(target)
+    secure = trio.SSLStream(stream, context, server_hostname=target.host, https_compatible=True)
+    try:
+        await secure.do_handshake()
+    except trio.BrokenResourceError as error:
+        await trio.aclose_forcefully(stream)
+        cause = error.__cause__ or error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise OSError(
+                f"its certificate is not trusted ({cause.verify_message}): name its authority's file in the "
+                "environment variable SSL_CERT_FILE, and the machine by a name that the certificate has"
+            ) from error
+        raise _NoTls(str(cause)) from error
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return secure
+
+
+class _NoTls(Exception):
+    """The peer does not answer with TLS."""

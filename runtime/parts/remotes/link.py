@@ -1,0 +1,116 @@
+"""The state of one remote for the rest of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+import trio
+
+from rpc.client.credentials import ApiKey
+from runtime.engine.apis import base_of
+from runtime.engine.planning import remote_names
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.parts.remotes.client import RemoteClient, RemoteSession
+from runtime.parts.remotes.dial import Way
+from schema.document.remotes import Remote
+from schema.errors import ErrorKind, MachineError
+from schema.names import ResourceName
+
+PREFIX: Final = f"{INTERNAL}remote/"
+NOT_YET: Final = "not connected yet"
+
+
+class RemoteLink:
+    """One configured remote, across connections. Its resources stay known while it is disconnected."""
+
+    def __init__(
+        self, remote: Remote, way: Way, credentials: ApiKey | None, this_machine: str, changed: Callable[[], None]
+    ) -> None:
+        self.remote = remote
+        self.way = way
+        self.credentials = credentials
+        self.node = f"{PREFIX}{remote.name}"
+        self.path = ""  # of its entry in the document: remotes.0
+        self.resources: Mapping[ResourceName, str] = {}  # names on the remote, by names on this machine
+        self.machines: Mapping[str, str] = {}  # instance ids by chain of its remotes, as reported
+        self.client: RemoteClient | None = None  # while it is connected
+        self.session = RemoteSession()
+        self.failure = NOT_YET  # why it is not connected; empty while it is
+        self.news = trio.Event()  # set, and replaced, when anything here has changed
+        self.log: structlog.stdlib.BoundLogger = structlog.get_logger(f"rdk.remote.{remote.name}")
+        self._this_machine = this_machine
+        self._changed = changed
+        self._there: frozenset[ResourceName] = frozenset()  # names on the remote of the resources used here
+        self._troubles: Mapping[ResourceName, str] = {}
+        self._unserved: frozenset[str] = frozenset()
+
+    def connected(self) -> RemoteClient:
+        """Return the client. Raises MachineError (UNAVAILABLE) with the reason while it is not connected."""
+        if self.client is None:
+            raise MachineError(
+                f"remote {self.remote.name!r} is not connected: {self.failure}", kind=ErrorKind.UNAVAILABLE
+            )
+        return self.client
+
+    def trouble(self, name: ResourceName) -> str:
+        """Return why a resource cannot be used now; empty if there is no known reason."""
+        if self.failure:
+            return f"remote {self.remote.name!r} is not connected: {self.failure}"
+        reason = self._troubles.get(name)
+        return f"on remote {self.remote.name!r}: {reason}" if reason else ""
+
+    # ---- for RemoteLife
+
+    def opened(self, client: RemoteClient) -> None:
+        """Record that the remote is connected and its resources are known."""
+        self.client, self.failure = client, ""
+        self.log.info("connected", address=self.way.address, resources=len(self.resources))
+        self._tell()
+
+    def closed(self, reason: str) -> bool:
+        """Record that the remote is not connected. Return whether it was.
+
+        Repeated failures with the same reason are logged once.
+        """
+        was, self.client = self.client is not None, None
+        if reason != self.failure:
+            self.log.warning("disconnected" if was else "cannot be reached", address=self.way.address, reason=reason)
+            self.failure = reason
+            self._changed()
+            self._tell()
+        return was
+
+    async def learn(self, report: remote_names.Report) -> None:
+        """Update the resources and their troubles from a report of the remote."""
+        remote = self.remote
+        found: dict[ResourceName, str] = {}
+        served: list[ResourceName] = []
+        unserved: set[str] = set()
+        for there in sorted(remote_names.wanted(report, self._there, self._this_machine)):
+            await trio.lowlevel.checkpoint()  # a base class may be imported
+            if base_of(there.api) is None:
+                unserved.add(str(there.api))
+            else:
+                served.append(there)
+                found[remote_names.name_here(there, remote.name, remote.prefix)] = there.short
+        if unserved != self._unserved:
+            self._unserved = frozenset(unserved)
+            if unserved:
+                self.log.warning("this machine does not serve some of its APIs", apis=sorted(unserved))
+        if report.machines.get("") == self._this_machine:
+            self.log.warning("this remote is the machine itself: nothing is taken over from it")
+        self._troubles = {
+            remote_names.name_here(there, remote.name, remote.prefix): why for there, why in report.troubles.items()
+        }
+        self._there = frozenset(served)
+        self.machines = report.machines
+        if found != self.resources:
+            self.resources = found
+            self._changed()
+        self._tell()
+
+    def _tell(self) -> None:
+        self.news.set()
+        self.news = trio.Event()

@@ -1,0 +1,138 @@
+"""All remotes of one machine: their nodes, their resources, and queries for the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from nursery_graph import Node, Restart
+from runtime.engine.apis import base_of
+from runtime.engine.part import PartContext
+from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.refused import NO_RESTART, refused
+from runtime.engine.planning.remote_names import behind
+from runtime.engine.proxy import proxy_of
+from runtime.parts.remotes.dial import Dial, credentials_of, way_to
+from runtime.parts.remotes.dial import dial as network
+from runtime.parts.remotes.life import RemoteLife
+from runtime.parts.remotes.link import NOT_YET, PREFIX, RemoteLink
+from runtime.parts.remotes.resource import RemoteAttributes, RemoteResource
+from schema.document.machine import MachineDocument
+from schema.document.remotes import Remote
+from schema.errors import MachineError
+
+MODEL: Final = "remote"  # model in the status of a remote's resources
+RESTART: Final = Restart(intensity=1_000_000, max_delay=10.0)
+START_LIMIT: Final = 30.0  # seconds; RemoteLife is ready long before
+MACHINES: Final = 64  # maximum number of machines reported to machines that have this one as a remote
+
+
+class Remotes:
+    """The part of machine-server that connects to remotes."""
+
+    def __init__(self, context: PartContext, *, dial: Dial | None = None) -> None:
+        self._cloud = context.cloud
+        self._instance = context.instance
+        self._dial = dial or partial(network, trusted=self._trusted)
+        self._changed = context.changed
+        self.links: dict[str, RemoteLink] = {}
+        self._faults: dict[str, MachineError] = {}
+        self._versions: dict[str, str] = {}
+
+    def _trusted(self) -> str:
+        """What the machines of this one's organization are trusted by; "" without a certificate of the cloud."""
+        cloud = self._cloud
+        return cloud.certificate.roots if cloud is not None and cloud.certificate is not None else ""
+
+    # ---- for the graph
+
+    def nodes(self, document: MachineDocument) -> list[Node]:
+        """Return the nodes of the remotes of `document`."""
+        found = {
+            remote.name: (remote, path)
+            for remote, path in zip(document.remotes, document.places("remotes"), strict=True)
+        }
+        for gone in self._versions.keys() - found.keys():
+            del self._versions[gone]
+            self.links.pop(gone, None)
+        self._faults.clear()
+        return [self._node(remote, path) for remote, path in found.values()]
+
+    def _node(self, remote: Remote, path: str) -> Node:
+        name = f"{PREFIX}{remote.name}"
+        version = _version(remote)
+        try:
+            if self._versions.get(remote.name) != version:
+                self.links.pop(remote.name, None)
+                self._versions[remote.name] = version
+            if remote.name not in self.links:
+                self.links[remote.name] = RemoteLink(
+                    remote, way_to(remote, path), credentials_of(remote, path), self._instance, self._changed
+                )
+                if remote.frame is not None:
+                    self.links[remote.name].log.warning("its frame is not used: frames of remotes are not followed yet")
+        except MachineError as fault:
+            self._faults[remote.name] = fault
+            return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
+        link = self.links[remote.name]
+        link.path = path
+        return Node(name, partial(_live, link, self._dial), version=version, start_timeout=START_LIMIT, restart=RESTART)
+
+    # ---- for the plan
+
+    def wanted(self) -> Iterator[Wanted]:
+        """Yield every resource of the remotes, as last reported."""
+        for link in self.links.values():
+            for name, there in link.resources.items():
+                base: Any = base_of(name.api)
+                yield Wanted(
+                    name=name,
+                    path=link.path,
+                    model=MODEL,
+                    version=(self._versions[link.remote.name], there),
+                    requires=frozenset({link.node}),
+                    cls=proxy_of(base, RemoteResource),
+                    attributes=RemoteAttributes(link=link, there=there),
+                )
+
+    def absent(self, text: str) -> str:
+        """Return why a resource named `text` may be missing on a remote; empty if no remote can be the cause."""
+        waiting = {name: link.failure for name, link in self.links.items() if link.failure}
+        waiting |= {name: fault.message for name, fault in self._faults.items()}
+        first, colon, _ = text.rpartition("/")[2].partition(":")
+        if colon:
+            if first in waiting:
+                return f"the remote {first!r} is not connected: {waiting[first]}"
+            return f"the remote {first!r} has none of that name" if first in self.links else ""
+        listed = ", ".join(f"{name} ({reason})" for name, reason in waiting.items())
+        return f"a remote may have it and is not connected: {listed}" if waiting else ""
+
+    def starting(self) -> list[str]:
+        """Return the nodes of remotes whose first attempt to connect has not ended."""
+        return [link.node for link in self.links.values() if link.failure == NOT_YET]
+
+    # ---- for machines that have this one as a remote
+
+    def machines(self) -> dict[str, str]:
+        """Return the instance ids of at most MACHINES machines, by their chain of remotes."""
+        chains = itertools.chain.from_iterable(behind(name, link.machines) for name, link in self.links.items())
+        return dict(itertools.islice(chains, MACHINES))
+
+
+def _version(remote: Remote) -> str:
+    """Return a digest of the settings that affect the connection; it does not reveal secrets."""
+    facts: Mapping[str, Any] = msgspec.to_builtins(remote)
+    relevant = {key: value for key, value in facts.items() if key not in ("frame", "service_configs", "managed_by")}
+    return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()
+
+
+async def _live(
+    link: RemoteLink, dial: Dial, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[RemoteLink]
+) -> None:
+    await RemoteLife(link, dial=dial).run(task_status=task_status)

@@ -1,0 +1,1 @@
+"""The web interface of machine-server: pages, JSON, live updates, health, diagnosis."""

@@ -1,0 +1,60 @@
+"""Answers for supervisors: liveness, health, permission to restart."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from rpc.network.interfaces import interfaces
+from runtime.engine.views.status import MachineState, MachineStatus
+from runtime.parts.web.forgery import is_loopback
+
+
+def answer(status: MachineStatus) -> str:
+    """Return the line with which `GET /` answers programs: the server is running."""
+    return f"machine-server {status.version} is {status.state.value}\n"
+
+
+def health(status: MachineStatus) -> tuple[bool, dict[str, Any]]:
+    """Return whether everything configured works, and the answer with `name` and `reason` of each problem.
+
+    Problems are: the machine is not running; the configuration was rejected or has errors; a resource or a part of the
+    server is not ready.
+    """
+    reasons: list[dict[str, str]] = []
+    if status.state is not MachineState.RUNNING:
+        reasons.append({"name": "machine", "reason": f"the machine is {status.state.value}"})
+    if status.config.rejected:
+        reasons.append({"name": "configuration", "reason": status.config.rejected})
+    reasons += [{"name": one.path, "reason": one.message} for one in status.config.problems]
+    nodes = (
+        *((one.name, one.state, one.reason) for one in status.internal),
+        *((one.name, one.state, one.reason) for one in status.resources),
+    )
+    reasons += [
+        {"name": name, "reason": f"{state}: {reason}" if reason else state}
+        for name, state, reason in nodes
+        if state != "ready"
+    ]
+    return not reasons, {"healthy": not reasons, "state": status.state.value, "reasons": reasons}
+
+
+def restart_status(status: MachineStatus, module_server: str) -> dict[str, Any]:
+    """Return the answer to an agent that wants to restart the server, in the published format."""
+    return {
+        "restart_allowed": status.restart_allowed,
+        "does_not_handle_needs_restart": True,
+        "module_server_tcp_addr": module_server,
+    }
+
+
+def is_here(client: tuple[str, int] | None) -> bool:
+    """Return whether a client is on this computer: its address is loopback or one of this computer's addresses."""
+    if client is None or is_loopback(client):
+        return client is not None
+    try:
+        address = ipaddress.ip_address(client[0].partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None)
+        return any((mapped or address) in interface.addresses for interface in interfaces())
+    except (ValueError, OSError):
+        return False

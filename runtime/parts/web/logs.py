@@ -1,0 +1,190 @@
+"""Log lines for programs: a WebSocket that sends the newest matching lines, and new ones on request.
+
+Every message is a JSON object with one member. The first is `machine`; its `instance` changes with each restart, and
+line numbers then start again. Then come `entries`, lists of lines, oldest first, and `missed`, the number of lines that
+were discarded before they could be sent. Without `follow`, the connection is closed after the existing lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import trio
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from runtime.engine.views.source import LEVELS, LogEntry, Source
+from runtime.parts.web.forgery import check_origin
+from runtime.parts.web.live import FRAME, REFUSED
+from runtime.parts.web.logview import Filter
+from schema.durations import parse_duration
+from schema.errors import ConfigError, ErrorKind, MachineError
+from telemetry.logs.names import subjects
+from telemetry.logs.rules import compile_pattern
+
+INVALID: Final = 4400  # close code for invalid parameters; private use, like HTTP's 400
+AT_ONCE: Final = 500  # maximum lines in a message, so that a slow reader soon has something to show
+
+_LONGEST_REASON = 120  # bytes of a close reason; the protocol allows 123
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The parameters of a request for log lines."""
+
+    view: Filter
+    logger: re.Pattern[str] | None = None
+    after: datetime | None = None
+    newest: int | None = None
+    since: int = 0
+    follow: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], now: datetime) -> Wishes:
+        """Parse the parameters of a request. Raises MachineError (INVALID)."""
+        level = query.get("level", "debug").lower()
+        if level not in LEVELS:
+            raise _wrong(f"level={level}", f"one of {', '.join(LEVELS)}")
+        return cls(
+            view=Filter(level, query.get("resource", ""), query.get("text", "")),
+            logger=_pattern(query.get("logger", "")),
+            after=_moment(query.get("after", ""), now),
+            newest=_number("newest", query["newest"]) if "newest" in query else None,
+            since=_number("since", query.get("since", "0")),
+            follow=query.get("follow", "") in ("1", "true"),
+        )
+
+    def admits(self, entry: LogEntry) -> bool:
+        """Return whether a line matches."""
+        if self.after is not None and entry.time < self.after:
+            return False
+        if self.logger is not None and not any(self.logger.fullmatch(name) for name in subjects(entry.logger)):
+            return False
+        return self.view.admits(entry)
+
+
+class LogStream:
+    """The endpoint `/logs/stream?level=&logger=&text=&after=&newest=&follow=1&since=&instance=`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve one reader until it disconnects or has all lines that it asked for."""
+        try:
+            check_origin(socket)
+        except MachineError as error:
+            await socket.close(REFUSED, error.message[:_LONGEST_REASON])
+            return
+        await socket.accept()
+        query = dict(socket.query_params)
+        try:
+            wishes = Wishes.of(query, datetime.now(UTC))
+        except MachineError as error:
+            await socket.close(INVALID, str(error)[:_LONGEST_REASON])
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_until_gone, socket, nursery.cancel_scope)
+            try:
+                await self._serve(socket, wishes, query.get("instance", ""))
+                await socket.close()
+            except (OSError, WebSocketDisconnect):
+                pass
+            nursery.cancel_scope.cancel()
+
+    async def _serve(self, socket: WebSocket, wishes: Wishes, known: str) -> None:
+        status = self._source.status()
+        instance = status.started.isoformat()
+        seen = wishes.since if instance == known else 0
+        await _send(socket, machine={"instance": instance, "host": status.host, "version": status.version})
+        entries = self._source.logs(seen)
+        last, wanted = _wanted(entries, wishes, seen)
+        if wishes.newest is not None:
+            wanted = wanted[len(wanted) - min(len(wanted), wishes.newest) :]
+        await self._tell(socket, wanted, _missed(entries, seen))
+        if not wishes.follow:
+            return
+        async with aclosing(self._source.log_changes(last)) as news:
+            async for _ in news:
+                entries = self._source.logs(last)
+                missed = _missed(entries, last)
+                last, wanted = _wanted(entries, wishes, last)
+                await self._tell(socket, wanted, missed)
+                await trio.sleep(FRAME)
+
+    async def _tell(self, socket: WebSocket, entries: list[LogEntry], missed: int) -> None:
+        if missed:
+            await _send(socket, missed=missed)
+        for start in range(0, len(entries), AT_ONCE):
+            await _send(socket, entries=[_line(entry) for entry in entries[start : start + AT_ONCE]])
+
+
+def _wanted(entries: Iterable[LogEntry], wishes: Wishes, seen: int) -> tuple[int, list[LogEntry]]:
+    """Return the number of the newest entry (or `seen`), and the matching entries."""
+    entries = list(entries)
+    return (entries[-1].seq if entries else seen), [entry for entry in entries if wishes.admits(entry)]
+
+
+def _missed(entries: Iterable[LogEntry], seen: int) -> int:
+    """Return the number of lines between `seen` and the oldest of `entries`; 0 for a new reader."""
+    first = next(iter(entries), None)
+    return first.seq - seen - 1 if first is not None and seen else 0
+
+
+def _line(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "seq": entry.seq,
+        "time": entry.time,
+        "level": entry.level,
+        "logger": entry.logger,
+        "caller": entry.caller,
+        "message": entry.message,
+        "fields": msgspec.Raw(entry.fields.encode() or b"{}"),
+    }
+
+
+async def _send(socket: WebSocket, **message: Any) -> None:
+    await socket.send_text(msgspec.json.encode(message).decode())
+
+
+async def _until_gone(socket: WebSocket, scope: trio.CancelScope) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+    scope.cancel()
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise _wrong(f"{name}={text}", "a whole number")
+    return int(text)
+
+
+def _pattern(text: str) -> re.Pattern[str] | None:
+    try:
+        return compile_pattern(text) if text else None
+    except re.error as error:
+        raise _wrong(f"logger={text}", f"a logger's name, with * for anything ({error})") from None
+
+
+def _moment(text: str, now: datetime) -> datetime | None:
+    """Parse a time (RFC 3339), or a duration before `now`; None for an empty text."""
+    if not text:
+        return None
+    try:
+        return now - timedelta(seconds=parse_duration(text))
+    except (ConfigError, ValueError, OverflowError):
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _wrong(f"after={text}", "a duration such as 10m, or a time such as 2006-01-02T15:04:05Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _wrong(what: str, wanted: str) -> MachineError:
+    return MachineError(f"{what} is not understood", kind=ErrorKind.INVALID, remedy=f"write {wanted}")

@@ -1,0 +1,46 @@
+"""Filtering of log lines for display. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from runtime.engine.views.source import LEVELS, LogEntry
+
+SHOWN: Final = 500  # lines; the page also keeps as many while it follows
+
+_RANK: Final[Mapping[str, int]] = {
+    **{level: rank for rank, level in enumerate(LEVELS)},
+    "warning": LEVELS.index("warn"),
+    "critical": len(LEVELS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of log lines: minimum level, full name of a resource or all, and a case-insensitive text."""
+
+    level: str = "info"
+    resource: str = ""
+    text: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Filter:
+        """Parse the parameters of a request. Invalid ones are ignored."""
+        level = query.get("level", "info").lower()
+        return cls(level if level in LEVELS else "info", query.get("resource", ""), query.get("text", "").strip())
+
+    def admits(self, entry: LogEntry) -> bool:
+        """Return whether a line matches."""
+        if _RANK.get(entry.level, len(LEVELS)) < _RANK[self.level]:
+            return False
+        if self.resource and entry.resource != self.resource and not entry.logger.endswith(self.resource):
+            return False
+        wanted = self.text.casefold()
+        return not wanted or any(wanted in part.casefold() for part in (entry.message, entry.fields, entry.logger))
+
+
+def newest(entries: Iterable[LogEntry], wanted: Filter, limit: int = SHOWN) -> list[LogEntry]:
+    """Return the last `limit` matching entries, oldest first."""
+    return [entry for entry in entries if wanted.admits(entry)][-limit:]

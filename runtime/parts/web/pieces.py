@@ -1,0 +1,129 @@
+"""The live parts of the pages, and the facts that they show. Pure: see rpc.pages.patches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rpc.pages import words
+from rpc.pages.drawing import MISSING, Drawing, Vertex, full_name, structure
+from rpc.pages.drawing import drawing as drawn
+from rpc.pages.patches import Piece
+from runtime.engine.views.status import MachineStatus, NodeView, ResourceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A resource or a part of the server."""
+
+    name: str
+    state: str
+    reason: str
+    since: datetime
+    restarts: int
+    dependencies: tuple[str, ...]
+    dependents: tuple[str, ...]
+    model: str = ""
+    revision: str = ""
+    calls: int = 0
+    tasks: tuple[str, ...] = ()
+
+
+def resources(status: MachineStatus) -> tuple[Node, ...]:
+    """Return all configured resources."""
+    return tuple(
+        replace(_node(one), model=one.model, revision=one.revision, calls=one.calls, tasks=one.tasks)
+        for one in status.resources
+    )
+
+
+def internal(status: MachineStatus) -> tuple[Node, ...]:
+    """Return all parts of the server."""
+    return tuple(_node(one) for one in status.internal)
+
+
+def modules(status: MachineStatus) -> tuple[Node, ...]:
+    """Return the parts of the server that run modules."""
+    nodes = {node.name: node for node in internal(status)}
+    return tuple(nodes[one.node] for one in status.modules if one.node in nodes)
+
+
+def parts(status: MachineStatus) -> tuple[Node, ...]:
+    """Return the parts of the server that do not run modules."""
+    shown = {one.node for one in status.modules}
+    return tuple(node for node in internal(status) if node.name not in shown)
+
+
+def overview(status: MachineStatus) -> list[Piece]:
+    """Return the live parts of the overview."""
+    facts = (
+        status.state, status.addresses, len(status.sessions), len(status.operations), status.restart_allowed,
+        status.maintenance, status.config.source, status.config.revision, status.config.last_updated,
+    )  # fmt: skip
+    configured = resources(status)
+    counted = tuple(node.state for node in configured)
+    pieces = [
+        Piece("summary", "summary", (status,), facts),
+        Piece("problems", "problems", (status.config,), status.config),
+        Piece("downloads", "downloads", (status.downloads,), status.downloads),
+        Piece("counts", "counts", (configured,), counted),
+    ]
+    for table, nodes in (
+        ("resources", configured),
+        ("modules", modules(status)),
+        ("internal", parts(status)),
+    ):
+        pieces.append(Piece(table, "table", (nodes, table), tuple(node.name for node in nodes)))
+        pieces += [Piece(words.dom_id(node.name), "row", (node,), node, inside=table) for node in nodes]
+    picture = drawing(status)
+    pieces.append(Piece("graph", "graph", (picture,), structure(_vertices(status))))
+    pieces += [Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items]
+    return pieces
+
+
+def resource(status: MachineStatus, name: str) -> list[Piece]:
+    """Return the live parts of a resource's page; empty if the resource does not exist any more."""
+    node = find(status, name)
+    if node is None:
+        return []
+    needs, needed = links(status, node.dependencies), links(status, node.dependents)
+    return [
+        Piece("head", "resource_head", (node,), node),
+        Piece("dependencies", "links", ("dependencies", "Depends on", needs), needs),
+        Piece("dependents", "links", ("dependents", "Needed by", needed), needed),
+    ]
+
+
+def find(status: MachineStatus, name: str) -> Node | None:
+    """Return the node with this full name, or the only resource with this simple name; else None."""
+    configured = resources(status)
+    exact = [node for node in (*configured, *internal(status)) if node.name == name]
+    meant = exact or [node for node in configured if words.short(node.name) == name]
+    return meant[0] if len(meant) == 1 else None
+
+
+def links(status: MachineStatus, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the full names and the states of dependencies or dependents."""
+    states = _states(status)
+    return tuple((full, states.get(full, MISSING)) for full in (full_name(name, states) for name in names))
+
+
+def drawing(status: MachineStatus) -> Drawing:
+    """Return the graph of resources and parts of the server. Missing dependencies are drawn as missing."""
+    return drawn(_vertices(status))
+
+
+def _vertices(status: MachineStatus) -> list[Vertex]:
+    nodes = (*resources(status), *internal(status))
+    return [Vertex(node.name, node.state, node.reason, node.dependencies) for node in nodes]
+
+
+def _node(one: ResourceStatus | NodeView) -> Node:
+    # Rounded to seconds: each status computes the time of an event again, with differences of microseconds.
+    since = (one.since + timedelta(milliseconds=500)).replace(microsecond=0)
+    return Node(one.name, one.state, one.reason, since, one.restarts, one.dependencies, one.dependents)
+
+
+def _states(status: MachineStatus) -> Mapping[str, str]:
+    return {node.name: node.state for node in (*resources(status), *internal(status))}

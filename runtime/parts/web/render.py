@@ -1,0 +1,36 @@
+"""Rendering of the pages' templates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from rpc.pages.assets import Assets, environment
+
+STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
+"""The states of the published API, in display order."""
+
+_HERE: Final = Path(__file__).parent
+STATIC: Final = _HERE / "static"
+
+
+class Renderer:
+    """Renders whole pages, and parts of them for live updates."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._environment = environment([_HERE / "templates"], assets)
+        self._environment.globals.update(known_states=STATES)
+
+    def page(self, template: str, **context: Any) -> str:
+        """Render a page."""
+        return self._environment.get_template(template).render(now=_now(), **context)
+
+    def part(self, macro: str, *arguments: object) -> str:
+        """Render one macro of parts.html."""
+        module = self._environment.get_template("parts.html").make_module({"now": _now()})
+        return str(getattr(module, macro)(*arguments))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,1 @@
+"""Programs of modules: unpacks archives, runs first-run programs, builds command lines, and stores packages."""

@@ -1,1 +1,0 @@
-"""Other machines whose resources this one uses as its own."""

@@ -1,1 +1,0 @@
-"""The machine-wide RobotService."""

@@ -1,0 +1,92 @@
+"""The models that a module offers: the classes of its drivers, and their description for the protocol."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rpc.api.table import APIS
+from runtime.engine.apis import BASES
+from runtime.engine.resource import Resource
+from runtime.sdk.api import own_bases
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.names import API, Model
+
+
+class Offers:
+    """The drivers of a module by API and model.
+
+    Raises MachineError (INVALID) if there are none, or for a class that is not a driver, has no model, has no known
+    API, or has the same model as another.
+    """
+
+    def __init__(self, drivers: Iterable[type[Resource]]) -> None:
+        self._classes: dict[tuple[API, Model], type[Resource]] = {}
+        for cls in drivers:
+            self._add(cls)
+        if not self._classes:
+            raise MachineError("the module offers nothing", kind=ErrorKind.INVALID, remedy="name its drivers")
+
+    def _add(self, cls: type[Resource]) -> None:
+        given: Any = cls
+        if not (isinstance(given, type) and issubclass(given, Resource)):
+            raise _refused(
+                f"{cls!r} is no driver",
+                "give classes derived from runtime.engine.components or runtime.engine.services",
+            )
+        if cls.MODEL is None:
+            raise _refused(
+                f"{cls.__name__} names no model", 'decorate it with runtime.engine.resource.model("acme:demo:name")'
+            )
+        api: API | None = getattr(cls, "API", None)
+        if api is None or not (api in BASES or api in own_bases):
+            raise _refused(
+                f"{cls.__name__} has no known API",
+                "derive it from a class of runtime.engine.components, or see own_api",
+            )
+        if (other := self._classes.get((api, cls.MODEL))) is not None:
+            raise _refused(
+                f"{cls.__name__} and {other.__name__} are both {cls.MODEL}", "give one of them another model"
+            )
+        self._classes[api, cls.MODEL] = cls
+
+    def find(self, api: API, model: Model, path: str = "model") -> type[Resource]:
+        """Return the class for a model of an API; raises ConfigError, which lists the offers, if there is none."""
+        found = self._classes.get((api, model))
+        if found is None:
+            known = ", ".join(f"{one} ({of})" for of, one in self._classes)
+            raise ConfigError(
+                path, f"this module has no model {model} of {api}", value=str(model), remedy=f"use {known}"
+            )
+        return found
+
+    @property
+    def apis(self) -> list[API]:
+        """The APIs of the drivers, without duplicates."""
+        return sorted({api for api, _ in self._classes})
+
+    def handlers(self) -> list[Mapping[str, Any]]:
+        """Return the offers in the form of the protocol: each API with its service and its models."""
+        return [
+            {
+                "subtype": {"subtype": api, "proto_service": APIS[api].service},
+                "models": [str(model) for of, model in self._classes if of == api],
+            }
+            for api in self.apis
+        ]
+
+    def describe(self) -> list[dict[str, str]]:
+        """Return the offers in the form of meta.json: `api`, `model` and the first line of the class's docstring."""
+        return [
+            {
+                "api": str(api),
+                "model": str(model),
+                "short_description": (inspect.getdoc(cls) or "").partition("\n")[0],
+            }
+            for (api, model), cls in self._classes.items()
+        ]
+
+
+def _refused(message: str, remedy: str) -> MachineError:
+    return MachineError(message, kind=ErrorKind.INVALID, remedy=remedy)

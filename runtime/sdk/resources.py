@@ -1,0 +1,210 @@
+"""The resources of a module, each a node of a graph, with the same lifecycle as built-in resources in the machine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+import trio
+
+from hal.hardware import Hardware
+from hal.sim import World
+from nursery_graph import Graph, Node, Restart, State
+from runtime.engine.host import ResourceHost
+from runtime.engine.planning.reconfigure import Wanted
+from runtime.sdk.entries import read_attributes
+from runtime.sdk.offers import Offers
+from runtime.sdk.parent import NODE as PARENT
+from runtime.sdk.parent import Parent, parent_host
+from schema.decoding.report import did_you_mean
+from schema.document.resources import ResourceEntry
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.names import ResourceName
+from telemetry.logs.names import of_resource
+
+STOP_LIMIT: Final = 20.0  # seconds to stop; the machine waits the same time for a reply
+RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
+_versions = itertools.count(1)
+
+
+class Held:
+    """A resource that the machine has added."""
+
+    def __init__(self, entry: ResourceEntry, wanted: Wanted, borrowed: frozenset[ResourceName]) -> None:
+        self.entry = entry
+        self.wanted = wanted
+        self.borrowed = borrowed  # dependencies that run in the machine
+        self.tried = trio.Event()  # set when it is ready, has failed, or was removed
+        self.failure: BaseException | None = None
+
+    def end(self, failure: BaseException) -> None:
+        """Record that it will not become ready."""
+        if not self.tried.is_set():
+            self.failure = failure
+            self.tried.set()
+
+
+class Resources:
+    """The resources that the machine has added to `graph`. `changed` is called when they change."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        offers: Offers,
+        parent: Parent,
+        *,
+        world: World,
+        hardware: Hardware,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.offers = offers
+        self._graph = graph
+        self._parent = parent
+        self._world = world
+        self._hardware = hardware
+        self.others: tuple[Node, ...] = ()  # other nodes of the graph
+        self._changed = changed
+        self._held: dict[str, Held] = {}
+        self._hosts: dict[str, ResourceHost] = {}  # open for calls
+        self._log = structlog.get_logger("rdk.module")
+
+    @property
+    def entries(self) -> list[ResourceEntry]:
+        """The entries of all added resources."""
+        return [held.entry for held in self._held.values()]
+
+    async def add(self, entry: ResourceEntry, dependencies: Iterable[ResourceName]) -> None:
+        """Add or replace a resource; returns when it is ready.
+
+        Raises the errors of its driver. On an error or cancellation, the resource is removed again.
+        """
+        cls, attributes, warnings = read_attributes(entry, self.offers)
+        for warning in warnings:
+            self._log.warning("in the configuration", resource=str(entry.name), problem=str(warning))
+        names = set(dependencies) - {entry.name}
+        own = frozenset(str(name) for name in names if str(name) in self._held)
+        wanted = Wanted(
+            name=entry.name,
+            path="",
+            model=str(entry.model),
+            version=next(_versions),
+            requires=frozenset(map(str, names)) | {PARENT},
+            cls=cls,
+            attributes=attributes,
+        )
+        held = Held(entry, wanted, frozenset(name for name in names if str(name) not in own))
+        self._replace(str(entry.name), held)
+        try:
+            await held.tried.wait()
+            if held.failure is not None:
+                raise held.failure
+        except BaseException:
+            if self._held.get(str(entry.name)) is held:
+                self._replace(str(entry.name), None)
+            raise
+
+    async def remove(self, name: str) -> None:
+        """Stop a resource and its dependents here; returns when it has stopped. MachineError if it does not exist."""
+        full = name if name in self._held else next((one for one in self._held if one.endswith(f"/{name}")), None)
+        if full is None:
+            raise MachineError(
+                f"this module has no resource {name!r}",
+                kind=ErrorKind.NOT_FOUND,
+                remedy=did_you_mean(name, self._held) or "it has none",
+            )
+        self._replace(full, None)
+        async for snapshot in self._graph.changes():
+            if full not in snapshot.nodes or full in self._held:
+                return
+
+    def find(self, full: str) -> ResourceHost:
+        """Return the host of a ready resource; raises MachineError: NOT_FOUND, or UNAVAILABLE with the reason."""
+        host = self._hosts.get(full)
+        if host is not None:
+            return host
+        if full not in self._held:
+            raise MachineError(
+                f"this module has no {full}", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(full, self._held)
+            )
+        status = self._graph.snapshot().nodes.get(full)
+        reason = f": {status.reason}" if status is not None and status.reason else ""
+        state = status.state.value if status is not None and status.state is not State.READY else "stopping"
+        raise MachineError(f"{full} is {state}{reason}", kind=ErrorKind.UNAVAILABLE)
+
+    def give_up(self, reason: str) -> None:
+        """Fail the resources that are not ready yet, because the module stops."""
+        for full, held in self._held.items():
+            held.end(MachineError(f"{full} was not ready yet: {reason}", kind=ErrorKind.UNAVAILABLE))
+
+    def apply(self) -> None:
+        """Apply the added resources to the graph."""
+        borrowed = {name for held in self._held.values() for name in held.borrowed}
+        self._graph.apply(
+            [
+                *self.others,
+                *(self._borrow(name) for name in sorted(borrowed) if str(name) not in self._held),
+                *(self._node(full, held) for full, held in self._held.items()),
+            ]
+        )
+
+    def _replace(self, full: str, held: Held | None) -> None:
+        before = self._held.pop(full, None)
+        if before is not None:
+            before.end(MachineError(f"{full} is not wanted any more", kind=ErrorKind.CANCELLED))
+        if held is not None:
+            self._held[full] = held
+        self._changed()
+        self.apply()
+
+    def _node(self, full: str, held: Held) -> Node:
+        return Node(
+            full,
+            partial(self._live, held),
+            requires=held.wanted.requires,
+            version=held.wanted.version,
+            start_timeout=float("inf"),  # the machine sets the limit, and cancels
+            stop_timeout=STOP_LIMIT,
+            restart=RESTART,
+        )
+
+    def _borrow(self, name: ResourceName) -> Node:
+        host = parent_host(name, self._parent, self._world, self._hardware)
+
+        async def run(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]) -> None:
+            await host.run(deps, task_status=task_status)
+
+        return Node(str(name), run, requires={PARENT}, version="of the machine")
+
+    async def _live(
+        self, held: Held, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]
+    ) -> None:
+        log = structlog.get_logger(of_resource(held.entry.name))
+        host = ResourceHost(
+            held.wanted, world=self._world, hardware=self._hardware, log=log, changed=partial(self._door, held)
+        )
+        try:
+            await host.run(deps, task_status=task_status)
+        except Exception as error:
+            if held.tried.is_set():
+                log.error("failed; it is tried again", reason=str(error) or repr(error))
+            held.end(_explained(error, log))
+            raise
+
+    def _door(self, held: Held, host: ResourceHost, is_open: bool) -> None:
+        full = str(host.name)
+        if is_open:
+            self._hosts[full] = host
+            held.tried.set()
+        elif self._hosts.get(full) is host:
+            del self._hosts[full]
+
+
+def _explained(error: Exception, log: structlog.stdlib.BoundLogger) -> Exception:
+    """Return the error for the machine: a MachineError unchanged, others by class name, with their traceback logged."""
+    if isinstance(error, MachineError | ConfigError):
+        return error
+    log.error("could not be built", exc_info=error)
+    return MachineError(f"{type(error).__name__}: {error}", kind=ErrorKind.INTERNAL)

@@ -1,0 +1,1 @@
+"""machine-server: command line, composition, port and shutdown."""

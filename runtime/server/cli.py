@@ -1,0 +1,182 @@
+"""The command line of machine-server.
+
+Only modules that are needed to parse options are imported here, so that `-version` and usage errors are fast.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+
+from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
+from support.command_line import LongOptions, switch, value
+from support.early_stop import hold, release
+
+NO_CONFIG: Final = """-config is missing: name the machine's configuration file
+
+  machine-server -config machine.json    run the machine of this file; {} is a machine without resources
+  machine check machine.json             find every mistake in it first
+  machine-server -help                   all options"""
+
+_PATH: Final = click.Path(path_type=Path)
+
+
+@click.command(
+    "machine-server",
+    cls=LongOptions,
+    context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118, "terminal_width": 118},
+    epilog=(
+        "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
+        "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."
+    ),
+)
+@value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
+@switch("debug", "Log at debug level, whatever the configuration says.")
+@value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
+@switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
+@switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
+@switch("allow-open-shell", "Without keys: let anybody who may call open shells and tunnels and copy files.")
+@switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
+@switch("version", "Print the version and exit.")
+@value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
+@value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
+@switch("network-check", "Run only the network checks and exit.")
+@switch("disable-mdns", "Do not announce the machine by multicast DNS.")
+@switch("ftdc", "Keep full-time diagnostic data: all statistics, each second.", default=True)
+@switch("output-telemetry", "Print metrics every 10 s, and spans; also to tracing.otlpendpoint.")
+@value("shareddir", _PATH, "DIRECTORY", "Take static files of the pages from DIRECTORY where it has them.")
+@switch("untrusted-env", "Refuse processes and shell access.")
+@switch("webprofile", "Serve profiles, tasks and the graph under /debug/, for this computer only.")
+@click.option(
+    "-hardware",
+    "--hardware",
+    envvar="MACHINE_HARDWARE",
+    default="linux",
+    metavar="FAMILY",
+    help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
+)
+@switch("webrtc", "Accept WebRTC connections; not built yet, so connections are direct either way.")
+def command(**options: Any) -> None:
+    """Run a machine: its components, its services, and the server through which clients use them.
+
+    Options start with one or two dashes; a value follows after a space or '='. Options listed without a value are
+    switches, which may have the value true or false (-debug=false).
+    """
+    if options["version"] or options["dump_resources"] is not None or options["network_check"]:
+        release()
+    if options["version"]:
+        from runtime.engine.version import version
+
+        click.echo(f"machine-server {version()}")
+        return
+    if options["dump_resources"] is not None:
+        from runtime.server.dump import dump_resources
+
+        try:
+            dump_resources(options["dump_resources"])
+        except OSError as error:
+            _fail(f"{options['dump_resources']} cannot be written: {error.strerror}", EXIT_FAILED)
+        return
+    if options["network_check"]:
+        from runtime.parts.netcheck.command import main_check
+
+        sys.exit(main_check(options["config"]))
+    if options["config"] is None:
+        _fail(NO_CONFIG, EXIT_USAGE)
+    sys.exit(_serve(options))
+
+
+def _serve(options: dict[str, Any]) -> int:
+    parsed = Options(
+        config=options["config"],
+        debug=options["debug"],
+        log_file=options["log_file"],
+        no_tls=options["no_tls"],
+        allow_insecure_creds=options["allow_insecure_creds"],
+        allow_open_shell=options["allow_open_shell"],
+        reveal_sensitive_config_diffs=options["reveal_sensitive_config_diffs"],
+        untrusted_env=options["untrusted_env"],
+        web_profile=options["webprofile"],
+        output_telemetry=options["output_telemetry"],
+        ftdc=options["ftdc"],
+        shared_dir=_folder("-shareddir", options["shareddir"]),
+        mdns=not options["disable_mdns"],
+        hardware=options["hardware"],
+        webrtc=options["webrtc"],
+        ready_fd=_ready_fd(),
+    )
+    profile = options["cpuprofile"]
+    if profile is None:
+        return _main()(parsed)
+    from cProfile import Profile
+
+    try:
+        profile.touch(mode=0o600)
+    except OSError as error:
+        _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
+    with Profile() as profiler:
+        code = _main()(parsed)
+    try:
+        profiler.dump_stats(profile)
+    except OSError as error:
+        _fail(f"{profile} cannot be written: {error.strerror}", EXIT_FAILED)
+    return code
+
+
+def _main() -> Callable[[Options], int]:
+    """Import the composition root, without rich and pygments, which structlog would load if they are installed."""
+    modules: dict[str, Any] = sys.modules  # None as a value is the documented way to make an import fail
+    hidden = "rich" not in modules
+    if hidden:
+        modules["rich"] = None
+    gc.disable()  # imported objects stay: scanning them takes a tenth of the start-up, and time in each collection
+    try:
+        from runtime.server.app import main
+    finally:
+        gc.freeze()
+        gc.enable()
+        if hidden:
+            del modules["rich"]
+    return main
+
+
+def _folder(option: str, path: Path | None) -> Path | None:
+    """Return `path`; exits the program unless it is a readable folder."""
+    if path is not None and not (path.is_dir() and os.access(path, os.R_OK | os.X_OK)):
+        _fail(f"{option} {path}: is not a folder that this user can read", EXIT_FAILED)
+    return path
+
+
+def _ready_fd() -> int | None:
+    """Return the descriptor on which the parent process waits for the port to be open, if any."""
+    text = os.environ.pop("MACHINE_READY_FD", "")
+    if not text:
+        return None
+    try:
+        descriptor = int(text)
+        os.fstat(descriptor)
+    except (ValueError, OSError):
+        _fail(f"MACHINE_READY_FD={text!r} is not an open descriptor", EXIT_USAGE)
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"machine-server: {message}", err=True)
+    sys.exit(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run machine-server with `arguments` (default: those of the process), and exit with its exit code."""
+    hold()
+    command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-server")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""Applies configuration documents: receives new documents and decides when each becomes active.
+
+A document that is unusable as a whole changes nothing. A document that waits for maintenance changes only network and
+keys. A newer document replaces an older one at every step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+import msgspec
+import trio
+
+from catalogue.check import RESOURCES, Checked, checking
+from nursery_graph import Node, Restart
+from runtime.engine.nodes import resource_nodes
+from runtime.engine.planning.maintenance import RETRY_INTERVAL, Decision
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.reconfigure import plan
+from runtime.engine.version import version
+from runtime.engine.views.status import ConfigProblem, MachineState
+from runtime.server.hotplug import NODE as HOTPLUG
+from runtime.server.hotplug import Hotplug
+from runtime.server.machine import Machine
+from runtime.server.port.serving import Serving
+from runtime.server.window import Window
+from schema.document.machine import Decoded, MachineDocument, decode
+from schema.errors import ConfigError, MachineError
+from schema.secrets import masked
+from schema.substitution import fill
+from telemetry.logs.activity import tell
+from telemetry.logs.loggers import REVEALED, Logs
+from uplink.files import Reading, decode_text
+
+if TYPE_CHECKING:
+    from runtime.parts.packages.part import Packages
+
+NODE: Final = f"{INTERNAL}configuration"
+SESSIONS: Final = f"{INTERNAL}sessions"
+LOGS: Final = f"{INTERNAL}logs"
+
+
+class Source(Protocol):
+    """A source of documents, such as FileSource."""
+
+    def readings(self) -> AbstractAsyncContextManager[AsyncIterator[Reading]]:
+        """Return an iterator that yields the current text, and then each changed text."""
+        ...
+
+    async def used(self, reading: Reading) -> None:
+        """Record that a reading was accepted, so that it can be cached for a start without the source. Never raises."""
+        ...
+
+
+class Configuration:
+    """Applies the newest usable document to the graph of `machine`."""
+
+    def __init__(
+        self, machine: Machine, serving: Serving, logs: Logs, source: Source, environment: Mapping[str, str]
+    ) -> None:
+        self.machine = machine
+        self._serving = serving
+        self._logs = logs
+        self._source = source
+        self._environment = environment
+        self._seen: bytes | None = None
+        self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
+        self._hotplug = Hotplug(machine.bench.hardware, machine.graph, machine.roster, machine.log)
+        self.context = machine.part_context(serving.router, environment, self._replan)
+        self._wake = trio.Event()
+        self._settling = trio.Event()
+        self._window = Window(machine.roster, machine.configured, machine.log)
+        machine.configured.ask_maintenance = self.ask
+        self._applied = False  # a document is in force
+        self._began: float | None = None  # when the document that is being applied was taken
+        self._resources: list[Node] = []
+        self._unresolved: list[str] = []  # warnings about placeholders in the active document that were not replaced
+
+    def node(self) -> Node:
+        """Return the node that follows the source."""
+        return Node(NODE, self.run, start_timeout=30.0, restart=Restart(intensity=1_000_000, max_delay=10.0))
+
+    # ---- receiving documents
+
+    async def _follow(self, *, task_status: trio.TaskStatus[None]) -> None:
+        async with self._source.readings() as readings:
+            task_status.started()
+            async for reading in readings:
+                if reading.data is None:
+                    self._seen = None
+                    self._keep(str(reading.problem))
+                elif reading.data != self._seen:
+                    self._seen = reading.data
+                    decoded = decode_text(reading.data, self._environment) if reading.expand else decode(reading.data)
+                    if self.take(with_revision(decoded, reading.data)):
+                        await self._source.used(reading)
+
+    def take(self, decoded: Decoded) -> bool:
+        """Accept a new document, to be applied later; returns False if it is unusable as a whole."""
+        machine = self.machine
+        for warning in decoded.warnings:
+            machine.log.warning("in the configuration", problem=str(warning))
+        for error in decoded.problems:
+            machine.log.error("in the configuration", problem=str(error))
+        document = decoded.document
+        if document is None:
+            self._keep(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
+            return False
+        try:
+            self._serving.gate.credentials(document)
+        except ConfigError as error:
+            self._keep(str(error))
+            return False
+        machine.configured.note(rejected="", problems=tuple(_problem(error) for error in decoded.problems))
+        if self._applied and document == machine.configured.document:
+            self._waiting = None
+            machine.configured.note(pending="")
+        else:
+            self._waiting = document
+        self._wake.set()
+        return True
+
+    def _keep(self, reason: str) -> None:
+        """The newest document cannot be used: what is in force stays."""
+        self.machine.configured.note(rejected=reason)
+        tell("reconfigure", "fail", reason=reason)
+        self.machine.log.error("the configuration cannot be used; the one in force is kept", reason=reason)
+
+    # ---- applying documents
+
+    async def run(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Configuration]) -> None:
+        """Follow the source and maintenance until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._seen = None
+            await nursery.start(self._follow)
+            task_status.started(self)
+            nursery.start_soon(self._watch_settling)
+            while True:
+                self._wake = trio.Event()
+                document = self._waiting or self.machine.configured.document
+                decision = await self._window.ask(document)
+                self.machine.configured.maintenance = decision
+                if self._waiting is document:
+                    if not self._applied or decision.allowed:
+                        self._waiting = None
+                        await self._apply(document)
+                    else:
+                        self._hold(document, decision)
+                windowed = document.maintenance is not None
+                with trio.move_on_after(RETRY_INTERVAL if windowed else float("inf")):
+                    await self._wake.wait()
+
+    async def ask(self) -> None:
+        """Ask the sensor of the maintenance window now; what waits for it comes into force if it allows."""
+        document = self._waiting or self.machine.configured.document
+        if document.maintenance is not None:
+            self.machine.configured.maintenance = await self._window.ask(document)
+            if self._waiting is not None and self.machine.configured.maintenance.allowed:
+                self._wake.set()
+
+    def _hold(self, document: MachineDocument, decision: Decision) -> None:
+        """Apply only network and keys of the new document, because maintenance is not allowed."""
+        machine = self.machine
+        if machine.configured.status.pending != decision.reason:
+            machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
+            machine.configured.note(pending=decision.reason)
+        self._serving.follow(document)
+        machine.graph.apply(
+            [*self._internal(document), *self._owned(self._filled(machine.configured.document)), *self._resources]
+        )
+
+    async def _apply(self, document: MachineDocument) -> None:
+        machine = self.machine
+        tell("reconfigure", "start", revision=document.revision)
+        self._began = trio.current_time()
+        previous = machine.configured.document
+        if self._applied:
+            self._log_changes(previous, document)
+        self._logs.apply(document, debug=machine.options.debug)
+        machine.configured.masker = self._logs.masker
+        self._serving.follow(document)
+        # The port first: importing drivers takes time, and clients may ask how far the machine is.
+        machine.configured.applying = True
+        machine.graph.apply(
+            [*self._internal(document), *self._owned(self._filled(machine.configured.document)), *self._resources]
+        )
+        await self._serving.bound.wait()  # no driver may start if another program, or another machine-server, has it
+        await self._load_classes(document)
+        if self._waiting is not None:
+            machine.configured.note(pending="")
+            tell("reconfigure", "fail", revision=document.revision, reason="a newer configuration came")
+            return  # overtaken: the newer one is next
+        machine.configured.document = document
+        machine.configured.note(revision=document.revision, last_updated=datetime.now(UTC), pending="")
+        self._applied = True
+        self._plan(document)
+        await self._check(document)
+
+    async def _check(self, document: MachineDocument) -> None:
+        """Log mistakes that decoding does not detect.
+
+        Mistakes of resources are shown in their states instead.
+        """
+        steps = checking(Decoded(document, readable=self._filled(document)), self.machine.registry)
+        checked: Checked | None = None
+        while checked is None:
+            try:
+                next(steps)
+            except StopIteration as end:
+                checked = cast("Checked", end.value)
+            await trio.lowlevel.checkpoint()
+        for warning in checked.warnings:
+            self.machine.log.warning("in the configuration", problem=str(warning))
+        for error in checked.problems:
+            if not error.path.startswith(RESOURCES):
+                self.machine.log.error("in the configuration", problem=str(error))
+
+    def _plan(self, document: MachineDocument) -> None:
+        """Plan `document` with the models that modules offer now, and apply the plan to the graph."""
+        machine = self.machine
+        document = self._filled(document)
+        owned = self._owned(document)  # first: the plan asks modules
+        remotes = machine.parts.remotes
+        wanted = plan(
+            document,
+            machine.registry,
+            modules=machine.parts.modules,
+            others=remotes.wanted() if remotes is not None else (),
+            remotes=remotes,
+            trusted=not machine.options.untrusted_env,
+            levels=self._logs.rules,
+        )
+        machine.traffic.sessions.forget(machine.roster.wanted.keys() - wanted.wanted.keys())
+        machine.roster.wanted, machine.roster.aliases = wanted.wanted, wanted.aliases
+        self._resources = resource_nodes(machine.roster, machine.bench, wanted, machine.configured.status.revision)
+        machine.graph.apply([*self._internal(document), *owned, *self._resources])
+        self._settling.set()
+
+    def _filled(self, document: MachineDocument) -> MachineDocument:
+        """The document with its placeholders replaced, as far as their packages are there."""
+        packages = cast("Packages | None", self.machine.parts.part_of(self.context, document, "packages"))
+        folders = packages.find(document) if packages is not None else {}
+        filled, warnings = fill(document, self._environment, lambda kind, name: folders.get((kind, name)))
+        said = [str(warning) for warning in warnings]
+        if said != self._unresolved:
+            self._unresolved = said
+            for text in said:
+                self.machine.log.warning("in the configuration", problem=text)
+        return filled
+
+    def _replan(self) -> None:
+        """Plan the active document again, because the offers of a part have changed."""
+        if self._applied:
+            self._plan(self.machine.configured.document)
+
+    async def _load_classes(self, document: MachineDocument) -> None:
+        """Import the classes that the document needs; other tasks run in between."""
+        for entry in document.resources:
+            if not self.machine.registry.is_loaded(entry.api, entry.model):
+                try:
+                    self.machine.registry.find(entry.api, entry.model)
+                except MachineError:
+                    pass  # the plan reports it at the resource
+                await trio.lowlevel.checkpoint()
+
+    def _internal(self, document: MachineDocument) -> list[Node]:
+        """Return the nodes of the server's own parts for `document`."""
+        machine = self.machine
+        return [
+            Node(LOGS, lambda deps, *, task_status: self._logs.run(task_status=task_status)),
+            Node(SESSIONS, lambda deps, *, task_status: machine.traffic.sessions.run(task_status=task_status)),
+            Node(HOTPLUG, self._hotplug.run, restart=Restart(intensity=1_000_000, max_delay=10.0)),
+            self._serving.node(document),
+            self.node(),
+        ]
+
+    def _owned(self, document: MachineDocument) -> list[Node]:
+        """What `document` asks for besides resources."""
+        return self.machine.parts.nodes(self.context, document)
+
+    async def _watch_settling(self) -> None:
+        """Detect when all nodes of a document have been tried once, and update the state of the machine."""
+        machine = self.machine
+        while True:
+            await self._settling.wait()
+            self._settling = trio.Event()
+            await machine.graph.settled()
+            if self._settling.is_set():
+                continue
+            machine.configured.applying = False
+            if self._began is not None:
+                duration, self._began = round(trio.current_time() - self._began, 3), None
+                counts = {"ready": len(machine.roster.hosts), "configured": len(machine.roster.wanted)}
+                tell(
+                    "reconfigure", "complete", revision=machine.configured.status.revision, duration=duration, **counts
+                )
+            if machine.lifecycle.state is MachineState.INITIALIZING:
+                machine.lifecycle.state = MachineState.RUNNING
+                machine.lifecycle.running.set()
+                machine.log.info(
+                    "running", version=version(), ready=len(machine.roster.hosts), configured=len(machine.roster.wanted)
+                )
+
+    def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:
+        from schema.diff import difference
+
+        reveal = self.machine.options.reveal_sensitive_config_diffs
+        changes = list(difference(old, new, reveal=reveal).lines)
+        self.machine.log.info("the configuration changed", **{REVEALED if reveal else "changes": changes})
+
+
+def with_revision(decoded: Decoded, data: bytes) -> Decoded:
+    """Return `decoded` with a digest of the text `data` as revision, unless a cloud assigns revisions.
+
+    The digest ignores whitespace, the order of keys, and the values of secrets, because it must not help to guess a
+    password.
+    """
+    document = decoded.document
+    if document is None or document.revision or document.cloud is not None:
+        return decoded
+    try:
+        content = msgspec.json.encode(masked(msgspec.json.decode(data)), order="deterministic")
+    except msgspec.MsgspecError:  # text with variables in place of values is not valid JSON
+        content = data
+    revision = f"file-{hashlib.sha256(content).hexdigest()[:12]}"
+    return replace(decoded, document=replace(document, revision=revision))
+
+
+def _problem(error: ConfigError) -> ConfigProblem:
+    return ConfigProblem(error.path, error.reason, error.remedy)

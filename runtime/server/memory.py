@@ -1,0 +1,151 @@
+"""A whole machine in memory: machine-server without process, files and sockets, for tests and experiments.
+
+It works with Trio's virtual clock. Calls pass through the router, dispatch, messages and the driver, as in RPC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from hal.hardware import Hardware
+from hal.sim import World
+from hal.sim.hardware import SimHardware
+from nursery_graph import Graph, Node
+from rpc.api.client import ApiClient
+from rpc.api.memory import MemoryChannel
+from runtime.engine.nodes import Bench
+from runtime.engine.options import Options
+from runtime.engine.planning.node_names import RPC
+from runtime.engine.registry import Registry
+from runtime.models import BUILTIN
+from runtime.server.configuration import Configuration
+from runtime.server.machine import Machine
+from runtime.server.port.serving import Serving
+from schema.document.machine import MachineDocument
+from telemetry.logs.loggers import Logs
+from telemetry.logs.ring import LogRing
+from uplink.files import Reading
+
+
+class MemorySource:
+    """A source whose document is set by `write`; slow readers receive only the newest."""
+
+    def __init__(self, data: bytes = b"{}") -> None:
+        self._reading = Reading(data)
+        self._changed = trio.Event()
+        self.kept: bytes | None = None  # the last accepted document
+
+    def write(self, data: bytes) -> None:
+        """Replace the document."""
+        self._reading = Reading(data)
+        self._changed.set()
+
+    @asynccontextmanager
+    async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
+        """Return an iterator of the current and all later documents."""
+        yield self._iterate()
+
+    async def used(self, reading: Reading) -> None:
+        """Store the accepted document in `kept`."""
+        self.kept = reading.data
+
+    async def _iterate(self) -> AsyncIterator[Reading]:
+        while True:
+            self._changed = trio.Event()
+            yield self._reading
+            await self._changed.wait()
+
+
+class MemoryServing(Serving):
+    """The port without sockets: its node is ready immediately and does not listen."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.bound.set()  # there is no port
+
+    def node(self, document: MachineDocument) -> Node:
+        """A node of the same name and version that only waits."""
+        return Node(RPC, self._wait, requires=super().node(document).requires, version=super().node(document).version)
+
+    async def _wait(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await trio.sleep_forever()
+
+
+class MemoryMachine:
+    """A machine in memory, created by `open_machine`."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        registry: Registry | None,
+        jitter: float,
+        hardware: Hardware | None,
+        logs: Logs | None = None,
+        options: Options | None = None,
+        cloud: Any = None,
+    ) -> None:
+        self.source = MemorySource(json.dumps(document).encode())
+        world = hardware.world if isinstance(hardware, SimHardware) else World()
+        self.graph = Graph(jitter=lambda: jitter)
+        self.machine = Machine(
+            options or Options(config=Path("memory.json")),
+            registry=registry or Registry(BUILTIN),
+            graph=self.graph,
+            log_ring=logs.ring if logs is not None else LogRing(),
+            bench=Bench(world, hardware or SimHardware(world)),
+            cloud=cloud,
+        )
+        self.serving = MemoryServing(self.machine)
+        self.configuration = Configuration(
+            self.machine, self.serving, logs or Logs((), LogRing(), trio.current_time), self.source, {}
+        )
+
+    def client(self, metadata: Mapping[str, str] | None = None) -> ApiClient:
+        """Return a client of this machine."""
+        return ApiClient(MemoryChannel(self.serving.router), metadata=metadata)
+
+    def write(self, document: Mapping[str, Any] | bytes) -> None:
+        """Change the configuration; it is applied when the machine's tasks run."""
+        self.source.write(document if isinstance(document, bytes) else json.dumps(document).encode())
+
+
+@asynccontextmanager
+async def open_machine(
+    document: Mapping[str, Any],
+    *,
+    registry: Registry | None = None,
+    jitter: float = 0.5,
+    hardware: Hardware | None = None,
+    logs: Logs | None = None,
+    options: Options | None = None,
+    cloud: Any = None,
+) -> AsyncIterator[MemoryMachine]:
+    """Run a machine in memory, with simulated hardware unless `hardware` is given, and stop it in order at the end.
+
+    `logs` is the log pipeline that documents configure, which the caller closes; without it no entries are stored.
+    `cloud` takes the place of CloudLink (in runtime.parts.cloud.link); only its address is used.
+    """
+    memory = MemoryMachine(document, registry, jitter, hardware, logs, options, cloud)
+    memory.graph.apply([memory.configuration.node()])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_stop_when_asked, memory)
+
+        async def run(*, task_status: trio.TaskStatus[None]) -> None:
+            await memory.graph.run(task_status=task_status)
+            nursery.cancel_scope.cancel()
+
+        await nursery.start(run)
+        yield memory
+        memory.graph.stop("the machine in memory is closed")
+
+
+async def _stop_when_asked(memory: MemoryMachine) -> None:
+    await memory.machine.lifecycle.stopping.wait()
+    memory.graph.stop(memory.machine.lifecycle.stop_reason)

@@ -1,0 +1,132 @@
+"""The view of a real machine for pages. Calls use RPC in memory, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from rpc.api.arguments import parse_arguments
+from rpc.api.client import ApiClient
+from rpc.api.memory import MemoryChannel
+from rpc.api.server.router import ApiRouter
+from runtime.engine.apis import BASES, base_of
+from runtime.engine.calls.dispatch import Dispatch
+from runtime.engine.calls.stop import stop_all
+from runtime.engine.resource import Actuator
+from runtime.engine.views.source import LogEntry, Method, Picture
+from runtime.engine.views.status import MachineStatus
+from runtime.parts.web.methods import methods_of
+from runtime.server.machine import Machine
+from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.names import ResourceName
+from schema.secrets import masked
+from telemetry.logs.entry import Entry, fields_json
+
+RESOURCE_LOGGER: Final = "rdk.resource_manager."  # prefix of the loggers of resources
+
+
+class MachineSource:
+    """Implements `runtime.engine.views.source.Source`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._client = ApiClient(MemoryChannel(ApiRouter(Dispatch(machine.roster, machine.traffic), bases=BASES)))
+
+    def status(self) -> MachineStatus:
+        """Return the current status."""
+        return self._machine.status()
+
+    def changes(self) -> Sequence[AsyncIterator[object]]:
+        """Return changes of the graph and of the log, because all other changes of the status are logged."""
+        return [aiter(self._machine.graph.changes()), self.log_changes(self._machine.log_ring.last)]
+
+    def module_server(self) -> str:
+        """Where modules that speak TCP find this machine; empty without one."""
+        modules = self._machine.parts.modules
+        return modules.tcp_address if modules is not None else ""
+
+    async def ask_maintenance(self) -> None:
+        """As Source."""
+        await self._machine.configured.ask_maintenance()
+
+    def attributes(self, name: str) -> Mapping[str, Any] | None:
+        """As in the configuration in force, secrets masked."""
+        document = self._machine.configured.document
+        for entry in (*document.components, *document.services):
+            if str(entry.name) == name:
+                shown: Mapping[str, Any] = masked(entry.attributes)
+                return shown
+        return None
+
+    def methods(self, name: str) -> Sequence[Method]:
+        """Return the methods of the resource's API."""
+        full = _parse(name)
+        return methods_of(full.api) if full is not None else ()
+
+    def is_actuator(self, name: str) -> bool:
+        """By its API; for a ready resource by its driver too, since some APIs move only sometimes."""
+        host = self._machine.roster.hosts.get(name)
+        if host is not None and isinstance(host.resource, Actuator):
+            return True
+        full = _parse(name)
+        base = base_of(full.api) if full is not None else None
+        return base is not None and issubclass(base, Actuator)
+
+    async def call(self, name: str, method: str, arguments: Mapping[str, str]) -> object:
+        """Call a method like a client; the arguments are parsed as on the command line."""
+        full = self._full(name)
+        parsed = parse_arguments(str(full.api), method, [f"{key}={text}" for key, text in arguments.items()])
+        result: object = await self._client.call(full.api, full.short, method, **parsed)
+        return result
+
+    async def picture(self, name: str) -> Picture:
+        """Return the first image of the camera."""
+        full = self._full(name)
+        reply = await self._client.call(full.api, full.short, "get_images")
+        for image in reply.get("images", ()):
+            return Picture(image["image"], image.get("mime_type") or "image/jpeg")
+        raise MachineError(f"{name} gave no image", kind=ErrorKind.UNAVAILABLE)
+
+    async def stop_all(self) -> None:
+        """Every actuator, and every other call is cancelled."""
+        await stop_all(self._machine.roster, self._machine.traffic.operations)
+
+    def logs(self, since: int = 0) -> Sequence[LogEntry]:
+        """Return the entries of the log ring with a number above `since`."""
+        return [_log_entry(entry) for entry in self._machine.log_ring.entries(since)]
+
+    async def log_changes(self, since: int) -> AsyncGenerator[object, None]:
+        """Yield when the log ring has entries above `since`."""
+        entries = cast("AsyncGenerator[object, None]", self._machine.log_ring.changes(since))
+        async with aclosing(entries) as stream:
+            async for new in stream:
+                yield new
+
+    def _full(self, name: str) -> ResourceName:
+        """The name of a configured resource, given in full or simply; raises MachineError."""
+        if name in self._machine.roster.wanted:
+            return ResourceName.parse(name)
+        return self._machine.roster.find(name).name
+
+
+def _parse(name: str) -> ResourceName | None:
+    try:
+        return ResourceName.parse(name)
+    except ConfigError:
+        return None
+
+
+def _log_entry(entry: Entry) -> LogEntry:
+    resource = entry.logger.removeprefix(RESOURCE_LOGGER) if entry.logger.startswith(RESOURCE_LOGGER) else ""
+    return LogEntry(
+        seq=entry.seq,
+        time=datetime.fromtimestamp(entry.time, UTC),
+        level=entry.level_name.lower(),
+        logger=entry.logger,
+        message=f"{entry.message}\n{entry.trace.rstrip()}" if entry.trace else entry.message,
+        resource=resource,
+        fields=fields_json(entry.fields) if entry.fields else "",
+        caller=entry.caller,
+    )

@@ -1,0 +1,1 @@
+"""The RPC port of a machine: listening, authentication, services."""

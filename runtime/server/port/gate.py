@@ -1,0 +1,96 @@
+"""Authorizes calls. The authenticator is loaded with the first key of a document, not for a server without keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from runtime.engine.options import Options
+from runtime.server.endpoint import Endpoint
+from schema.document.machine import MachineDocument
+
+if TYPE_CHECKING:
+    from rpc.access.auth import Authenticator, Credential
+    from rpc.carrier import Identity
+
+
+GUARDED: Final = frozenset(
+    {
+        "/viam.service.shell.v1.ShellService/Shell",
+        "/viam.service.shell.v1.ShellService/CopyFilesToMachine",
+        "/viam.service.shell.v1.ShellService/CopyFilesFromMachine",
+        "/viam.robot.v1.RobotService/Tunnel",
+    }
+)
+"""Calls that reach beyond the configured resources: shells, files, ports of other programs."""
+NEEDS_KEYS: Final = (
+    "is refused because this machine has no keys: configure auth.handlers, or start machine-server with "
+    "-allow-open-shell"
+)
+
+
+class Gate:
+    """The active keys; they may change while connections are open. `authorize` is the function for `ServerCore`."""
+
+    def __init__(self, options: Options, endpoint: Endpoint) -> None:
+        self._options = options
+        self._endpoint = endpoint
+        self._authenticator: Authenticator | None = None
+        self.keys = 0  # number of active credentials
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls require a token."""
+        return self._authenticator is not None and self._authenticator.enabled
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """The authenticator, which issues and verifies tokens."""
+        if self._authenticator is None:
+            from runtime.server.port.authentication import MachineAuthenticator
+
+            self._authenticator = MachineAuthenticator(self._options, self._endpoint)
+        return self._authenticator
+
+    def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
+        """Return the identity of a caller; None on a server without keys.
+
+        Raises GRPCError: UNAUTHENTICATED, or PERMISSION_DENIED for GUARDED methods on a server without keys.
+        """
+        if not self.enabled:
+            if method in GUARDED and not self._options.allow_open_shell:
+                raise GRPCError(Status.PERMISSION_DENIED, f"{method.rpartition('/')[2]} {NEEDS_KEYS}")
+            return None
+        return self.authenticator.authorize(method, metadata)
+
+    def credentials(self, document: MachineDocument) -> list[Credential]:
+        """Return the keys of `document`; raises ConfigError if they are not valid."""
+        secrets = _location_secrets(document)
+        if not document.auth.handlers and not secrets:
+            return []
+        from rpc.access.auth import LOCATION_SECRET, Credential, credentials_of
+        from runtime.server.port.authentication import LOCATION
+
+        handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
+        found, problems = credentials_of(handlers)
+        if problems:
+            raise problems[0]
+        return found + [Credential(LOCATION_SECRET, LOCATION, one) for one in secrets]
+
+    def configure(self, credentials: Iterable[Credential]) -> None:
+        """Replace all keys. Tokens issued for other keys become invalid; connections stay open."""
+        credentials = list(credentials)
+        self.keys = len(credentials)
+        if credentials or self._authenticator is not None:
+            self.authenticator.configure(credentials)
+
+
+def _location_secrets(document: MachineDocument) -> list[str]:
+    """Return the location secrets that clients may use besides keys; secrets sent by the cloud may be digests."""
+    cloud = document.cloud
+    if cloud is None:
+        return []
+    return [one for one in (cloud.location_secret, *(each.secret for each in cloud.location_secrets)) if one]

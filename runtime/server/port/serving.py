@@ -1,0 +1,318 @@
+"""The RPC port of a machine: listening, authorization, services and pages."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+
+from nursery_graph import Node, Restart
+from rpc.access.origins import Origins
+from rpc.api.server.router import ApiRouter
+from rpc.api.server.target import Target
+from rpc.call import ServerCore
+from rpc.limits import Limits
+from rpc.network.descriptors import connections
+from rpc.network.listeners import names_of, only_loopback, open_listeners
+from rpc.server.port import serve
+from rpc.server.standard import StandardServices, http_and_json, load_services
+from runtime.engine.apis import BASES
+from runtime.engine.calls.dispatch import REQUESTS_LIMIT, Dispatch
+from runtime.engine.options import Options
+from runtime.engine.planning.node_names import INTERNAL, RPC
+from runtime.engine.views.status import MachineState
+from runtime.server.machine import Machine
+from runtime.server.port.gate import Gate
+from schema.document.machine import MachineDocument
+from schema.document.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
+
+SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.server.robot.service:RobotService"}
+SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
+REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
+
+if TYPE_CHECKING:
+    from rpc.network.tls import Context, HeldTls
+
+ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Lazily:
+    """An ASGI application that is created on its first request."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = make
+        self._app: ASGIApp | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request (ASGI 3)."""
+        if self._app is None:
+            self._app = self._make()
+        await self._app(scope, receive, send)
+
+
+class MachineServices:
+    """The APIs of this program, and those that are defined only in modules."""
+
+    def __init__(self, inner: ApiRouter, *, machine: Machine, target: Target) -> None:
+        self._inner = inner
+        self._machine = machine
+        self._target = target
+
+    def get(self, path: str, /) -> Handler | None:
+        """Return the handler of a path, or None; see Router."""
+        if path.startswith(SIGNALING):
+            return Handler(_no_webrtc, Cardinality.UNARY_UNARY, None, None)
+        return self._inner.get(path) or self._foreign(path)
+
+    def names(self) -> list[str]:
+        """Full names of the services."""
+        modules = self._machine.parts.modules
+        return [*self._inner.service_names(), *(modules.foreign.names() if modules is not None else ())]
+
+    def pools(self) -> Sequence[Any]:
+        """The descriptors of modules' APIs."""
+        modules = self._machine.parts.modules
+        return modules.foreign.pools() if modules is not None else ()
+
+    def load(self, name: str) -> None:
+        """Load the service `name`, or all services if `name` is a message whose service is unknown."""
+        load_services(self._inner.service_names(), self._inner.load, name)
+
+    def _foreign(self, path: str) -> Handler | None:
+        modules = self._machine.parts.modules
+        return modules.foreign.handler(path, self._target) if modules is not None else None
+
+
+def standard_services(inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> StandardServices:
+    """Return the services on the port of a machine."""
+    services = MachineServices(inner, machine=machine, target=target)
+
+    async def listen(ring: Callable[[], None]) -> None:
+        async def follow_graph() -> None:
+            async for _ in machine.graph.changes():  # modules add services
+                ring()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow_graph)
+            for event in (machine.lifecycle.running, machine.lifecycle.stopping):
+                await event.wait()
+                ring()
+
+    return StandardServices(
+        services,
+        lambda: gate.authenticator,
+        names=services.names,
+        load=services.load,
+        pools=services.pools,
+        serves=lambda: machine.lifecycle.state is MachineState.RUNNING,
+        listen=listen,
+    )
+
+
+class Serving:
+    """State shared by all listeners of a machine; `node` returns the node that listens."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.gate = Gate(machine.options, machine.endpoint)
+        self.changed = trio.Event()  # of keys or origins
+        self.bound = trio.Event()  # the port was ours once
+        self._network = machine.configured.document.network
+        self.dispatch = Dispatch(machine.roster, machine.traffic, requests_limit=requests_limit())
+        self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
+        target = machine.traffic.calls.observed(machine.roster, self.dispatch)
+        inner = ApiRouter(target, bases=BASES, services=SERVICES)
+        self.router = standard_services(inner, self.gate, machine=machine, target=target)
+
+    def node(self, document: MachineDocument) -> Node:
+        """Return the node that listens as configured; equal versions mean the same address and files."""
+        network, options, given = document.network, self.machine.options, self._given()
+        address = bind_address(document, options, given)
+        return Node(
+            RPC,
+            Listening(self, network, address, given),
+            requires={f"{INTERNAL}sessions"},
+            version=_version(network, options, address, given),
+            start_timeout=30.0,
+            stop_timeout=20.0,
+            restart=Restart(kind="permanent", intensity=1_000_000, first_delay=0.2, max_delay=5.0),
+        )
+
+    def follow(self, document: MachineDocument) -> None:
+        """Apply the keys, session window and tunnel ports of `document`."""
+        self.gate.configure(self.gate.credentials(document))
+        self.machine.traffic.sessions.window = document.network.sessions.heartbeat_window
+        self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
+        self._network = document.network
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def origins(self, *, loopback: bool) -> Origins:
+        """Return the origins of web pages that may make calls now."""
+        own = () if loopback else (socket.gethostname(), self._network.fqdn)
+        return Origins(
+            keys=self.gate.enabled,
+            loopback=loopback,
+            names=tuple(name for name in own if name),
+            configured=self._network.allowed_origins,
+            option="network.allowed_origins",
+        )
+
+    def exposure(self, *, loopback: bool) -> dict[str, Any]:
+        """Return a description of what is open to which clients, for the log."""
+        keys, allowed = self.gate.keys, self.machine.options.allow_open_shell
+        who = "everybody on this computer" if loopback else "everybody who reaches this port"
+        pages = ", ".join(self._network.allowed_origins)
+        everybody = "pages of any site that have a token"
+        return {
+            "tls": self.machine.endpoint.secure,
+            "keys": str(keys) if keys else f"none: {who} may control the machine; configure auth.handlers",
+            "shell": "with a key" if keys else "open to all (-allow-open-shell)" if allowed else "refused without keys",
+            "browsers": f"its own pages{f' and {pages}' if pages else ''}" if pages or not keys else everybody,
+        }
+
+    def _given(self) -> HeldTls | None:
+        """Return the certificate from the cloud, if the machine may have one."""
+        link = self.machine.cloud
+        return link.certificate.tls if link is not None and link.certificate is not None else None
+
+    def _robot_service(self, call: Any, operation: Any) -> object:
+        from runtime.server.robot.service import RobotService
+
+        return RobotService(self.machine, call, operation)
+
+    def pages(self, *, loopback: bool) -> ASGIApp:
+        """Return the web pages with access control; they are loaded with the first request."""
+
+        def make() -> ASGIApp:
+            from rpc.access.guard import Guard
+            from runtime.parts.web.pages import ENTRANCE, PUBLIC
+            from runtime.server.pages.app import app
+
+            origins = partial(self.origins, loopback=loopback)
+            return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, entrance=ENTRANCE)
+
+        return Lazily(make)
+
+
+class Listening:
+    """The run function of the port's node."""
+
+    def __init__(self, serving: Serving, network: Network, address: str, given: HeldTls | None) -> None:
+        self._serving = serving
+        self._network = network
+        self._address = address
+        self._given = given
+
+    async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
+        """Listen until cancelled."""
+        serving, machine = self._serving, self._serving.machine
+        tls = server_tls(self._network, machine.options, self._given)
+        listeners = await open_listeners(self._address, setting="network.bind_address")
+        serving.bound.set()
+        loopback = only_loopback(listeners)
+        gate = serving.gate
+        core = ServerCore(
+            serving.router,
+            authorize=gate.authorize,
+            keyed=lambda: gate.enabled,
+            limits=Limits(max_connections=connections(Limits().max_connections)),
+            origins=partial(serving.origins, loopback=loopback),
+            statistics=machine.traffic.statistics,
+            aside=serving.dispatch.large.run,
+        )
+        core.gateway = partial(http_and_json, core, serving.router.names)
+        addresses = tuple(names_of(listeners))
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
+                machine.endpoint.addresses, machine.endpoint.tls = addresses, tls
+                exposure = serving.exposure(loopback=loopback)
+                say = machine.log.info if loopback or serving.gate.enabled else machine.log.warning
+                say("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback), **exposure)
+                task_status.started(addresses)
+                nursery.start_soon(self._follow, exposure, loopback)
+                if tls is not None and tls is not self._given:
+                    from rpc.network.tls import ServerTls
+                    from runtime.server.port.renewal import renew
+
+                    assert isinstance(tls, ServerTls)
+                    nursery.start_soon(renew, tls, machine.log)
+        finally:
+            machine.endpoint.addresses, machine.endpoint.tls = (), None
+
+    async def _follow(self, said: dict[str, Any], loopback: bool) -> None:
+        """Log when a new configuration changes the exposure."""
+        serving, log = self._serving, self._serving.machine.log
+        while True:
+            await serving.changed.wait()
+            now = serving.exposure(loopback=loopback)
+            if now != said:
+                said = now
+                (log.info if loopback or serving.gate.enabled else log.warning)("open to", **now)
+
+
+async def _no_webrtc(stream: Any) -> None:
+    """Reject WebRTC signaling. Official SDKs log the message as an error, and then connect directly."""
+    raise GRPCError(
+        Status.UNIMPLEMENTED,
+        "no failure: this machine has no WebRTC yet and is reached directly; "
+        "dial with disable_webrtc=True to go without this attempt",
+    )
+
+
+async def _serve(
+    listeners: Any, core: ServerCore, app: ASGIApp, tls: Context | None, *, task_status: trio.TaskStatus[Any]
+) -> None:
+    await serve(listeners, core, app=app, tls=tls, task_status=task_status)
+
+
+def server_tls(network: Network, options: Options, given: HeldTls | None = None) -> Context | None:
+    """Return the certificate from configured files, else from the cloud (now or later); None without TLS.
+
+    Raises TlsError.
+    """
+    if options.no_tls or network.no_tls:
+        return None
+    if not network.tls_cert_file:
+        return given
+    from rpc.network.tls import ServerTls
+
+    return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
+
+
+def bind_address(document: MachineDocument, options: Options, given: HeldTls | None) -> str:
+    """Return the address to listen on: the configured one, or the default.
+
+    The default is all interfaces if there are keys for clients and the cloud's certificate is in use, else loopback.
+    """
+    network = document.network
+    held = given is not None and given.context is not None and not network.tls_cert_file
+    managed = held and bool(document.auth.handlers) and not (options.no_tls or network.no_tls)
+    return network.bind_address or (MANAGED_BIND_ADDRESS if managed else DEFAULT_BIND_ADDRESS)
+
+
+def _page(addresses: tuple[str, ...], tls: Context | None, loopback: bool) -> str:
+    """Return the URL for a browser; http on this computer if allowed, because browsers do not trust the cloud's CA."""
+    port = addresses[0].rpartition(":")[2]
+    secure = tls is not None and tls.context is not None and not (loopback and tls.plain_locally)
+    return f"{'https' if secure else 'http'}://{'localhost' if loopback else socket.gethostname()}:{port}"
+
+
+def requests_limit() -> int:
+    """Return the limit of calls in progress per resource: from the environment if valid, else REQUESTS_LIMIT."""
+    text = os.environ.get(REQUESTS_LIMIT_VARIABLE, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else REQUESTS_LIMIT
+
+
+def _version(network: Network, options: Options, address: str, given: HeldTls | None) -> Hashable:
+    """Return the settings whose change requires new sockets; the node itself follows new and renewed certificates."""
+    secure = (given is not None or bool(network.tls_cert_file)) and not (options.no_tls or network.no_tls)
+    return (address, *((network.tls_cert_file, network.tls_key_file) if secure else ()))

@@ -1,0 +1,160 @@
+"""What a machine shows of itself, gathered from its records."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import trio
+
+from nursery_graph import Graph, NodeStatus, State
+from runtime.engine.calls.traffic import Traffic
+from runtime.engine.lifecycle import Lifecycle
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.roster import Explain, Roster
+from runtime.engine.version import version
+from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
+from runtime.server.configured import Configured
+from runtime.server.endpoint import Endpoint
+from runtime.server.parts import Parts
+
+_MODULE_STATES: Final = {
+    State.UNCONFIGURED: "pending",
+    State.CONFIGURING: "starting",
+    State.READY: "ready",
+    State.UNHEALTHY: "unhealthy",
+    State.REMOVING: "closing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`status` gathers it; `explain` returns why a node is in its state."""
+
+    graph: Graph
+    roster: Roster
+    traffic: Traffic
+    lifecycle: Lifecycle
+    configured: Configured
+    endpoint: Endpoint
+    parts: Parts
+    explain: Explain
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def status(self) -> MachineStatus:
+        """Return everything at once, consistent: nothing is awaited while it is gathered."""
+        nodes = self.graph.snapshot().nodes
+        dependents = _dependents(nodes.values())
+        wanted, configured = self.roster.wanted, self.configured
+        resources = [self._resource(name, entry, nodes, dependents.get(name, ())) for name, entry in wanted.items()]
+        resources += [
+            self._resource(name, None, nodes, dependents.get(name, ()))
+            for name in nodes
+            if name not in wanted and not name.startswith(INTERNAL)
+        ]  # being removed
+        return MachineStatus(
+            host=socket.gethostname(),
+            version=version(),
+            state=self.lifecycle.state,
+            started=self.started,
+            restart_allowed=configured.maintenance.allowed and not configured.applying,
+            maintenance=configured.maintenance.reason if configured.document.maintenance is not None else "",
+            config=configured.status,
+            resources=tuple(sorted(resources, key=lambda resource: resource.name)),
+            internal=tuple(
+                self._internal(node, nodes, dependents.get(name, ()))
+                for name, node in sorted(nodes.items())
+                if name.startswith(INTERNAL)
+            ),
+            sessions=self.traffic.sessions.status(),
+            operations=tuple(operation.status() for operation in self.traffic.operations.running()),
+            addresses=self.endpoint.addresses,
+            secure=self.endpoint.secure,
+            modules=self._modules(nodes),
+            jobs=self._jobs(),
+            downloads=tuple(self.parts.packages.downloads.values()) if self.parts.packages is not None else (),
+        )
+
+    def _modules(self, nodes: Mapping[str, NodeStatus]) -> tuple[ModuleStatus, ...]:
+        modules = []
+        for link in self.parts.modules.links.values() if self.parts.modules is not None else ():
+            node = nodes.get(link.node)
+            modules.append(
+                ModuleStatus(
+                    name=link.module.name,
+                    state=_MODULE_STATES[node.state] if node else "pending",
+                    reason=self.explain(node, nodes) if node else "",
+                    since=_wall(node.since) if node else self.started,
+                    node=link.node,
+                    consecutive_failures=link.failures,
+                    models=tuple(sorted({str(model) for _, model in link.offers})),
+                )
+            )
+        return tuple(modules)
+
+    def _jobs(self) -> tuple[JobStatus, ...]:
+        histories = self.parts.jobs.histories if self.parts.jobs is not None else {}
+        return tuple(
+            JobStatus(
+                name=job.name,
+                schedule=job.schedule,
+                resource=job.resource,
+                method=job.method,
+                running=histories[job.name].running,
+                next_run=histories[job.name].next_run,
+                succeeded=tuple(histories[job.name].succeeded),
+                failed=tuple(histories[job.name].failed),
+                last_error=histories[job.name].last_error,
+            )
+            for job in self.configured.document.jobs
+            if job.name in histories
+        )
+
+    def _resource(
+        self, name: str, wanted: Wanted | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
+    ) -> ResourceStatus:
+        node = nodes.get(name)
+        api, _, _ = name.partition("/")
+        host = self.roster.hosts.get(name)
+        return ResourceStatus(
+            name=name,
+            api=api,
+            model=wanted.model if wanted else "",
+            state=node.state.value if node else "unconfigured",
+            reason=self.explain(node, nodes) if node else "",
+            since=_wall(node.since) if node else self.started,
+            revision=node.revision if node else "",
+            restarts=max(0, node.runs - 1) if node else 0,
+            dependencies=tuple(sorted(node.requires | node.uses)) if node else (),
+            dependents=dependents,
+            calls=len(host.calls) if host else 0,
+            tasks=tuple(node.tasks) if node else (),
+        )
+
+    def _internal(self, node: NodeStatus, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]) -> NodeView:
+        return NodeView(
+            name=node.name,
+            state=node.state.value,
+            reason=self.explain(node, nodes),
+            since=_wall(node.since),
+            restarts=max(0, node.runs - 1),
+            dependencies=tuple(sorted(node.requires | node.uses)),
+            dependents=dependents,
+        )
+
+
+def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
+    dependents: dict[str, list[str]] = {}
+    for node in nodes:
+        for name in node.requires | node.uses:
+            dependents.setdefault(name, []).append(node.name)
+    return {name: tuple(sorted(names)) for name, names in dependents.items()}
+
+
+def _wall(since: float) -> datetime:
+    """A time of Trio's clock as a time of day."""
+    return datetime.now(UTC) - timedelta(seconds=trio.current_time() - since)

@@ -1,0 +1,1 @@
+"""RobotService, the machine-wide API."""

@@ -1,0 +1,30 @@
+"""Formats the arguments of a call for other clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rpc.pages.words import plain
+from schema.secrets import masked
+
+TEXT: Final = 200  # maximum number of characters shown of a text
+ITEMS: Final = 20  # maximum number of items shown of a list or mapping
+
+
+def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as plain values with secrets masked and long values cut, without None and request streams."""
+    given = {name: value for name, value in arguments.items() if value is not None and not hasattr(value, "__anext__")}
+    found: dict[str, Any] = _cut(masked(plain(given)))
+    return found
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT else f"{value[:TEXT]}... ({len(value)} characters)"
+    if isinstance(value, dict):
+        found = {key: _cut(item) for key, item in list(value.items())[:ITEMS]}
+        return found if len(value) <= ITEMS else {**found, "...": f"{len(value)} in all"}
+    if isinstance(value, list):
+        return [*map(_cut, value[:ITEMS]), *([f"... ({len(value)} in all)"] if len(value) > ITEMS else [])]
+    return value

@@ -1,0 +1,76 @@
+"""The frame system methods of RobotService."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+
+from runtime.engine.geometry import frames
+from runtime.engine.views import messages as m
+from runtime.server.machine import Machine
+from runtime.server.robot.joints import links_of, poses_of
+from runtime.server.robot.pcd import moved
+from schema.frames import WORLD
+from schema.geometry import PoseInFrame
+
+
+class FrameRpcs:
+    """RPCs of the frame system. The frames of arms, gantries and grippers follow their current joint positions."""
+
+    _machine: Machine
+
+    async def frame_system_config(
+        self, supplemental_transforms: Sequence[m.Transform] = ()
+    ) -> list[m.FrameSystemConfig]:
+        """Return the parts that are connected to `world`, parents first, with their links and joints if available."""
+        parts = self._frames(supplemental_transforms).ordered()
+        links = await links_of(self._machine.roster, self._machine.log, parts)
+        return [
+            m.FrameSystemConfig(
+                m.Transform(part.name, PoseInFrame(part.parent, part.pose), part.geometry), links.get(part.name, {})
+            )
+            for part in parts
+        ]
+
+    async def get_pose(
+        self,
+        component_name: str,
+        destination_frame: str = "",
+        supplemental_transforms: Sequence[m.Transform] = (),
+        *,
+        extra: Any = None,
+    ) -> PoseInFrame:
+        """Return the pose of a component in a frame (default `world`)."""
+        frame = self._frames(supplemental_transforms).frame_of(component_name)
+        return await self.transform_pose(PoseInFrame(frame), destination_frame, supplemental_transforms)
+
+    async def transform_pose(
+        self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
+    ) -> PoseInFrame:
+        """Transform a pose to another frame (default `world`)."""
+        known = self._frames(supplemental_transforms)
+        destination = destination or WORLD
+        moving = known.moving(source.reference_frame, destination)
+        return known.transform(source, destination, await poses_of(self._machine.roster, moving))
+
+    async def transform_pcd(self, point_cloud_pcd: bytes, source: str, destination: str) -> bytes:
+        """Transform a point cloud (PCD, ascii or binary, metres) to another frame (default `world`)."""
+        pose = (await self.transform_pose(PoseInFrame(source), destination)).pose
+        chunks = []
+        for chunk in moved(point_cloud_pcd, pose):
+            chunks.append(chunk)
+            await trio.lowlevel.checkpoint()
+        return b"".join(chunks)
+
+    def _frames(self, supplemental: Sequence[m.Transform]) -> frames.Frames:
+        return frames.of_document(self._machine.configured.document).with_parts(
+            frames.Part(
+                one.reference_frame,
+                one.pose_in_observer_frame.reference_frame or WORLD,
+                one.pose_in_observer_frame.pose,
+                one.physical_object,
+            )
+            for one in supplemental
+        )

@@ -1,0 +1,81 @@
+"""Reads the current poses and the kinematics of moving components."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+import trio
+
+from runtime.engine.components.motion.arm import Arm
+from runtime.engine.components.motion.gantry import Gantry
+from runtime.engine.components.motion.gripper import Gripper
+from runtime.engine.components.motion.kinematics import KinematicsFormat
+from runtime.engine.geometry.forward import model_of, output
+from runtime.engine.geometry.frames import Part
+from runtime.engine.resource import Resource
+from runtime.engine.roster import Roster
+from schema.errors import ErrorKind, MachineError
+from schema.geometry import Pose
+from support.gather import gather
+
+TOLD_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
+
+
+async def poses_of(roster: Roster, parts: Iterable[Part]) -> Mapping[str, Pose]:
+    """Where each part is in its `_origin` frame, asked at the same time; by the part's name.
+
+    Raises MachineError (UNAVAILABLE) for a component that is not ready, or the errors of a component.
+    """
+    found: dict[str, Pose] = {}
+
+    async def ask(part: Part) -> None:
+        async with roster.find(part.resource).use() as driver:
+            found[part.name] = await _pose_of(driver)
+
+    await gather(*(partial(ask, part) for part in parts))
+    return found
+
+
+async def _pose_of(driver: Resource) -> Pose:
+    if isinstance(driver, Arm):
+        return await driver.get_end_position()
+    if isinstance(driver, Gantry):
+        return output(model_of(await driver.get_kinematics()), await driver.get_position())
+    if isinstance(driver, Gripper):
+        try:
+            model = model_of(await driver.get_kinematics())
+            inputs = await driver.get_current_inputs() if model.joints else ()
+        except NotImplementedError:
+            return Pose()  # a gripper without joints does not move
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNSUPPORTED:
+                raise
+            return Pose()
+        return output(model, inputs)
+    return Pose()
+
+
+async def links_of(
+    roster: Roster, log: structlog.stdlib.BoundLogger, parts: Iterable[Part]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The links and joints of moving parts as SVA JSON, by name; a part that cannot tell them in time is left out."""
+    found: dict[str, Mapping[str, Any]] = {}
+
+    async def ask(part: Part) -> None:
+        try:
+            async with roster.find(part.resource).use() as driver:
+                if isinstance(driver, (Arm, Gantry, Gripper)):
+                    told = await driver.get_kinematics()
+                    if told.format is KinematicsFormat.SVA:
+                        document = json.loads(told.kinematics_data)
+                        found[part.name] = document if isinstance(document, dict) else {}
+        except Exception as error:  # a list of frames is worth having without this one's links
+            log.debug("a part does not tell its links", part=part.name, error=str(error))
+
+    with trio.move_on_after(TOLD_LIMIT):
+        await gather(*(partial(ask, part) for part in parts if part.moves and part.resource))
+    return found

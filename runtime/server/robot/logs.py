@@ -1,0 +1,126 @@
+"""Writes log messages from modules and clients to this machine's log, under logger names that identify the sender."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from runtime.engine.views.messages import LogEntry
+from schema.document.log import LEVELS, parse_level
+from schema.errors import ConfigError
+from telemetry.logs.loggers import REVEALED
+from telemetry.logs.names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
+
+if TYPE_CHECKING:
+    from runtime.engine.planning.reconfigure import Wanted
+    from runtime.parts.modules.manager import Modules
+
+LATE: Final = timedelta(seconds=1)  # older entries keep their own time in a field besides the time of arrival
+_RESERVED: Final = frozenset(
+    {"event", "level", "logger", "timestamp", "exc_info", "stack_info", "log_ts", "host", "stack", REVEALED}
+)
+_ALSO: Final = {"trace": "debug", "notice": "info", **dict.fromkeys(("critical", "dpanic", "panic", "fatal"), "error")}
+"""Levels of the SDKs' logging libraries that the machine does not have."""
+
+_CALLER = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+)\t")  # prefix of messages from the Python SDK
+_BOOL, _STRING = 4, 15
+"""Types of field values in the logging library of Go modules (zapcore.FieldType)."""
+
+_NO_STACK: Final = "exc_info: None, exc_text: None, stack_info: None"  # sent by the Python SDK without a stack
+
+
+def forward(
+    entries: Iterable[LogEntry],
+    *,
+    sender: str = "",
+    modules: Modules | None = None,
+    wanted: Mapping[str, Wanted] = MappingProxyType({}),
+) -> None:
+    """Log each entry; a level that is not known counts as info.
+
+    `sender` is the module that sends them, as it says itself. Without it, the module is that which offers the resource
+    or has the name that the logger is called by: one of `modules`, or of the resources that are `wanted`.
+    """
+    now = datetime.now(UTC)
+    for entry in entries:
+        fields: dict[str, Any] = {
+            f"field_{key}" if key.rstrip("_") in _RESERVED or key.startswith("_") else key: value
+            for one in entry.fields
+            for key, value in _pairs(one)
+        }
+        if entry.time is not None and now - entry.time > LATE:
+            fields["log_ts"] = entry.time.isoformat()
+        if entry.stack and entry.stack != _NO_STACK:
+            fields["stack"] = entry.stack
+        _log(entry, logger_of(entry.logger_name, sender, lambda part: _module_of(modules, wanted, part)), fields)
+
+
+def logger_of(name: str, sender: str = "", module_of: Callable[[str], str] = lambda part: "") -> str:
+    """Return the logger for a message whose sender uses the logger name `name`.
+
+    If `name` contains the full name of a resource, this is the resource's logger, below that of its module if known.
+    Otherwise it is the module's logger with the rest of the name. The module is `sender`, or the result of `module_of`
+    for the full name of the resource or the first part of `name`.
+    """
+    found = FULL_NAME.search(name)
+    dotted = name.replace("/", ".").strip(".")
+    bare = dotted.removeprefix(f"{MODULES}.")
+    first, _, rest = bare.partition(".")
+    module = sender or module_of(found["full"] if found else first)
+    if found:
+        return f"{of_module(module)}.{found['full']}" if module else of_resource(found["full"])
+    if module:
+        below = rest if first == module else bare
+        return f"{of_module(module)}.{below}" if below else of_module(module)
+    forged = dotted == ACTIVITY or dotted.startswith(f"{ACTIVITY}.")  # reserved for the machine: it is never suppressed
+    return f"{ROOT}.client.{dotted}" if forged else dotted or ROOT
+
+
+def _module_of(modules: Modules | None, wanted: Mapping[str, Wanted], name: str) -> str:
+    if modules is None:
+        return ""
+    if name in modules.links:
+        return name
+    resource = wanted.get(name)
+    link = getattr(resource.attributes, "link", None) if resource is not None else None
+    return link.module.name if link is not None else ""
+
+
+def _log(entry: LogEntry, name: str, fields: dict[str, Any]) -> None:
+    logger, level = logging.getLogger(name), _level(entry.level)
+    if not logger.isEnabledFor(level):
+        return
+    message, file, line = entry.message, "", 0
+    if match := _CALLER.match(message):
+        message, file, line = message[match.end() :], match["file"], int(match["line"])
+    elif isinstance(told := entry.caller.get("File"), str):
+        file, line = told, int(cast("float", entry.caller.get("Line") or 0))
+    logger.handle(logging.LogRecord(name, level, file, line, {"event": message, **fields}, None, None))
+
+
+def _pairs(field: object) -> Iterable[tuple[str, object]]:
+    """Return the items of a field: `{"Key": name, "String": text, ...}` from Go modules, or a plain mapping."""
+    if not isinstance(field, dict):
+        return ()
+    if isinstance(key := field.get("Key"), str):
+        return ((key, _value(field)),)
+    return field.items()
+
+
+def _value(field: Mapping[str, Any]) -> object:
+    """Return the value of a field of a Go module. Unused kinds have zero values, so the type tells 0 from ""."""
+    if field.get("Type") == _BOOL:
+        return bool(field.get("Integer"))
+    nothing = field.get("Integer", "") if field.get("Type") != _STRING else ""
+    return next((field[kind] for kind in ("String", "Integer", "Interface") if field.get(kind)), nothing)
+
+
+def _level(word: str) -> int:
+    try:
+        return parse_level(_ALSO.get(word.strip().lower(), word))
+    except ConfigError:
+        return LEVELS["info"]

@@ -1,0 +1,261 @@
+"""RobotService: the machine-wide API for clients. Each call has its own object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import structlog
+import trio
+
+from rpc.api.server.target import CallInfo
+from rpc.api.table import APIS
+from rpc.carrier import Farewell
+from runtime.engine.calls.dispatch import owner_of
+from runtime.engine.calls.operations import Operation
+from runtime.engine.calls.stop import stop_all
+from runtime.engine.planning.maintenance import FACTS_KEY, facts_of
+from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.remote_names import MACHINES_KEY
+from runtime.engine.version import API_VERSION, PLATFORM, version
+from runtime.engine.views import messages as m
+from runtime.engine.views.status import MachineState
+from runtime.parts.metrics.received import MOST_SPANS, spans_of
+from runtime.server.machine import Machine
+from runtime.server.robot.arguments import shown_arguments
+from runtime.server.robot.frames import FrameRpcs
+from runtime.server.robot.logs import forward
+from schema.errors import ErrorKind, MachineError
+from schema.names import API, INTERNAL_NAMESPACE
+from telemetry.logs.names import ROOT
+
+SERVICE = "viam.robot.v1.RobotService"
+REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
+
+
+class RobotService(FrameRpcs):
+    """Implements the RPCs, one method each; none of them waits for a reconfiguration."""
+
+    def __init__(self, machine: Machine, call: CallInfo, operation: Operation) -> None:
+        self._machine = machine
+        self._call = call
+        self._operation = operation
+        if call.method == "resource_names":  # metadata is sent before the method is called
+            call.reply_metadata[MACHINES_KEY] = json.dumps(self._machines())
+        elif call.method == "get_machine_status":
+            call.reply_metadata[FACTS_KEY] = json.dumps(facts_of(machine.status()))
+
+    def _machines(self) -> dict[str, str]:
+        """Who is behind each chain of remotes, so that machines that have each other as remotes end the circle."""
+        remotes = self._machine.parts.remotes
+        return {"": self._machine.instance, **(remotes.machines() if remotes is not None else {})}
+
+    # ---- resources and status
+
+    async def resource_names(self) -> list[m.Name]:
+        """Every ready resource."""
+        return [m.Name.of(name) for name in self._machine.roster.names()]
+
+    async def resource_rpc_subtypes(self) -> list[m.ResourceRPCSubtype]:
+        """The APIs of the ready resources, each with its protobuf service."""
+        apis = sorted({name.api for name in self._machine.roster.names()})
+        services = {api: APIS[api].service if api in APIS else self._foreign(api) for api in apis}
+        return [m.ResourceRPCSubtype(m.Name.of_api(api), service) for api, service in services.items() if service]
+
+    def _foreign(self, api: API) -> str | None:
+        """The service of an API that only a module knows."""
+        modules = self._machine.parts.modules
+        return modules.foreign.service_of(api) if modules is not None else None
+
+    async def get_machine_status(self) -> m.GetMachineStatusResponse:
+        """Return the states of the machine and of all configured resources, remotes, modules and jobs."""
+        status = self._machine.status()
+        return m.GetMachineStatusResponse(
+            resources=[
+                m.ResourceStatus(
+                    name=_name(one.name),
+                    state=m.ResourceState[one.state.upper()],
+                    last_updated=one.since,
+                    revision=one.revision,
+                    error=one.reason if one.state == "unhealthy" else "",
+                )
+                for one in status.resources
+            ]
+            + [
+                m.ResourceStatus(
+                    name=m.Name(INTERNAL_NAMESPACE, "remote", "machine", node.name.rpartition("/")[2]),
+                    state=m.ResourceState[node.state.upper()],
+                    last_updated=node.since,
+                    revision=status.config.revision,
+                    error=node.reason if node.state == "unhealthy" else "",
+                )
+                for node in status.internal
+                if node.name.startswith(REMOTE)
+            ],
+            config=m.ConfigStatus(status.config.revision, status.config.last_updated),
+            state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,
+            modules=[
+                m.ModuleStatus(
+                    one.name, m.ModuleState[one.state.upper()], one.since, one.reason, one.consecutive_failures
+                )
+                for one in status.modules
+            ],
+            job_statuses=[m.JobStatus(job.name, list(job.succeeded), list(job.failed)) for job in status.jobs],
+        )
+
+    async def get_version(self) -> m.GetVersionResponse:
+        """Return the platform, the version of this server and the version of the API."""
+        return m.GetVersionResponse(PLATFORM, version(), API_VERSION)
+
+    async def get_cloud_metadata(self) -> m.GetCloudMetadataResponse:
+        """The ids of this machine in its cloud; FAILED_PRECONDITION if it runs from a local configuration file."""
+        cloud = self._machine.configured.document.cloud
+        if cloud is not None and cloud.id:
+            return m.GetCloudMetadataResponse(cloud.primary_org_id, cloud.location_id, cloud.machine_id, cloud.id)
+        if self._machine.cloud is not None:
+            raise MachineError(
+                "the configuration of this machine was not read yet",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="try again in a moment",
+            )
+        raise MachineError(
+            "this machine is not managed by a cloud",
+            kind=ErrorKind.PRECONDITION,
+            remedy="it runs from a local configuration file",
+        )
+
+    async def get_models_from_modules(self) -> list[m.ModuleModel]:
+        """What every module offers that has been ready."""
+        modules = self._machine.parts.modules
+        return [
+            m.ModuleModel(link.module.name, str(model), str(api), link.module.type != "registry")
+            for link in (modules.links.values() if modules is not None else ())
+            for api, model in sorted(link.offers, key=str)
+        ]
+
+    async def list_tunnels(self) -> list[m.Tunnel]:
+        """Return the ports of this computer that clients may connect to."""
+        return [
+            m.Tunnel(one.port, timedelta(seconds=one.connection_timeout)) for one in self._machine.tunnels.endpoints
+        ]
+
+    def tunnel(self, destination_port: int, data: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Relay bytes to and from a port of this computer until it disconnects; the end of `data` is sent as EOF."""
+        return self._machine.tunnels.relay(destination_port, data)
+
+    # ---- operations
+
+    async def get_operations(self) -> list[m.Operation]:
+        """Return all calls in progress except this one."""
+        return [
+            m.Operation(one.id, one.method, one.started, shown_arguments(one.arguments), one.session or None)
+            for one in self._machine.traffic.operations.running(besides=self._operation)
+        ]
+
+    async def cancel_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Cancel a call by its id; NOT_FOUND if it is not running."""
+        self._other(id).cancel()
+
+    async def block_for_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """Wait until a call has ended; NOT_FOUND if it is not running."""
+        await self._other(id).wait()
+
+    def _other(self, opid: str) -> Operation:
+        found = self._machine.traffic.operations.find(opid)
+        if found is self._operation:
+            raise MachineError(f"{opid} is this very call", kind=ErrorKind.INVALID, remedy="name another operation")
+        return found
+
+    async def stop_all(self, extra: Sequence[m.StopExtraParameters] = ()) -> None:
+        """Cancel every other call and bring every actuator to rest."""
+        parameters = {each.name.full: each.params for each in extra}
+        await stop_all(self._machine.roster, self._machine.traffic.operations, parameters, besides=self._operation)
+
+    # ---- sessions
+
+    async def start_session(self, resume: str = "") -> m.StartSessionResponse:
+        """Start a session, or resume a live one."""
+        address = self._call.peer.addr() if self._call.peer is not None else None
+        peer = ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address or "")
+        session = self._machine.traffic.sessions.start(resume=resume, owner=owner_of(self._call), peer=peer)
+        session.touch(self._farewell())
+        return m.StartSessionResponse(session.id, timedelta(seconds=session.window))
+
+    async def send_session_heartbeat(self, id: str) -> None:  # noqa: A002 - field of the wire
+        """The client lives; INVALID_ARGUMENT "SESSION_EXPIRED" if its session does not."""
+        self._machine.traffic.sessions.find(id, owner_of(self._call)).touch(self._farewell())
+
+    def _farewell(self) -> Farewell | None:
+        return self._call.peer.farewell if self._call.peer is not None else None
+
+    async def get_sessions(self) -> list[m.Session]:
+        """Return all live sessions."""
+        return [
+            m.Session(one.id, m.PeerConnectionInfo(remote_address=one.peer or None))
+            for one in self._machine.traffic.sessions.status()
+        ]
+
+    # ---- other calls
+
+    async def log(self, logs: Sequence[m.LogEntry]) -> None:
+        """Put messages of a module into this machine's log."""
+        forward(
+            logs,
+            sender=str(self._call.metadata.get("modname", "")),
+            modules=self._machine.parts.modules,
+            wanted=self._machine.roster.wanted,
+        )
+
+    async def send_traces(self, resource_spans: Sequence[Mapping[str, Any]]) -> None:
+        """Spans of a module, or of a client: they go where this machine's own go, or nowhere while it makes none."""
+        tracer = self._machine.traffic.calls.tracer
+        if not tracer.enabled:
+            return
+        sender = str(self._call.metadata.get("modname", ""))
+        dropped = 0
+        for count, span in enumerate(spans_of(resource_spans, sender=sender, masker=self._machine.configured.masker)):
+            if count >= MOST_SPANS or span is None:
+                dropped += 1
+            else:
+                tracer.take(span)
+            if count % 64 == 63:
+                await trio.lowlevel.checkpoint()
+        if dropped:
+            log = structlog.get_logger(f"{ROOT}.telemetry")
+            log.warning("spans were dropped", sender=sender or "a client", dropped=dropped, most=MOST_SPANS)
+
+    async def upload_data_from_path(
+        self,
+        path: str,
+        upload_metadata: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Reject the call: a client could name any path, and so read every file that the server can read."""
+        raise MachineError(
+            "UploadDataFromPath is not built",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="name the file's folder in additional_sync_paths of the data manager, "
+            "or send its contents with UploadBinaryDataToDatasets",
+        )
+
+    async def shutdown(self) -> None:
+        """Stop the whole server in order; the reply is sent before it stops."""
+        self._machine.lifecycle.request_stop("a client called Shutdown")
+
+    async def restart_module(self, module_id: str | None = None, module_name: str | None = None) -> None:
+        """Stop a module, after its resources, and start it again; NOT_FOUND if it is not configured."""
+        wanted = module_id or module_name or ""
+        modules = self._machine.parts.modules
+        for link in modules.links.values() if modules is not None else ():
+            if wanted and wanted in (link.module.module_id, link.module.name):
+                self._machine.graph.restart(link.node, "a client asked for it")
+                return
+        raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
+
+
+def _name(full: str) -> m.Name:
+    api, _, short = full.partition("/")
+    namespace, kind, subtype = api.split(":")
+    return m.Name(namespace, kind, subtype, short)

@@ -1,0 +1,70 @@
+"""The maintenance window of a running machine, which reads the configured sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from runtime.engine.planning.maintenance import ANSWER_LIMIT, Answer, Decision, NoAnswer, NoWindow, decide
+from schema.document.machine import MachineDocument
+
+if TYPE_CHECKING:
+    import structlog
+
+    from runtime.engine.roster import Roster
+    from runtime.server.configured import Configured
+
+
+class Window:
+    """Decides from the current readings of the sensor, which may be built in, in a module, or on a remote."""
+
+    def __init__(self, roster: Roster, configured: Configured, log: structlog.stdlib.BoundLogger) -> None:
+        self._roster = roster
+        self._configured = configured
+        self._log = log
+        self._warned = ""
+
+    async def ask(self, document: MachineDocument) -> Decision:
+        """Decide whether the sensor in `document` allows maintenance; takes at most ANSWER_LIMIT seconds."""
+        if document.maintenance is None:
+            self._warned = ""
+            return decide(NoWindow("no maintenance window is configured"))
+        sensor, key = document.maintenance.sensor_name, document.maintenance.maintenance_allowed_key
+        answer = await self._readings(sensor, document)
+        decision = decide(answer, sensor, key)
+        if isinstance(answer, NoWindow) and decision.reason != self._warned:
+            self._log.warning("the maintenance window is not in force", reason=decision.reason)
+        self._warned = decision.reason if isinstance(answer, NoWindow) else ""
+        return decision
+
+    async def _readings(self, sensor: str, document: MachineDocument) -> Answer:
+        in_force = self._configured.document
+        wanted = self._roster.wanted.get(sensor)
+        if wanted is None:
+            remote = _remote_of(sensor)
+            if any(remote == one.name for one in (*in_force.remotes, *document.remotes)):
+                return NoAnswer(f"the remote {remote!r} has no such resource, or has not told of it yet")
+            return NoWindow(f"the sensor {sensor} is not configured")
+        if any(str(entry.resource) == sensor for entry in in_force.broken):
+            return NoWindow(f"the entry of {sensor} has mistakes: {wanted.fault}")
+        with trio.move_on_after(ANSWER_LIMIT):
+            try:
+                async with self._roster.find(sensor).use() as driver:
+                    get_readings = getattr(driver, "get_readings", None)
+                    if get_readings is None:
+                        return NoWindow(f"{sensor} has no readings: maintenance.sensor_name must name a sensor")
+                    readings: Any = await get_readings()
+                    if isinstance(readings, Mapping):
+                        return readings
+                    return NoAnswer(f"they are {type(readings).__name__}, not a mapping")
+            except Exception as error:
+                return NoAnswer(str(error) or repr(error))
+        return NoAnswer(f"nothing within {ANSWER_LIMIT:g} s")
+
+
+def _remote_of(sensor: str) -> str:
+    """Return the remote in a name: `pi` for rdk:component:sensor/pi:door; empty for the machine's own resources."""
+    head, colon, _ = sensor.partition("/")[2].partition(":")
+    return head if colon else ""

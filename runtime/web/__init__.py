@@ -1,1 +1,0 @@
-"""The status page and the HTTP answers of machine-server: pages, JSON, live updates, health."""

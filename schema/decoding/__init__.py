@@ -1,0 +1,1 @@
+"""Decoding of JSON text to typed values, with a report of all errors."""

@@ -1,0 +1,1 @@
+"""Types of the machine document, one module for each section."""

@@ -1,0 +1,105 @@
+"""Log levels by logger name: an ordered list of patterns, of which the last match applies. Pure."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from schema.document.log import parse_level
+from schema.document.machine import MachineDocument
+from schema.errors import ConfigError
+from telemetry.logs import names
+
+_CACHE_SIZE: Final = 4096  # logger names whose level is cached; the cache is cleared when it is full
+_STREAMS: Final = rf"(?!{re.escape(names.STDOUT_SUFFIX)}$|{re.escape(names.STDERR_SUFFIX)}$)"
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    r"""Compile a pattern of a document: `.` is a dot, `*` matches any characters, the rest is a regular expression.
+
+    A pattern with a backslash, such as `rdk\.config.*`, is a plain regular expression. Patterns match whole names.
+    Raises re.error.
+    """
+    plain = pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*")
+    return re.compile(plain, re.DOTALL)
+
+
+class Rules:
+    """Log levels by logger name. Immutable except for a cache."""
+
+    def __init__(
+        self, rules: Iterable[tuple[re.Pattern[str], int]] = (), *, default: int = logging.INFO, debug: bool = False
+    ) -> None:
+        self._rules = tuple(rules)
+        self._default = logging.DEBUG if debug else default
+        self._debug = debug
+        self._cache: dict[str, int] = {}
+
+    @property
+    def lowest(self) -> int:
+        """The lowest level of any logger: messages below it can be dropped early."""
+        return min([self._default, *(level for _, level in self._rules)])
+
+    def level(self, name: str) -> int:
+        """Return the level of the logger `name`: messages below it are not shown."""
+        level = self._cache.get(name)
+        if level is None:
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            level = self._cache[name] = self._find(name)
+        return level
+
+    def _find(self, name: str) -> int:
+        if self._debug:
+            return logging.DEBUG
+        subjects = names.subjects(name)
+        for pattern, level in reversed(self._rules):
+            if any(pattern.fullmatch(subject) for subject in subjects):
+                return level
+        return self._default
+
+
+def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Rules, tuple[ConfigError, ...]]:
+    """Return the rules of a document, and a warning for each entry with an invalid pattern or level, which is skipped.
+
+    `log` entries come first, then the levels of single modules, services, components and jobs, in this order. They take
+    precedence over patterns, and the level of a resource over that of its module. `debug`, as a parameter or in the
+    document, takes precedence over all of them.
+    """
+    rules: list[tuple[re.Pattern[str], int]] = []
+    warnings: list[ConfigError] = []
+    for index, rule in enumerate(document.log):
+        try:
+            level = parse_level(rule.level, path=f"log.{index}.level")
+            rules.append((compile_pattern(rule.pattern), level))
+        except ConfigError as error:
+            warnings.append(error)
+        except re.error as error:
+            path, remedy = f"log.{index}.pattern", "use the name of a logger, with * for any characters"
+            reason = f"{rule.pattern!r} is not a valid pattern: {error}"
+            warnings.append(ConfigError(path, reason, value=rule.pattern, remedy=remedy))
+    for module, path in zip(document.modules, document.places("modules"), strict=True):
+        if module.log_level:
+            try:
+                level = parse_level(module.log_level, path=f"{path}.log_level")
+                # The output of a module has no levels, so only patterns apply to it.
+                rules.append((_and_below(names.of_module(module.name), but=_STREAMS), level))
+            except ConfigError as error:
+                warnings.append(error)
+    rules += [(_and_below(name), parse_level(level)) for name, level in _own_levels(document)]
+    return Rules(rules, debug=debug or document.debug), tuple(warnings)
+
+
+def _own_levels(document: MachineDocument) -> Iterator[tuple[str, str]]:
+    for entry in document.services + document.components:
+        if entry.log_configuration is not None:
+            yield names.of_resource(entry.name), entry.log_configuration.level
+    for job in document.jobs:
+        if job.log_configuration is not None:
+            yield names.of_job(job.name), job.log_configuration.level
+
+
+def _and_below(name: str, *, but: str = "") -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(name)}{but}(?:\..*)?", re.DOTALL)

@@ -1,0 +1,1 @@
+"""A queue on disk that survives crashes and power cuts."""

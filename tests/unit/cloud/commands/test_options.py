@@ -1,0 +1,45 @@
+"""Errors of machine-cloud for its file options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cloud.server.cli import command
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--files", "s3://"], "s3://my-bucket/cloud"),
+        (["--files", "s3://id:hush@bucket"], "AWS_SECRET_ACCESS_KEY"),
+        (["--files", "s3://bucket", "--s3-endpoint", "127.0.0.1:1"], "https://minio.example:9000"),
+        (["--files", "s3://bucket", "--s3-region", "a b"], "--s3-region"),
+        (["--files", "s3://bucket", "--s3-addressing", "ip"], "--s3-addressing"),
+        (["--files", "s3://bucket", "files", "copy"], "--to"),
+        (["--files", "s3://bucket", "files", "copy", "--to", "s3://bucket/"], "name another place"),
+        (["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"], "no folder nowhere/files"),
+    ],
+)
+def test_what_does_not_fit_is_a_mistake_of_the_command_line(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "hush" not in done.output
+
+
+def test_a_copy_needs_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    (tmp_path / "files").mkdir()
+    done = CliRunner().invoke(command, ["--data", str(tmp_path), "files", "copy", "--to", "s3://bucket"])
+    assert done.exit_code == 1
+    assert "set AWS_ACCESS_KEY_ID" in done.output
+
+
+def test_help_names_the_store() -> None:
+    done = CliRunner().invoke(command, ["--help"])
+    assert done.exit_code == 0
+    for word in ("s3://BUCKET/PREFIX", "--s3-endpoint", "--s3-region", "--s3-credentials", "--s3-addressing", "files"):
+        assert word in done.output

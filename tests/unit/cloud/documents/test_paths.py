@@ -1,0 +1,77 @@
+"""Changing single values of a configuration by path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloud.documents.paths import changed
+from schema.errors import ErrorKind, MachineError
+
+DOCUMENT = {
+    "debug": True,
+    "components": [{"name": "arm", "attributes": {"speed": 1}}, {"name": "eye"}],
+    "log": [{"pattern": "a", "level": "info"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("debug", False, {**DOCUMENT, "debug": False}),
+        ("debug", None, {key: DOCUMENT[key] for key in ("components", "log")}),
+        ("network.bind_address", ":8081", {**DOCUMENT, "network": {"bind_address": ":8081"}}),
+        (
+            "components.arm.attributes.speed",
+            2,
+            {**DOCUMENT, "components": [{"name": "arm", "attributes": {"speed": 2}}, {"name": "eye"}]},
+        ),
+        (
+            "components.1.attributes",
+            {"a": 1},
+            {**DOCUMENT, "components": [DOCUMENT["components"][0], {"name": "eye", "attributes": {"a": 1}}]},
+        ),
+        ("components.arm", None, {**DOCUMENT, "components": [{"name": "eye"}]}),
+        ("log.0.level", "debug", {**DOCUMENT, "log": [{"pattern": "a", "level": "debug"}]}),
+        ("missing", None, DOCUMENT),
+    ],
+)
+def test_a_value_is_put_where_the_path_leads(path: str, value: Any, expected: Any) -> None:
+    assert changed(DOCUMENT, path, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "words"),
+    [
+        ("", ErrorKind.INVALID, "no path"),
+        ("a..b", ErrorKind.INVALID, "no path"),
+        ("components.leg.attributes", ErrorKind.NOT_FOUND, "components.leg: there are arm, eye"),
+        ("components.2", ErrorKind.NOT_FOUND, "components.2"),
+        ("debug.x", ErrorKind.INVALID, "debug is True"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_named(path: str, kind: ErrorKind, words: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        changed(DOCUMENT, path, 1)
+    assert caught.value.kind is kind
+    for word in words.split(": "):
+        assert word in str(caught.value)
+
+
+words = st.text(st.characters(categories=["Ll"]), min_size=1, max_size=4)
+
+
+@given(st.dictionaries(words, st.dictionaries(words, st.integers())), words, words, st.integers())
+def test_what_was_put_is_there_and_the_rest_is_untouched(
+    document: dict[str, dict[str, int]], first: str, second: str, value: int
+) -> None:
+    before = {key: dict(inner) for key, inner in document.items()}
+    after = changed(document, f"{first}.{second}", value)
+    assert after[first][second] == value
+    assert document == before
+    assert changed(after, f"{first}.{second}", None)[first] == {
+        key: one for key, one in before.get(first, {}).items() if key != second
+    }

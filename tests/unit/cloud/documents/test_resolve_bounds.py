@@ -1,0 +1,104 @@
+"""Fragments that expand beyond the limits are refused, in time proportional to what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloud.documents.merge import merge, name_of
+from cloud.documents.resolve import MAX_MODS, MAX_USES, Fragment, Kind, Resolved, resolve, uses
+
+
+def merged(fragments: Mapping[str, Any], *entries: Any, **document: Any) -> Resolved:
+    def find(subject: str, version: str) -> Fragment | None:
+        return Fragment(subject, 1, fragments[subject]) if subject in fragments else None
+
+    return resolve({"fragments": list(entries), **document}, find)
+
+
+def many(of: str, count: int = 100) -> list[dict[str, Any]]:
+    return [{"id": of, "prefix": f"p{number}"} for number in range(count)]
+
+
+def told(found: Resolved) -> set[tuple[Kind, str]]:
+    return {(one.kind, one.text) for one in found.problems}
+
+
+ARM = {"components": [{"name": "arm"}]}
+
+
+def test_fragments_that_multiply_are_given_up_soon() -> None:
+    nested = {"f0": ARM, **{f"f{depth}": {"fragments": many(f"f{depth - 1}")} for depth in range(1, 5)}}
+    found = merged(nested, *many("f4"))  # would expand to 10,000,000,000 arms
+    assert len(found.document["components"]) <= MAX_USES
+    ((kind, text),) = told(found)
+    assert kind is Kind.NESTING
+    assert "more than 1000 fragments or 100000 values" in text
+
+
+def test_entries_are_looked_at_a_few_times_however_many_fragments_bring_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    def counted(entry: Any) -> str | None:
+        nonlocal looked
+        looked += 1
+        return name_of(entry)
+
+    monkeypatch.setattr("cloud.documents.merge.name_of", counted)
+    arms = {"components": [{"name": f"arm{number}"} for number in range(20)]}
+    found = merged({"f": arms}, *many("f", 200))
+    assert len(found.document["components"]) == 4000
+    assert looked <= 3 * 4000
+
+
+ENTRIES = st.lists(st.integers(0, 3) | st.fixed_dictionaries({"name": st.sampled_from("ab"), "x": st.integers(0, 2)}))
+VALUES = st.recursive(st.integers(0, 3) | ENTRIES, lambda inner: st.dictionaries(st.sampled_from("abc"), inner))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3), max_size=4))
+def test_many_are_merged_as_one_after_the_other(documents: list[dict[str, Any]]) -> None:
+    assert merge(*documents) == reduce(merge, documents, {})
+    assert merge(*documents[:1]) == (documents[0] if documents else {})
+
+
+def test_variables_that_multiply_are_given_up_soon() -> None:
+    variable = {"$variable": {"name": "x"}}
+    nested: dict[str, Any] = {"f0": {"log": [variable] * 100}}
+    for depth in range(1, 5):
+        use = {"id": f"f{depth - 1}", "variables": {"x": [variable] * 100}}
+        nested[f"f{depth}"] = {"fragments": [use]}
+    found = merged(nested, {"id": "f4", "variables": {"x": "text"}})
+    assert {kind for kind, _ in told(found)} == {Kind.NESTING}
+    assert merged(nested, {"id": "f1", "variables": {"x": "text"}}).document == {"log": [["text"] * 100] * 100}
+
+
+@pytest.mark.parametrize("document", [{"log": ["a" * 100_000]}, {"log": [{"a" * 100_000: 1}]}])
+def test_long_texts_count(document: dict[str, Any]) -> None:
+    found = merged({"f": document}, *many("f", 200))
+    assert {kind for kind, _ in told(found)} == {Kind.NESTING}
+    assert len(found.document["log"]) == 100_000 // (100_000 // 32 + 4) < 200
+
+
+def test_mods_and_prefixes_are_bounded() -> None:
+    mod = {"$set": {"components.arm.x": 1}}
+    more = [{"fragment_id": "f", "mods": [mod] * (MAX_MODS + 1)}]
+    found = merged({"f": ARM}, "f", fragment_mods=more)
+    assert [one.text for one in found.problems] == ["there are more than 1000 mods"]
+    assert not merged({"f": ARM}, "f", fragment_mods=[{"fragment_id": "f", "mods": [mod] * MAX_MODS}]).problems
+    found = merged({"f": ARM}, {"id": "f", "prefix": "p" * 101})
+    assert [(one.kind, one.path) for one in found.problems] == [(Kind.MISTAKE, "fragments.0.prefix")]
+
+
+def test_a_thousand_machines_worth_of_fragments_is_merged() -> None:
+    found = merged({"f": ARM}, *many("f", MAX_USES))
+    assert not found.problems
+    assert len(found.document["components"]) == MAX_USES
+
+
+def test_what_cannot_be_an_id_is_not_remembered_as_one() -> None:
+    assert uses({"fragments": ["a", {"id": "b" * 101, "disabled": True}, {"id": "c", "disabled": True}]}) == {"a", "c"}

@@ -1,0 +1,265 @@
+"""The audit log: every change has an entry, in the same transaction, without secrets."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.permissions import audit
+from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.audit import AuditQuery, AuditRecord
+from cloud.domain.permissions.call_rules import SELF
+from cloud.server.memory import MemoryCloud
+from cloud.services.common import messages as m
+from cloud.services.common.base import Service, guarded
+from cloud.services.target import SERVICES
+from cloud.store.sql import Sql
+from cloud.values.author import KEY, Author
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.conftest import Clock
+from tests.unit.cloud.pages import post, signed_in
+from tests.unit.cloud.web.test_web_fleet import key_at
+
+SECRET = "hunter2-hunter2"
+READS = {
+    "bounding", "certificate", "check", "config", "data", "device", "export", "file", "get", "has", "is", "list",
+    "location", "log", "needs", "page", "resolve", "retention", "search", "sequences", "tags", "streaming",
+    "tabular", "tail", "binary",
+}  # fmt: skip
+
+
+async def entries(cloud: MemoryCloud, **wanted: Any) -> list[AuditRecord]:
+    return await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery(**wanted)))
+
+
+def test_every_method_of_every_service_is_known_to_change_something_or_not() -> None:
+    for cls in SERVICES.values():
+        for name, _ in inspect.getmembers(cls, inspect.isfunction):
+            if not name.startswith("_") and not hasattr(Service, name):
+                word = name.partition("_")[0]
+                assert (word in READS) != audit.is_change(name), f"{cls.__name__}.{name}: neither or both"
+
+
+async def test_a_change_is_noted_with_who_what_and_what_it_was_called(cloud: MemoryCloud, machine: str) -> None:
+    await cloud.app("update_robot", id=machine, name="plane")
+    await cloud.app("delete_robot", id=machine)
+    deleted, renamed, made = await entries(cloud)
+    assert (made.action, made.subject, made.detail["called"]) == ("new_robot", cloud.first.location, "Test")
+    assert (made.detail["name"], made.detail["made"]) == ("rover", machine)
+    assert (renamed.action, renamed.subject, renamed.detail["called"], renamed.detail["name"]) == (
+        "update_robot",
+        machine,
+        "rover",
+        "plane",
+    )
+    assert (deleted.action, deleted.detail["called"]) == ("delete_robot", "plane")
+    assert {one.author for one in (made, renamed, deleted)} == {Author(KEY, cloud.first.id)}
+    assert made.name == "owner"
+    assert made.happened < renamed.happened < deleted.happened
+
+
+async def test_what_is_looked_at_and_what_fails_is_not_noted(cloud: MemoryCloud, machine: str) -> None:
+    before = len(await entries(cloud))
+    await cloud.app("get_robot", id=machine)
+    await cloud.app("list_keys", org_id=cloud.first.organization)
+    with pytest.raises(MachineError):
+        await cloud.app("new_robot", name="rover", location=cloud.first.location)
+    with pytest.raises(MachineError):
+        await cloud.app("delete_robot", id="nothing")
+    assert len(await entries(cloud)) == before
+
+
+async def test_the_entry_and_the_change_are_one(cloud: MemoryCloud) -> None:
+    """If either the change or its entry fails, both are rolled back."""
+
+    class Broken(Service):
+        async def delete_everything(self, organization_id: str) -> None:
+            def work(sql: Sql) -> None:
+                sql.run("UPDATE organizations SET name = 'gone'")
+
+            await self.write(work)
+
+    service = guarded({"delete_everything": SELF})(Broken)(cloud.cloud, Author(KEY, cloud.first.id))
+    original, audit.note = audit.note, _refuse
+    try:
+        with pytest.raises(MachineError):
+            await service.delete_everything(cloud.first.organization)
+    finally:
+        audit.note = original
+    assert (await cloud.app("get_organization", organization_id=cloud.first.organization))["name"] == "Test"
+    await service.delete_everything(cloud.first.organization)
+    assert [one.action for one in await entries(cloud)] == ["delete_everything"]
+
+
+def _refuse(*_: Any) -> None:
+    raise MachineError("the disk is full", kind=ErrorKind.EXHAUSTED)
+
+
+async def test_pages_are_noted_as_calls_are(cloud: MemoryCloud, machine: str) -> None:
+    person = await signed_in(cloud)
+    await post(person, f"/machines/{machine}/rename", name="boat")
+    (newest, *_) = await entries(cloud)
+    assert (newest.action, newest.detail["name"]) == ("update_robot", "boat")
+
+
+async def test_no_secret_is_in_it(cloud: MemoryCloud, part: str) -> None:
+    document = {"components": [], "modules": [{"name": "m", "env": {"PASSWORD": SECRET}}]}
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json=json.dumps(document))
+    await cloud.app("update_robot_part", id=part, name="", robot_config=document)
+    changes = [{"path": "modules.0.env.TOKEN", "value": SECRET}]
+    await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
+    await cloud.app("update_organization_metadata", organization_id=cloud.first.organization, data={"pin": SECRET})
+    made = await key_at(cloud, "organization", cloud.first.organization)
+    rotated = await cloud.app("rotate_key", id=made[0])
+    await cloud.app("rename_key", id=made[0], name=f"postgres://user:{SECRET}@host/db")
+    secrets = await cloud.cloud.store.read(
+        lambda sql: [row["secret"] for row in sql.rows("SELECT * FROM part_secrets")]
+    )
+    text = json.dumps(await cloud.cloud.store.read(lambda sql: [dict(row) for row in sql.rows("SELECT * FROM audit")]))
+    for secret in (SECRET, made[1], rotated["key"], *secrets):
+        assert secret not in text
+    assert "modules.0.env.TOKEN" in text  # the path is logged, the value is not
+    assert made[0] in text
+
+
+async def test_roles_are_told(cloud: MemoryCloud, machine: str) -> None:
+    await key_at(cloud, "robot", machine)
+    (newest, *_) = await entries(cloud)
+    assert newest.action == "create_key"
+    assert newest.detail["authorizations"] == [
+        {"authorization_id": "robot_operator", "resource_type": "robot", "resource_id": machine}
+    ]
+
+
+async def test_it_is_found_by_who_what_when_and_text(cloud: MemoryCloud, clock: Clock, machine: str) -> None:
+    key = await key_at(cloud, "organization", cloud.first.organization, "owner")
+    clock.now += timedelta(hours=1)
+    later = clock.now
+    from cloud.server.memory import APP
+
+    await cloud.client(key[0]).call(APP, "", "new_robot", name="Drone_1", location=cloud.first.location)
+    for wanted, count in (
+        ({"author": key[0]}, 1),
+        ({"author": cloud.first.id}, 2),
+        ({"action": "new_robot"}, 2),
+        ({"text": "drone_"}, 1),
+        ({"text": "dronex"}, 0),
+        ({"text": "%"}, 0),
+        ({"start": later}, 1),
+        ({"end": later}, 2),
+        ({"limit": 1}, 1),
+        ({"before": 0}, 0),
+    ):
+        assert len(await entries(cloud, **wanted)) == count, wanted  # type: ignore[arg-type]
+
+
+async def test_what_another_organization_changes_is_theirs(cloud: MemoryCloud) -> None:
+    from cloud.server.memory import APP
+
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    await cloud.client(other.id).call(APP, "", "new_robot", name="theirs", location=other.location)
+    assert await entries(cloud) == []
+    theirs = await cloud.cloud.store.read(lambda sql: audit.entries(sql, other.organization, AuditQuery()))
+    assert [one.action for one in theirs] == ["new_robot"]
+
+
+# ---- page
+
+
+async def test_the_page_shows_changes_to_owners_only(cloud: MemoryCloud, machine: str) -> None:
+    person = await signed_in(cloud)
+    page = (await person.get("/audit")).text
+    for text in ("new machine", "rover", "location Test", ">owner<"):
+        assert text in page
+    for role, kind, subject in (
+        ("operator", "organization", cloud.first.organization),
+        ("owner", "location", cloud.first.location),
+    ):
+        guard = await signed_in(cloud, await key_at(cloud, kind, subject, role))
+        assert (await guard.get("/audit")).status == 403
+
+
+async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
+    person = await signed_in(cloud)
+    for number in range(audit.PAGE + 3):
+        await cloud.app("new_robot", name=f"m{number:03}", location=cloud.first.location)
+    first = (await person.get("/audit?action=new_robot")).text
+    assert "m102" in first
+    assert "m002" not in first
+    older = first.partition("Older changes")[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    second = (await person.get(older)).text
+    assert "m002" in second
+    assert "m003" not in second
+    assert "m102" not in second
+    assert (await person.get("/audit?before=x")).status == 400
+    assert "No change fits" in (await person.get("/audit?text=nothing-like-it")).text
+
+
+# ---- arguments in entries
+
+
+def test_what_is_told_of_arguments() -> None:
+    told = audit.told(
+        {
+            "name": "n",
+            "password": "p",
+            "api_key": "k",
+            "number": 3,
+            "yes": True,
+            "no": None,
+            "empty": "",
+            "when": datetime(2026, 1, 1, tzinfo=UTC),
+            "data": {"a": 1},
+            "document": '{"a": 1}',
+            "robot_config_json": "x",
+            "blob": b"123",
+            "ids": ["a", "b"],
+            "many": ["x"] * 50,
+            "long": "y" * 500,
+            "role": Role.OWNER,
+            "change": m.ConfigPropertyChange("a.b", "secret"),
+        }
+    )
+    assert told == {
+        "name": "n",
+        "password": "***",
+        "api_key": "***",
+        "number": 3,
+        "yes": True,
+        "when": "2026-01-01T00:00:00+00:00",
+        "data": "…",
+        "document": "…",
+        "robot_config_json": "…",
+        "blob": "…",
+        "ids": ["a", "b"],
+        "many": ["x"] * 20 + ["…"],
+        "long": "y" * 200 + "…",
+        "role": "owner",
+        "change": {"path": "a.b"},
+    }
+
+
+@given(
+    st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda inner: st.lists(inner) | st.tuples(inner))
+)
+def test_whatever_is_given_can_be_written_down(value: Any) -> None:
+    json.dumps(audit.told({"value": value}))
+    assert isinstance(audit.made(value), str)
+
+
+def test_keys_are_never_what_was_made() -> None:
+    from cloud.values.names import new_id, new_location_id, new_secret
+
+    for _ in range(50):
+        subject = new_id()
+        assert audit.made((subject, new_secret())) == subject
+        assert audit.made(new_secret()) == ""
+        assert audit.made(new_location_id())
+        assert audit.made(m.NewKey(subject, new_secret())) == subject

@@ -1,0 +1,64 @@
+"""Expired rows are deleted in small batches, so that other transactions do not wait for all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cloud.domain.data import readings
+from cloud.domain.machines import logs
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.triggering import deliveries
+from cloud.domain.upkeep.housekeeping import CHORES
+from cloud.server.memory import MemoryCloud
+from cloud.store.sql import Sql, inserted
+from cloud.values.times import stored
+
+OLD, YOUNG = timedelta(days=31), timedelta(days=29)
+
+
+def log_entry(sql: Sql, number: int, moment: datetime) -> None:
+    logs.append(sql, "part", [LogRecord(moment, "info", "test", f"message {number}")], moment)
+
+
+def upload(sql: Sql, number: int, moment: datetime) -> None:
+    inserted(sql, "data_uploads", {"key": str(number), "file_id": "f", "synced": stored(moment)})
+
+
+def delivery(sql: Sql, number: int, moment: datetime) -> None:
+    words = ("part_id", "trigger_name", "event", "entry", "type", "value", "target", "about", "method", "headers")
+    counts = {"test": 0, "created": stored(moment), "due": 0}
+    inserted(
+        sql, "deliveries", {**dict.fromkeys(words, ""), **counts, "id": str(number), "body": b"", "state": "failed"}
+    )
+    attempt = {"delivery": str(number), "attempt": 1, "started": 0, "duration": 0, "status": 0, "error": "no"}
+    inserted(sql, "delivery_attempts", attempt)
+
+
+@pytest.mark.parametrize(
+    ("what", "module", "make", "tables"),
+    [
+        ("log entries", logs, log_entry, ["log_entries"]),
+        ("notes of uploads", readings, upload, ["data_uploads"]),
+        ("deliveries", deliveries, delivery, ["deliveries", "delivery_attempts"]),
+    ],
+)
+async def test_what_is_old_goes_a_part_at_a_time_and_the_rest_stays(
+    cloud: MemoryCloud, what: str, module: Any, make: Any, tables: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    store, now = cloud.cloud.store, cloud.cloud.clock()
+    chore = dict(CHORES)[what]
+
+    def fill(sql: Sql) -> None:
+        for number in range(10):
+            make(sql, number, now - (OLD if number < 7 else YOUNG))
+
+    def left(sql: Sql) -> list[int]:
+        return [len(sql.rows(f"SELECT * FROM {table}")) for table in tables]
+
+    await store.write(fill)
+    assert [await store.write(lambda sql: chore(sql, now)) for _ in range(4)] == [3, 3, 1, 0]
+    assert await store.read(left) == [3] * len(tables)

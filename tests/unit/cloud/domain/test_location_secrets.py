@@ -1,0 +1,128 @@
+"""Location secrets: parts sign in with them and accept them from clients while they are in the location."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from cloud.domain.organizations import sharing
+from cloud.domain.permissions import credentials
+from cloud.domain.permissions.access import Of
+from cloud.server.memory import APP, ROBOT
+from cloud.values.author import LOCATION
+from rpc.access.auth import digest_of
+from rpc.carrier import Peer
+from schema.errors import ErrorKind
+from tests.unit.cloud.guests import World, outcome, world
+from tests.unit.cloud.web.test_web_machine import connected
+
+__all__ = ["world"]
+
+LIMIT = 30.0  # seconds; each step takes milliseconds
+
+
+async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
+    place, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    assert (await world.cloud.app("location_auth", location_id=place))["secrets"] == []
+    await world.cloud.app("create_location_secret", location_id=place)
+    auth = await world.cloud.app("create_location_secret", location_id=place)
+    assert auth["location_id"] == place
+    assert auth["secret"] == auth["secrets"][0]["secret"]
+    assert len(auth["secrets"]) == 2
+    authenticator = world.cloud.cloud.authenticator
+    for one in auth["secrets"]:
+        token = await authenticator.sign_in(part, LOCATION, one["secret"], peer=Peer())
+        identity = await authenticator.identified(token)
+        assert identity is not None
+        assert (identity.entity, identity.kind) == (part, LOCATION)
+    itself = world.cloud.client(part, LOCATION)
+    assert (await itself.call(ROBOT, "", "config", id=part))["cloud"]["id"] == part
+    assert await outcome(itself, "get_robot_part", id=part) is ErrorKind.PERMISSION
+    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][0]["id"])
+    assert await authenticator.identified(token) is not None  # the token of the older secret is still valid
+    await world.cloud.app("delete_location_secret", location_id=place, secret_id=auth["secrets"][1]["id"])
+    with pytest.raises(Exception, match="wrong"):
+        await authenticator.sign_in(part, LOCATION, auth["secrets"][1]["secret"], peer=Peer())
+    assert await authenticator.identified(token) is None
+
+
+async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(world: World) -> None:
+    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    organization = world.ids[Of.ORGANIZATION]
+
+    async def entities() -> set[str]:
+        found = await world.cloud.cloud.store.read(credentials.every)
+        return {one.entity for one in found if one.type == LOCATION}
+
+    inner = (
+        await world.cloud.app("create_location", organization_id=organization, name="I", parent_location_id=outer)
+    )["id"]
+    beside = (await world.cloud.app("create_location", organization_id=organization, name="B"))["id"]
+    deep = await world.cloud.app("new_robot", name="deep", location=inner)
+    deep_part = (await world.cloud.app("get_robot_parts", robot_id=deep))[0]["id"]
+    await world.cloud.app("create_location_secret", location_id=outer)
+    assert await entities() == {part, deep_part}
+    await world.cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+    assert await entities() == {deep_part}
+    await world.cloud.app("update_location", location_id=inner, parent_location_id="")
+    assert await entities() == set()
+
+
+async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: World) -> None:
+    """A machine receives the digests of the secrets of its location and all enclosing ones, also after a move."""
+    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    organization, cloud = world.ids[Of.ORGANIZATION], world.cloud
+
+    async def created(**more: str) -> str:
+        made = await cloud.app("create_location", organization_id=organization, **more)
+        return str(made["id"])
+
+    async def secret(place: str) -> str:
+        auth = await cloud.app("create_location_secret", location_id=place)
+        return str(auth["secrets"][0]["secret"])
+
+    inner, beside = await created(name="I", parent_location_id=outer), await created(name="B")
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+
+            async def hears(*secrets: str) -> None:
+                wanted = {digest_of(one) for one in secrets}
+                while (found := (await machine.hears("cloud"))["location_secrets"]) is not None:
+                    assert not any(one in str(found) for one in secrets)
+                    if {one["secret"] for one in found} == wanted:
+                        return
+
+            await hears()
+            one, two = await secret(outer), await secret(beside)
+            await hears(one)
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+            await hears(two)
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=await created(name="E"))
+            await hears()
+            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=inner)
+            await hears(one)
+            await cloud.app("update_location", location_id=inner, parent_location_id="")
+            await hears()
+            await cloud.app("update_location", location_id=inner, parent_location_id=beside)
+            await hears(two)
+            kept = (await cloud.app("location_auth", location_id=beside))["secrets"]
+            await cloud.app("delete_location_secret", location_id=beside, secret_id=kept[0]["id"])
+            await hears()
+
+
+async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:
+    place = world.ids[Of.LOCATION]
+    for _ in range(sharing.MAX_SECRETS):
+        auth = await world.cloud.app("create_location_secret", location_id=place)
+    own = world.cloud.client()
+    assert await outcome(own, "create_location_secret", location_id=place) is ErrorKind.PRECONDITION
+    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[Of.ORGANIZATION], name="B"))["id"]
+    given = {"location_id": beside, "secret_id": auth["secrets"][0]["id"]}
+    assert await outcome(own, "delete_location_secret", **given) is ErrorKind.NOT_FOUND
+
+
+async def test_secrets_are_not_in_the_audit_log(world: World) -> None:
+    auth = await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
+    rows = await world.cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM audit"))
+    assert "create_location_secret" in repr(rows)
+    assert auth["secret"] not in repr(rows)

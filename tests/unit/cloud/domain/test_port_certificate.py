@@ -1,0 +1,173 @@
+"""The certificate of the cloud's own port: created, renewed and loaded from files while the port serves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+import trio
+import trio.testing
+
+from cloud.domain.certificates import authorities
+from cloud.domain.certificates.authorities import PORT
+from cloud.domain.certificates.issue import Pair, new_leaf, new_root
+from cloud.domain.certificates.names import LOOPBACK
+from cloud.domain.certificates.port import FromAuthority, FromFiles, port_names
+from cloud.server.memory import MemoryCloud
+from cloud.values.times import now
+from rpc.network.tls import TlsError
+from schema.errors import ConfigError
+from tests.unit.cloud.conftest import Clock
+from tests.unit.runtime.server.test_renewal import Told
+
+
+class Port:
+    """A certificate of the authority for names that the test sets."""
+
+    def __init__(self, cloud: MemoryCloud, clock: Clock, **times: timedelta) -> None:
+        self.names: Sequence[str] = ("cloud.example", *LOOPBACK)
+        self.made = FromAuthority(cloud.cloud.store, cloud.cloud.events, lambda: self.names, clock, **times)
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    """Capture the log."""
+    found, processors = Told(), structlog.get_config()["processors"]  # in place: loggers may already be cached
+    before, processors[:] = [*processors], [found]
+    yield found
+    processors[:] = before
+
+
+@pytest.fixture
+def port(cloud: MemoryCloud, clock: Clock) -> Port:
+    return Port(cloud, clock)
+
+
+async def test_it_stays_until_there_is_a_reason(port: Port, clock: Clock) -> None:
+    assert port.made.context is None
+    assert await port.made.look()
+    context = port.made.context
+    clock.now += port.made.renewed - timedelta(hours=1)
+    assert not await port.made.look()
+    assert port.made.context is context
+    assert port.made.names == ("cloud.example",)
+
+
+async def test_age_names_and_authority_are_reasons(port: Port, cloud: MemoryCloud, clock: Clock) -> None:
+    await port.made.look()
+    clock.now += port.made.renewed
+    assert await port.made.look()
+    port.names = ("other.example", *LOOPBACK)
+    assert await port.made.look()
+    assert port.made.names == ("other.example",)
+    await cloud.cloud.store.write(lambda sql: authorities.rotate(sql, PORT, clock()))
+    assert await port.made.look()
+    assert not await port.made.look()
+
+
+async def test_a_clock_that_was_set_back_is_a_reason(port: Port, clock: Clock) -> None:
+    await port.made.look()
+    clock.now -= timedelta(days=400)
+    assert await port.made.look()
+
+
+async def test_a_rotation_is_taken_over_at_once(
+    port: Port, cloud: MemoryCloud, clock: Clock, nursery: trio.Nursery, told: Told
+) -> None:
+    await port.made.look()
+    before = port.made.context
+    nursery.start_soon(port.made.run)
+    await trio.testing.wait_all_tasks_blocked(0.05)  # wait until it listens
+    await cloud.cloud.store.write(lambda sql: authorities.rotate(sql, PORT, clock()))
+    await told.until(lambda: port.made.context is not before)
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_short_life_is_renewed_again_and_again(cloud: MemoryCloud, nursery: trio.Nursery, told: Told) -> None:
+    port = FromAuthority(
+        cloud.cloud.store,
+        cloud.cloud.events,
+        lambda: LOOPBACK,
+        now,
+        life=timedelta(seconds=5),
+        renewed=timedelta(seconds=0.1),
+    )
+    await port.look()
+    nursery.start_soon(port.run)
+    first = port.context
+    await told.until(lambda: len(told.words()) >= 4)
+    assert port.context is not first
+    nursery.cancel_scope.cancel()
+
+
+# ---- files
+
+
+def write(folder: Path, pair: Pair) -> tuple[Path, Path]:
+    """Replace each file by renaming, as certbot swaps its links."""
+    found = []
+    for name, text in (("cert.pem", pair.certificate), ("key.pem", pair.key)):
+        (folder / f"{name}.part").write_text(text)
+        os.replace(folder / f"{name}.part", folder / name)
+        found.append(folder / name)
+    return found[0], found[1]
+
+
+def leaf(name: str) -> Pair:
+    return new_leaf(new_root("test", now()), (name, "localhost"), now())
+
+
+async def test_renewed_files_are_taken_over_and_bad_ones_are_not(
+    tmp_path: Path, nursery: trio.Nursery, told: Told
+) -> None:
+    made = FromFiles(*write(tmp_path, leaf("first.example")))
+    assert made.names == ("first.example",)
+    assert not made.own
+    nursery.start_soon(made.run)
+
+    write(tmp_path, leaf("second.example"))
+    await told.until(lambda: made.names == ("second.example",))
+    context = made.context
+    (tmp_path / "cert.pem").write_text(leaf("third.example").certificate)  # does not match the key
+    await told.until(lambda: told.entries[-1]["log_level"] == "error")
+    assert made.context is context
+    assert "does not belong" in told.entries[-1]["reason"]
+    write(tmp_path, leaf("fourth.example"))
+    await told.until(lambda: made.names == ("fourth.example",))
+    nursery.cancel_scope.cancel()
+
+
+def test_files_that_cannot_be_used_are_no_start(tmp_path: Path) -> None:
+    with pytest.raises(TlsError, match=r"missing\.pem"):
+        FromFiles(tmp_path / "missing.pem", tmp_path / "key.pem")
+
+
+# ---- names
+
+
+def test_a_port_of_this_computer_alone_has_its_names_alone() -> None:
+    assert port_names("localhost:8090", "", ()) == LOOPBACK
+    assert port_names("127.0.0.1:8090", "", ()) == ("127.0.0.1", "localhost", "::1")
+    assert port_names("192.168.7.1:8090", "", ()) == ("192.168.7.1", *LOOPBACK)
+
+
+def test_names_that_were_given_come_first() -> None:
+    names = port_names("localhost:8090", "https://Cloud.Example:8443", ("a.example", "[fd00::1]"))
+    assert names[:3] == ("a.example", "fd00::1", "cloud.example")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8090", ":8090", "[::]:8090"])
+def test_a_port_for_all_interfaces_has_the_computers_names(listen: str) -> None:
+    names = port_names(listen, "", ())
+    assert set(LOOPBACK) < set(names)
+    assert any(name.endswith(".local") for name in names)
+    assert len(set(names)) == len(names)
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    with pytest.raises(ConfigError, match="--listen"):
+        port_names("nonsense", "", ())

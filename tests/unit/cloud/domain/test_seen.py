@@ -1,0 +1,166 @@
+"""Last-seen times: many calls share one write, and no call is lost at the end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from math import inf
+
+import pytest
+import trio
+import trio.testing
+
+from cloud.domain.fleet.seen import FRESH, Seen
+from cloud.domain.machines.machines import part
+from cloud.domain.machines.online import SILENCE, Presence, presence, silent_for
+from cloud.server.memory import APP, ROBOT, MemoryCloud
+from tests.unit.cloud.conftest import Clock
+
+LIMIT = 30.0
+
+
+async def new_part(cloud: MemoryCloud, name: str = "rover") -> str:
+    robot = await cloud.client().call(APP, "", "new_robot", name=name, location=cloud.first.location)
+    return str((await cloud.client().call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"])
+
+
+async def called(cloud: MemoryCloud, subject: str) -> datetime | None:
+    """Return the last-seen time of the part in the database."""
+    return (await cloud.cloud.store.read(lambda sql: part(sql, subject))).seen
+
+
+async def silence(cloud: MemoryCloud, subject: str) -> float:
+    """Return for how many seconds the part has been silent according to the database; infinite if it never called."""
+    moment = await called(cloud, subject)
+    return inf if moment is None else (cloud.cloud.clock() - moment).total_seconds()
+
+
+async def test_the_first_call_is_written_at_once_and_the_next_ones_with_others(
+    cloud: MemoryCloud, clock: Clock
+) -> None:
+    subject = await new_part(cloud)
+    machine = cloud.client(subject, "robot-secret")
+    assert await silence(cloud, subject) == inf
+    await machine.call(ROBOT, "", "config", id=subject)
+    assert await silence(cloud, subject) < 1
+
+    clock.now += timedelta(seconds=10)
+    for method, more in (("config", {}), ("needs_restart", {}), ("log", {"logs": [{"message": "m"}]})):
+        await machine.call(ROBOT, "", method, id=subject, **more)
+    assert await silence(cloud, subject) >= 10  # nothing was written
+    taken = cloud.cloud.seen.take()
+    assert taken.keys() == {subject}
+    assert clock.now - taken[subject] < timedelta(seconds=1)
+
+    clock.now += FRESH
+    await machine.call(ROBOT, "", "needs_restart", id=subject)
+    assert await silence(cloud, subject) < 1
+
+
+async def test_what_was_not_written_is_written_at_the_end(cloud: MemoryCloud, clock: Clock) -> None:
+    subject, seen = await new_part(cloud), Seen()
+    assert seen.called(subject, clock())
+    clock.now += timedelta(seconds=5)
+    assert not seen.called(subject, clock())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(seen.run, cloud.cloud.store)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await silence(cloud, subject) == inf
+        nursery.cancel_scope.cancel()
+    assert await silence(cloud, subject) < 1
+
+
+async def test_who_connects_is_written_soon_and_told(cloud: MemoryCloud, clock: Clock) -> None:
+    subject = await new_part(cloud)
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen") as news:
+        cloud.cloud.seen.heard(subject, clock())
+        assert await news.next() == subject
+    assert await silence(cloud, subject) < 1
+
+
+def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_harm(clock: Clock) -> None:
+    seen = Seen()
+    assert seen.called("a", clock())
+    clock.now += timedelta(seconds=100)
+    assert seen.called("b", clock())
+    assert not seen.take()
+    assert seen._called.keys() == {"b"}
+    clock.now -= timedelta(seconds=50)
+    assert seen.called("b", clock())
+
+
+def test_a_clock_that_was_set_back_is_no_reason_to_write_each_call(clock: Clock) -> None:
+    """Not even if a part with a later time never calls again."""
+    seen = Seen()
+    for one in ("gone", "stays"):
+        assert seen.called(one, clock())
+    clock.now -= timedelta(days=1)
+    assert seen.called("stays", clock())
+    for _ in range(5):
+        seen.take()
+        clock.now += timedelta(seconds=10)
+        assert not seen.called("stays", clock())
+
+
+async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, clock: Clock) -> None:
+    """The computer of the cloud started with tomorrow's date, which was corrected later."""
+    clock.now += timedelta(days=1)
+    subject, silent = await new_part(cloud), await new_part(cloud, "silent")
+    for one in (subject, silent):
+        await cloud.client(one, "robot-secret").call(ROBOT, "", "needs_restart", id=one)
+    clock.now -= timedelta(days=1)
+    assert presence(await called(cloud, silent), clock(), online=False) is Presence.OFFLINE
+    assert silent_for(await called(cloud, silent), clock(), online=False) == 0
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen", subject) as news:
+        cloud.cloud.seen.heard(subject, clock())
+        await news.next()
+    assert presence(await called(cloud, subject), clock(), online=False) is Presence.ONLINE
+
+
+@pytest.mark.parametrize(
+    ("ago", "wanted", "seconds"),
+    [
+        (timedelta(0), Presence.ONLINE, 0),
+        (timedelta(seconds=-5), Presence.ONLINE, 0),  # the clock of a replica may be slightly ahead
+        (SILENCE - timedelta(seconds=1), Presence.ONLINE, 0),
+        (SILENCE, Presence.OFFLINE, 60),
+        (-SILENCE, Presence.OFFLINE, 0),
+    ],
+)
+def test_who_is_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
+    assert presence(clock.now - ago, clock.now, online=False) is wanted
+    assert silent_for(clock.now - ago, clock.now, online=False) == seconds
+    assert presence(clock.now - ago, clock.now, online=True) is Presence.ONLINE
+    assert silent_for(clock.now - ago, clock.now, online=True) == 0
+    assert presence(None, clock.now, online=False) is Presence.NEVER
+
+
+async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
+    """Of two replicas that heard a part, the one that writes last may have the older time."""
+    subject = await new_part(cloud)
+    one, other = Seen(), Seen()
+    for replica in (one, other):
+        replica.called(subject, clock())
+        replica.called(subject, clock())
+        clock.now += timedelta(seconds=3)
+    for replica in (other, one):
+        await replica._write(cloud.cloud.store)
+    assert await silence(cloud, subject) < 4
+
+
+async def test_a_secret_is_no_news_for_who_listens_to_keys(cloud: MemoryCloud) -> None:
+    """Creating a machine must not make every connected machine reload its configuration."""
+    with cloud.cloud.events.listening("key") as keys, cloud.cloud.events.listening("key", also=["secret"]) as both:
+        subject = await new_part(cloud)
+        with trio.fail_after(LIMIT):
+            assert subject in await both.all()
+        with trio.move_on_after(0):
+            raise AssertionError(await keys.next())
+
+
+async def test_a_part_that_was_deleted_meanwhile_harms_nobody(cloud: MemoryCloud, clock: Clock) -> None:
+    subject, seen = await new_part(cloud), Seen()
+    for one in ("gone", subject):
+        seen.called(one, clock())
+        seen.called(one, clock())
+    await seen._write(cloud.cloud.store)
+    assert await silence(cloud, subject) < 1

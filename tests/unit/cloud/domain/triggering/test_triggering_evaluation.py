@@ -1,0 +1,347 @@
+"""From event to delivery: queued with the data, evaluated once and in order, with persistent notification intervals."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import string
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from cloud.domain.configurations import configurations
+from cloud.domain.machines import logs
+from cloud.domain.machines.logs import LogQuery, LogRecord
+from cloud.domain.triggering import deliveries, queue
+from cloud.domain.triggering.configured import listens
+from cloud.domain.triggering.evaluation import evaluate, evaluate_many, evaluate_some
+from cloud.domain.triggering.hourly import INTERVAL, look
+from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.server.memory import MemoryCloud
+from cloud.store.sql import Sql
+from schema.errors import MachineError
+from tests.unit.cloud.conftest import BOTH
+from tests.unit.cloud.triggering_help import (
+    URL,
+    configure,
+    email,
+    evaluated,
+    hotter,
+    log,
+    rows,
+    tabular,
+    trigger,
+    upload,
+    webhook,
+)
+from triggers.document import MAX_NAME
+from triggers.ssrf import MAX_URL
+
+
+async def waiting(cloud: MemoryCloud) -> int:
+    return await cloud.cloud.store.read(queue.waiting)
+
+
+async def test_an_upload_becomes_one_request_with_body_and_headers(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all data", webhook(auth={"basic": {"username": "u", "password": "secret"}})))
+    await upload(cloud, part, 20.5)
+    (one,) = await evaluated(cloud, part)
+    body = json.loads(one.body)
+    assert (one.method, one.target, one.event) == ("POST", URL, "part_data_ingested")
+    assert (body["component_name"], body["machine_name"], body["org_name"]) == ("oven", "rover", "Test")
+    assert body["data"]["data"] == {"readings": {"celsius": 20.5}}
+    assert dict(one.headers)["Part-Id"] == part
+    assert "secret" not in repr(one)  # the password is added when the delivery is sent
+    assert "Authorization" not in dict(one.headers)
+    assert await waiting(cloud) == 0
+
+
+async def test_what_nobody_waits_for_is_not_queued(cloud: MemoryCloud, part: str) -> None:
+    await upload(cloud, part, 1.0)
+    await configure(cloud, part, trigger("on", "part_online"))
+    await upload(cloud, part, 1.0)
+    assert await waiting(cloud) == 0
+
+
+async def test_an_upload_that_fails_queues_nothing(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all"))
+    now = cloud.cloud.clock()
+
+    def work(sql: Sql) -> None:
+        ingested(sql, Ingestion(part, "sensor", "oven", "Readings", "tabular", "f", now, now))
+        raise MachineError("the disk is full")
+
+    with pytest.raises(MachineError):
+        await cloud.cloud.store.write(work)
+    assert await waiting(cloud) == 0
+
+
+async def test_conditions_choose(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, hotter("hot", 30), hotter("hotter", 40))
+    await upload(cloud, part, 20, 35)
+    await upload(cloud, part, 45)
+    await upload(cloud, part, 10)
+    assert [one.trigger for one in await evaluated(cloud, part)] == ["hot", "hot", "hotter"]
+
+
+async def test_a_failure_in_the_transaction_leaves_the_event_and_no_delivery(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all"))
+    await upload(cloud, part, 1)
+
+    def fails(sql: Sql) -> None:
+        assert evaluate_some(sql, cloud.cloud.links.page) == 1
+        raise MachineError("killed")
+
+    for _ in range(3):
+        with pytest.raises(MachineError):
+            await cloud.cloud.store.write(fails)
+    assert await log(cloud, part) == []
+    assert await waiting(cloud) == 1
+    assert len(await evaluated(cloud, part)) == 1
+    assert len(await evaluated(cloud, part)) == 1
+
+
+async def test_events_are_evaluated_in_order_and_parts_in_turn(cloud: MemoryCloud, machine: str, part: str) -> None:
+    other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    await configure(cloud, part, tabular("all"))
+    await configure(cloud, other, tabular("all"))
+    for number in range(250):
+        await upload(cloud, part if number % 2 else other, number)
+    for one, rest in ((part, 1), (other, 0)):
+        found = [json.loads(each.body)["data"]["data"]["readings"]["celsius"] for each in await evaluated(cloud, one)]
+        assert found == list(range(rest, 250, 2))
+
+
+async def test_a_pause_holds_per_target_and_over_restarts(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    often, seldom = webhook("https://a.test/", seconds_between_notifications=10), webhook("https://b.test/")
+    seldom["seconds_between_notifications"] = 100
+    await configure(cloud, part, tabular("all", often, seldom))
+    for _ in range(30):
+        await upload(cloud, part, 1)
+        await evaluated(cloud, part)  # each transaction reads its state from the tables
+        clock.now += timedelta(seconds=5)
+    found = await evaluated(cloud, part)
+    for target, interval, count in (("https://a.test/", 10, 15), ("https://b.test/", 100, 2)):
+        times = [one.created for one in found if one.target == target]
+        assert len(times) == count
+        assert all(b - a >= timedelta(seconds=interval) for a, b in itertools.pairwise(times))
+
+
+async def test_a_pause_of_one_part_is_none_of_another(cloud: MemoryCloud, machine: str, part: str) -> None:
+    other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    for one in (part, other):
+        await configure(cloud, one, tabular("all", webhook(seconds_between_notifications=1000)))
+        await upload(cloud, one, 1)
+        await upload(cloud, one, 2)
+    assert len(await evaluated(cloud, part)) == 1
+    assert len(await evaluated(cloud, other)) == 1
+
+
+async def test_a_clock_that_was_set_back_silences_nobody(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=60)))
+    await upload(cloud, part, 1)
+    clock.now -= timedelta(days=300)
+    await upload(cloud, part, 1)
+    assert len(await evaluated(cloud, part)) == 2
+
+
+async def test_one_trigger_with_a_mistake_stops_no_other(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, {"name": "broken"}, {"name": 5, "event": 7}, tabular("good"))
+    await upload(cloud, part, 1)
+    assert [one.trigger for one in await evaluated(cloud, part)] == ["good"]
+
+
+async def test_events_of_a_deleted_machine_are_dropped_and_nothing_of_it_stays(
+    cloud: MemoryCloud, machine: str, part: str
+) -> None:
+    await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=60)))
+    await upload(cloud, part, 1)
+    await evaluated(cloud, part)
+    await upload(cloud, part, 1)
+    await cloud.app("delete_robot", id=machine)
+    assert len(await evaluated(cloud, part)) == 1  # existing deliveries stay in the log
+    assert await waiting(cloud) == 0
+    assert await cloud.cloud.store.write(lambda sql: queue.forget(sql, cloud.cloud.clock())) == 2
+    assert await rows(cloud, "SELECT * FROM trigger_clocks") == []
+
+
+async def test_emails_go_to_addresses_and_to_owners_that_metadata_name(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all", email("ann@example.com"), email("all_machine_owners")))
+    await upload(cloud, part, 1)
+    assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com", "all_machine_owners"]
+    place = cloud.first.location
+    await cloud.app("update_location_metadata", location_id=place, data={"email": ["b@c.de", " f@g.hi ", 7, "no"]})
+    await upload(cloud, part, 1)
+    found = (await evaluated(cloud, part))[2:]
+    assert [one.target for one in found] == ["ann@example.com", "b@c.de", "f@g.hi"]
+    assert len({one.id for one in found}) == 3
+    assert f"http://cloud.test/machines/{(await cloud.app('get_robot_part', id=part))['part']['robot']}" in str(
+        found[0].body.replace(b"=\r\n", b"")
+    )
+
+
+async def test_a_target_that_is_gone_is_left_alone_until_the_trigger_changes(cloud: MemoryCloud, part: str) -> None:
+    store, clock = cloud.cloud.store, cloud.cloud.clock
+    await configure(cloud, part, tabular("all", webhook("https://gone.test/"), webhook()))
+    await upload(cloud, part, 1)
+    gone = next(one for one in await evaluated(cloud, part) if one.target == "https://gone.test/")
+    await store.write(lambda sql: deliveries.stop(sql, gone, "answered 410", clock()))
+    await upload(cloud, part, 2)
+    assert [one.target for one in (await evaluated(cloud, part))[2:]] == [URL]
+    await configure(cloud, part, {**tabular("all", webhook("https://gone.test/"), webhook()), "notes": "new"})
+    await upload(cloud, part, 3)
+    assert [one.target for one in (await evaluated(cloud, part))[3:]] == ["https://gone.test/", URL]
+
+
+async def test_triggers_of_a_fragment_count(cloud: MemoryCloud, part: str) -> None:
+    made = await cloud.app(
+        "create_fragment",
+        name="alarms",
+        config={"triggers": [tabular("from the fragment")]},
+        organization_id=cloud.first.organization,
+    )
+    text = json.dumps({"fragments": [{"id": made["id"]}]})
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
+    assert (await cloud.cloud.store.read(lambda sql: configurations.resolved(sql, part)))["triggers"]
+    await upload(cloud, part, 1)
+    assert [one.trigger for one in await evaluated(cloud, part)] == ["from the fragment"]
+
+
+async def test_logs_are_looked_at_every_hour(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    store = cloud.cloud.store
+    await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error", "warn"]))
+
+    async def say(level: str, message: str, logger: str = "rdk") -> None:
+        entry = {"host": "", "level": level, "time": clock(), "logger_name": logger, "message": message}
+        await cloud.client(part, "robot-secret").call("viam.app.v1.RobotService", "", "log", id=part, logs=[entry])
+
+    await say("error", "before the first look")
+    due = await store.write(lambda sql: look(sql, clock()))
+    await say("error", "it broke")
+    await say("info", "all well")
+    await say("error", "a webhook was not delivered", "app.trigger.errors")
+    clock.now += INTERVAL / 2
+    assert await store.write(lambda sql: look(sql, clock())) == due  # as after a restart: not yet due
+    assert await evaluated(cloud, part) == []
+    clock.now += INTERVAL / 2
+    await store.write(lambda sql: look(sql, clock()))
+    (one,) = await evaluated(cloud, part)
+    assert [line["message"] for line in json.loads(one.body)] == ["it broke"]
+    clock.now += INTERVAL
+    await store.write(lambda sql: look(sql, clock()))
+    assert len(await evaluated(cloud, part)) == 1  # no new entries
+    await say("warn", "it smokes")
+    clock.now += INTERVAL
+    await store.write(lambda sql: look(sql, clock()))
+    assert len(await evaluated(cloud, part)) == 2
+
+
+async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
+    cloud: MemoryCloud, part: str, clock: Any
+) -> None:
+    """Of two replicas that store entries at the same time, the one with the lower number may commit last."""
+    store = cloud.cloud.store
+    await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
+    await store.write(lambda sql: look(sql, clock()))
+    clock.now += INTERVAL
+
+    def keep(sql: Sql, number: int) -> None:
+        logs.append(sql, part, [LogRecord(clock(), "error", "rdk", f"entry {number}")], clock())
+        sql.run("UPDATE log_entries SET number = ? WHERE message = ?", number, f"entry {number}")
+
+    for number in (8, 7):
+        await store.write(partial(keep, number=number))
+        await store.write(lambda sql: look(sql, clock()))
+        clock.now += INTERVAL
+    await store.write(lambda sql: look(sql, clock()))
+    told = [line["message"] for one in await evaluated(cloud, part) for line in json.loads(one.body)]
+    assert sorted(told) == ["entry 7", "entry 8"]
+
+
+async def test_a_clock_that_was_set_back_tells_of_no_log_twice(cloud: MemoryCloud, part: str, clock: Any) -> None:
+    store = cloud.cloud.store
+    await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
+    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: logs.append(sql, part, [LogRecord(clock(), "error", "rdk", "once")], clock()))
+    for step in (INTERVAL, -timedelta(days=1), 2 * timedelta(days=1), INTERVAL):
+        clock.now += step
+        await store.write(lambda sql: look(sql, clock()))
+    assert len(await evaluated(cloud, part)) == 1
+
+
+async def test_a_hog_of_expressions_is_given_up_and_delays_nobody(
+    cloud: MemoryCloud, machine: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.domain.triggering.evaluation.EFFORT", 20_000)
+    other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    slow = {"operator": "regex", "value": {"text": "(a?){300}c"}}
+    conditional = {"data_capture_method": "sensor:oven:Readings", "conditions": {"evals": [slow]}}
+    hog = trigger("hog", "conditional_data_ingested", conditional=conditional)
+    await configure(cloud, part, hog, tabular("all", webhook("https://a.test/")))
+    await configure(cloud, other, tabular("all"))
+    now = cloud.cloud.clock()
+    text = Reading(now, now, {"readings": {"text": "a" * 8000}})
+    what = Ingestion(part, "sensor", "oven", "Readings", "tabular", "f", now, now, (text,) * 50)
+    for _ in range(2):
+        await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))
+    await upload(cloud, other, 1)
+    write, page = cloud.cloud.store.write, cloud.cloud.links.page
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1  # one page per call: then other parts are served
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1
+    assert await write(lambda sql: evaluate_many(sql, page)) == 1
+    assert [one.trigger for one in await log(cloud, part)] == ["all", "all"]
+    assert [one.trigger for one in await log(cloud, other)] == ["all"]
+    said = await cloud.cloud.store.read(lambda sql: logs.query(sql, part, LogQuery()))
+    assert {one.logger for one in said} == {"app.trigger.conditions"}
+    assert "its other readings fire nothing" in said[0].message
+
+
+@BOTH
+async def test_names_of_any_text_fit_an_index(cloud: MemoryCloud, part: str) -> None:
+    """PostgreSQL refuses index rows over about 2,700 bytes; an error here would stop evaluation."""
+    letters = Random(1)
+    name = "".join(chr(letters.randrange(0x20000, 0x2A6D0)) for _ in range(MAX_NAME))
+    path = "".join(letters.choice(string.ascii_letters + string.digits) for _ in range(MAX_URL - 15))
+    target = webhook(f"https://a.test/{path}", seconds_between_notifications=5)
+    await configure(cloud, part, tabular(name, target), tabular(name + "x"))
+    await upload(cloud, part, 1)
+    (one,) = await evaluated(cloud, part)
+    await cloud.cloud.store.write(lambda sql: deliveries.stop(sql, one, "gone", cloud.cloud.clock()))
+    await upload(cloud, part, 1)
+    assert len(await evaluated(cloud, part)) == 1
+
+
+async def test_what_is_no_address_in_metadata_is_passed_over(cloud: MemoryCloud, machine: str, part: str) -> None:
+    odd = ["a b@x.com", "a@x.com\nBcc: b@x.com", "=?utf-8?q?a=40y.com=2C?=@x.com", '"a"@x.com', "a\x7f@x.com", 5]
+    await cloud.app("update_robot_metadata", id=machine, data={"email": [*odd, "ann@example.com", "ann@example.com"]})
+    await configure(cloud, part, tabular("all", email("all_machine_owners")))
+    await upload(cloud, part, 1)
+    assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com"]
+
+
+async def test_whether_a_part_listens_follows_its_configuration(cloud: MemoryCloud, part: str) -> None:
+    online = frozenset({"part_online"})
+    for triggers, expected in ((), False), ((trigger("a", "part_online"),), True), ((tabular("b"),), False):
+        await configure(cloud, part, *triggers)
+        assert await cloud.cloud.store.read(lambda sql: listens(sql, part, online)) is expected
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json='{"triggers": {"event": 5}}')
+    assert await cloud.cloud.store.read(lambda sql: listens(sql, part, online)) is False
+    assert await cloud.cloud.store.read(lambda sql: listens(sql, "nobody", online)) is False
+
+
+async def test_what_a_dead_process_left_is_evaluated_at_the_start(cloud: MemoryCloud, part: str) -> None:
+    await configure(cloud, part, tabular("all"))
+    await upload(cloud, part, 1)
+    with cloud.cloud.events.listening(deliveries.TOPIC) as made:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(evaluate, cloud.cloud.store, cloud.cloud.events, cloud.cloud.links.page)
+            with trio.fail_after(30):
+                await made.next()
+                await upload(cloud, part, 2)  # later events are evaluated when they arrive
+                await made.next()
+            nursery.cancel_scope.cancel()
+    assert len(await log(cloud, part)) == 2

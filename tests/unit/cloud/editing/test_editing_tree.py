@@ -1,0 +1,242 @@
+"""Incomplete JSON: parsed without an error, with a position for every path."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cloud.editing.catalogue import Known, catalogue
+from cloud.editing.completion import Choice, completions
+from cloud.editing.documents import outline, written
+from cloud.editing.findings import findings
+from cloud.editing.tree import Lines, Node, at, place, read, spot
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=20,
+)
+ROUGH = st.text(st.sampled_from('{}[]:,"\\ \n\tab1-ü😀'), max_size=60)
+
+
+def nodes(node: Node, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Node]]:
+    found = [(path, node)]
+    for member in node.members:
+        if member.value is not None:
+            found += nodes(member.value, (*path, member.name))
+    for index, item in enumerate(node.items):
+        found += nodes(item, (*path, str(index)))
+    return found
+
+
+@given(JSON, st.sampled_from([None, 1, 2]))
+@example({"a": "\\", 'q"': ["]"]}, None)
+def test_what_is_json_is_read_as_what_it_is(value: Any, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    root = read(text)
+    assert root is not None
+    assert root.value == value
+    assert (root.start, root.end) == (0, len(text))
+    for _, node in nodes(root):
+        assert json.loads(text[node.start : node.end]) == node.value
+
+
+@given(JSON)
+def test_what_is_written_is_the_same_document_in_the_same_order(value: Any) -> None:
+    text = written(value)
+    assert json.loads(text) == value
+    assert json.dumps(json.loads(text)) == json.dumps(value)
+
+
+@given(ROUGH, st.integers(0, 60))
+@example('{"a', 3)
+@example('{"a":', 5)
+@example('[{"b": [1, {"c": "', 18)
+def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -> None:
+    cursor = min(cursor, len(text))
+    root = read(text)
+    outline(text)
+    if root is None:
+        return
+    for path, node in nodes(root):
+        assert 0 <= node.start < node.end <= len(text)
+        start, end = place(root, ".".join(path))
+        assert 0 <= start <= end <= len(text)
+    found = spot(text, root, cursor)
+    if found is not None:
+        assert found.start <= cursor <= found.end
+        assert at(root, found.path if found.key else found.path[:-1]) is not None
+    answer = completions(text, cursor, Known(), catalogue())
+    assert not answer.choices or answer.start <= cursor <= answer.end
+    for one in findings(text, Known()):
+        assert 0 <= one.start <= one.end <= max(len(text), 1)
+        assert one.line >= 1
+        assert one.text
+
+
+def test_nesting_without_end_is_no_trouble() -> None:
+    deep = "[" * 100_000
+    assert read(deep) is not None
+    assert findings(deep, Known())
+    assert completions(deep, 50_000, Known(), catalogue()).choices == ()
+    objects = '{"components":' * 50_000
+    assert findings(objects, Known())
+    completions(objects, 100, Known(), catalogue())
+    assert json.dumps(outline(objects), default=str)
+
+
+@pytest.mark.parametrize("key", ["²", "9" * 5000, "٣"])
+def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
+    for section in ("services", "log", "network", "x"):
+        text = f'{{"{section}": {{"{key}": {{"name": }}}}}}'
+        completions(text, len(text) - 4, Known(), catalogue())
+        findings(text, Known(), partial=True)
+    root = read('{"a": [1]}')
+    assert root is not None
+    assert at(root, ("a", key)) is None
+    assert at(root, ("a", "0")) is not None
+
+
+def test_lines_and_columns_count_from_one() -> None:
+    assert Lines("ab\ncd").position(0) == (1, 1)
+    assert Lines("ab\ncd").position(2) == (1, 3)
+    assert Lines("ab\ncd").position(4) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a", '"a"'),
+        ("a.b", "1"),
+        ("a.missing", "{"),
+        ("l.1", "3"),
+        ("l.9", "["),
+        ("l", '"l"'),
+        ("dotted.key", "7"),
+        ("a.b.c", "1"),
+        ("", "{"),
+    ],
+)
+def test_places_of_paths(path: str, expected: str) -> None:
+    text = '{"a": {"b": 1}, "l": [2, 3], "dotted.key": 7}'
+    root = read(text)
+    assert root is not None
+    start, end = place(root, path)
+    assert text[start:end] == expected
+
+
+def complete(marked: str, known: Known | None = None) -> tuple[str, list[Choice]]:
+    """Return the text after the first choice at `|` was accepted, and the choices."""
+    cursor = marked.index("|")
+    text = marked[:cursor] + marked[cursor + 1 :]
+    answer = completions(text, cursor, known or Known(), catalogue())
+    if not answer.choices:
+        return "", []
+    return text[: answer.start] + answer.choices[0].insert + text[answer.end :], list(answer.choices)
+
+
+MOTOR = '{"components": [{"name": "m", "api": "rdk:component:motor", "model": "gpio", "attributes": {%s}}]}'
+
+
+@pytest.mark.parametrize(
+    ("marked", "labels"),
+    [
+        ('{"comp|"}', ["components"]),
+        ("{|}", ["components", "services", "fragments"]),
+        ('{"components": [{"api": "rdk:component:motor", "model": "|"}]}', ["fake", "gpio", "gpiostepper"]),
+        ('{"components": [{"model": "|", "api": "rdk:component:servo"}]}', ["fake", "gpio"]),
+        ('{"components": [{"api": "|"}]}', ["rdk:component:arm", "rdk:component:audio_in"]),
+        ('{"services": [{"api": "vis|"}]}', ["rdk:service:vision"]),
+        (MOTOR % '"|"', ["board", "pins"]),
+        (MOTOR % '"board": "b", "max|"', ["max_rpm", "max_power_pct"]),
+        ('{"components": [{"name": "x", "depends_on": ["|"]}, {"name": "y"}, {"name": "z"}]}', ["y", "z"]),
+        ('{"components": [{"name": "x", "frame": {"parent": "|"}}, {"name": "y"}]}', ["world", "y"]),
+        ('{"debug": |}', ["true", "false"]),
+        ('{"log": [{"level": "|"}]}', ["debug", "info", "warn", "error"]),
+        ('{"modules": [{"type": "l|"}]}', ["local"]),
+        ('{"triggers": [{"event": {"type": "part_o|"}}]}', ["part_online", "part_offline"]),
+        ('{"components": [{"service_configs": [{"attributes": {"capture_methods": [{"|"}]}}]}]}', ["method"]),
+        ('{"jobs": [{"resource": "|"}], "components": [{"name": "y"}]}', ["y"]),
+        ('{"components": [{"model": "of:a:module", "attributes": {"|"}}]}', []),
+        ('{"nonsense": {"|"}}', []),
+        ('"|"', []),
+        ('{"debug" | }', []),
+    ],
+)
+def test_what_may_stand_there(marked: str, labels: list[str]) -> None:
+    _, choices = complete(marked)
+    assert [one.label for one in choices][: len(labels)] == labels
+    assert bool(choices) == bool(labels)
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [
+        ('{"de|"}', '{"debug": false}'),
+        ('{"de|": true}', '{"debug": true}'),
+        ("{|}", '{"components": []}'),
+        ('{"components": [|]}', '{"components": [{"name": "", "api": "", "model": ""}]}'),
+        ('{"components": [{"name": "a"}|]}', '{"components": [{"name": "a"}, {"name": "", "api": "", "model": ""}]}'),
+        ('{"debug": true|}', '{"debug": true}'),
+        ('{|"debug": true}', '{"components": [], "debug": true}'),
+        ('{"components": [|{"name": "a"}]}', '{"components": [{"name": "", "api": "", "model": ""}, {"name": "a"}]}'),
+        ('{"debug": | , "log": []}', '{"debug": true , "log": []}'),
+        ('{"debug": t|}', '{"debug": true}'),
+        ('{"log": [{"level": "e|"}]}', '{"log": [{"level": "error"}]}'),
+        ('{"de|"log": []}', '{"debug": false, "log": []}'),
+        ('{"|"log": []}', '{"components": [], "log": []}'),
+        ('{"de|\n"log": []}', '{"debug": false, \n"log": []}'),
+        ('{de|\n"log": []}', '{"debug": false, \n"log": []}'),
+        ('{\n  "de|" "log": []}', '{\n  "debug": false,  "log": []}'),
+        ('{"log": []\n"de|"}', '{"log": []\n, "debug": false}'),
+        ('{"log": [{"level": "e|\n"pattern": "x"}]}', '{"log": [{"level": "error", \n"pattern": "x"}]}'),
+        (
+            '{"components": [{"name": "", "depends_on": ["c" "c|"]}, {"name": "c"}]}',
+            '{"components": [{"name": "", "depends_on": ["c" , "c"]}, {"name": "c"}]}',
+        ),
+        ('{"de|": {"log": ":8080"}}', '{"debug": {"log": ":8080"}}'),
+    ],
+)
+def test_what_is_taken_leaves_json(marked: str, expected: str) -> None:
+    assert complete(marked)[0] == expected
+    json.loads(expected)
+
+
+def test_fragments_are_known_by_name() -> None:
+    _, (choice,) = complete('{"fragments": [{"id": "|"}]}', Known({"f-1": "base"}))
+    assert (choice.label, choice.detail) == ("f-1", "base")
+    _, choices = complete('{"components": [{"name": "a", "depends_on": ["|"]}]}', Known({}, ("brought",)))
+    assert [one.label for one in choices] == ["brought"]
+
+
+def test_required_attributes_come_first_and_say_what_they_are() -> None:
+    _, choices = complete(MOTOR % "|")
+    assert [one.detail for one in choices[:2]] == ["required", "required"]
+    assert "required" not in [one.detail for one in choices[2:]]
+    assert all(one.meaning for one in choices[:1])
+    assert choices[0].insert[: choices[0].cursor] == '"board": "'
+
+
+def test_keys_that_are_used_most_come_first() -> None:
+    _, choices = complete(MOTOR % '"board": "b", "pins": {}, "|"')
+    assert [one.label for one in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]
+
+
+@pytest.mark.parametrize("inside", ["y", r"\\"])
+def test_a_long_string_takes_little_memory(inside: str) -> None:
+    text = json.dumps({"x": 1})[:-1] + ', "y": "' + inside * 500_000 + '"}'
+    tracemalloc.start()
+    try:
+        root = read(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert root is not None
+    assert (found := root.get("y")) is not None
+    assert found.closed
+    assert peak < 4 * len(text)

@@ -1,0 +1,335 @@
+"""Readings and files: queried by filter, page and id; deleted; retained for a number of days."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from cloud.domain.data import pages, readings, retention
+from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.pages import Page
+from cloud.domain.upkeep.named import OWNERS
+from cloud.domain.upkeep.sweep import Swept, sweep
+from cloud.server.memory import MemoryCloud
+from cloud.services.common.base import Sizes
+from cloud.store.sql import Row, Sql, Value
+from cloud.values.times import now
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import DATA, PNG, SETS, START, Uploads, at, blobs, days_later, piece
+
+
+@pytest.fixture
+def up(cloud: MemoryCloud, part: str) -> Uploads:
+    return Uploads(cloud, part)
+
+
+async def refused(up: Uploads, method: str, kind: ErrorKind, **arguments: Any) -> str:
+    with pytest.raises(MachineError) as caught:
+        await up.ask(method, **arguments)
+    assert caught.value.kind is kind
+    return str(caught.value)
+
+
+# ---- filters
+
+
+async def test_each_field_of_a_filter_chooses_and_all_of_them_hold(up: Uploads, machine: str) -> None:
+    first = up.cloud.first
+    wanted = await up.picture(10, tags=["x"])
+    other = await up.picture(20, component_name="ear", component_type="audio_in", method_name="Read", mime_type="a/b")
+    made = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=first.organization)
+    await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=made, binary_data_ids=[wanted])
+    box = {"x_min_normalized": 0.0, "y_min_normalized": 0.0, "x_max_normalized": 1.0, "y_max_normalized": 1.0}
+    await up.ask("add_bounding_box_to_image_by_id", binary_data_id=wanted, label="cat", **box)
+    assert await up.found() == [wanted, other]
+    choosing: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"component_name": "eye"}, {"component_name": "nose"}),
+        ({"component_type": "camera"}, {"component_type": "sensor"}),
+        ({"component_type": "rdk:component:camera"}, {"component_type": "rdk:component:arm"}),
+        ({"method": "GetImages"}, {"method": "Nothing"}),
+        ({"mime_type": ["image/png", "c/d"]}, {"mime_type": ["c/d"]}),
+        ({"tags_filter": {"tags": ["x", "y"]}}, {"tags_filter": {"tags": ["y"]}}),
+        ({"tags_filter": {"type": "TAGGED"}}, {"tags_filter": {"type": "MATCH_BY_OR", "tags": ["z"]}}),
+        ({"bbox_labels": ["cat", "dog"]}, {"bbox_labels": ["dog"]}),
+        ({"dataset_id": made}, {"dataset_id": "nothing"}),
+        ({"interval": {"start": at(10), "end": at(20)}}, {"interval": {"start": at(20.1)}}),
+    ]
+    for some, none in choosing:
+        assert await up.found(**some) == [wanted], some
+        assert await up.found(**none) == [], none
+        assert await up.found(**{"robot_name": "x", **some}) == []
+    assert await up.found(tags_filter={"type": "UNTAGGED"}) == [other]
+    for both, none in (
+        ({"robot_name": "rover"}, {"robot_name": "x"}),
+        ({"robot_id": machine}, {"robot_id": "x"}),
+        ({"part_name": "rover-main"}, {"part_name": "x"}),
+        ({"part_id": up.part}, {"part_id": "x"}),
+        ({"location_ids": [first.location, "x"]}, {"location_ids": ["x"]}),
+        ({"organization_ids": [first.organization, "x"]}, {"organization_ids": ["x"]}),
+    ):
+        assert await up.found(**both) == [wanted, other], both
+        assert await up.found(**none) == [], none
+
+
+async def test_the_same_fields_choose_readings(up: Uploads) -> None:
+    await up.readings(piece(1, x=1.0), tags=["a"])
+    await up.readings(piece(2, x=2.0), component_name="other")
+    assert await up.values(component_name="s") == [{"x": 1.0}]
+    assert await up.values(tags_filter={"tags": ["a"]}) == [{"x": 1.0}]
+    assert await up.values(tags_filter={"type": "UNTAGGED"}) == [{"x": 2.0}]
+    assert await up.values(interval={"start": at(2)}) == [{"x": 2.0}]
+    assert await up.values(interval={"end": at(2)}) == [{"x": 1.0}]
+    assert await up.values(component_type="rdk:component:sensor", method="Readings") == [{"x": 1.0}, {"x": 2.0}]
+    for nothing in ({"mime_type": ["a/b"]}, {"bbox_labels": ["cat"]}, {"dataset_id": "d"}):
+        assert await up.values(**nothing) == []
+
+
+# ---- pages
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 50])
+@pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
+@pytest.mark.parametrize("few", [32, 0])
+async def test_pages_have_everything_once_in_order_until_an_empty_one(
+    up: Uploads, limit: int, order: str | None, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "FEW", few)
+    for number in range(7):  # two at each time, from three sources
+        await up.picture(number // 2, PNG + bytes([number]), component_name=f"eye{number % 3}")
+    request: dict[str, Any] = {"limit": limit, **({"sort_order": order} if order else {})}
+    found: list[Any] = []
+    while (answer := await up.ask("binary_data_by_filter", data_request=request))["data"]:
+        assert answer["count"] == 7
+        found += answer["data"]
+        request["last"] = answer["last"]
+    assert answer["last"] == ""
+    assert len({one["metadata"]["id"] for one in found}) == len(found) == 7
+    times = [one["metadata"]["time_requested"] for one in found]
+    assert times == sorted(times, reverse=order == "DESCENDING")
+
+
+@pytest.mark.parametrize("few", [0, 32])
+async def test_whole_rows_are_read_of_one_page_alone(up: Uploads, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "FEW", few)
+    for number in range(9):
+        await up.readings(piece(number, x=float(number)), component_name=f"s{number % 3}")
+    scope = Scope((up.cloud.first.organization,))
+
+    def work(sql: Sql) -> tuple[list[float], int]:
+        counting = Counting(sql)
+        found = readings.query(counting, Wanted(), scope, Page(limit=2))
+        return [one.data["x"] for one in found], counting.whole
+
+    assert await up.cloud.cloud.store.read(work) == ([0.0, 1.0], 2)
+
+
+class Counting:
+    """Count the rows that are read with their data."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self.whole = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sql, name)
+
+    def rows(self, statement: str, *parameters: Value) -> list[Row]:
+        found = self._sql.rows(statement, *parameters)
+        self.whole += sum("data" in row for row in found)
+        return found
+
+
+async def test_counting_answers_no_data(up: Uploads) -> None:
+    await up.picture(0)
+    await up.readings(piece(0, x=1.0), piece(1, x=1.0))
+    answer = await up.ask("binary_data_by_filter", count_only=True)
+    assert (answer["data"], answer["count"], answer["total_size_bytes"]) == ([], 1, len(PNG))
+    answer = await up.ask("tabular_data_by_filter", count_only=True)
+    assert (answer["data"], answer["count"]) == ([], 2)
+
+
+async def test_content_comes_only_when_it_is_asked_for(up: Uploads) -> None:
+    subject = await up.picture(0)
+    for content, expected in ((True, PNG), (False, b"")):
+        (one,) = (await up.ask("binary_data_by_filter", include_binary=content))["data"]
+        assert one["binary"] == expected
+        (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[subject], include_binary=content))["data"]
+        assert one["binary"] == expected
+
+
+async def test_a_page_with_content_ends_where_a_message_would(cloud: MemoryCloud, part: str) -> None:
+    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=Sizes(message=400)), cloud.first), part)
+    ids = [await up.picture(number, bytes([number]) * 140) for number in range(4)]
+    request: dict[str, Any] = {}
+    found = []
+    while (answer := await up.ask("binary_data_by_filter", data_request=request, include_binary=True))["data"]:
+        assert len(answer["data"]) == 2
+        found += [one["metadata"]["id"] for one in answer["data"]]
+        request["last"] = answer["last"]
+    assert found == ids
+    said = await refused(up, "binary_data_by_ids", ErrorKind.EXHAUSTED, binary_data_ids=ids, include_binary=True)
+    assert "CreateBinaryDataSignedURL" in said
+    large = await up.picture(9, bytes(301))
+    request = {"filter": {"interval": {"start": at(9)}}}
+    await refused(up, "binary_data_by_filter", ErrorKind.EXHAUSTED, data_request=request, include_binary=True)
+    assert await up.found(interval={"start": at(9)}) == [large]
+
+
+@pytest.mark.parametrize("last", ["x", "1", "1.x", "1.2.3", "١.٢", "9" * 50 + ".1"])
+async def test_a_place_that_is_none_is_refused(up: Uploads, last: str) -> None:
+    await refused(up, "binary_data_by_filter", ErrorKind.INVALID, data_request={"last": last})
+    await refused(up, "tabular_data_by_filter", ErrorKind.INVALID, data_request={"last": last})
+
+
+# ---- by id
+
+
+async def test_old_and_new_names_of_files_mean_the_same(up: Uploads) -> None:
+    subject = await up.picture(0)
+    old = {"file_id": subject, "organization_id": "whatever", "location_id": "whatever"}
+    answer = await up.ask("binary_data_by_ids", binary_ids=[old], binary_data_ids=[subject])
+    assert answer["count"] == len(answer["data"]) == 1
+    await refused(up, "binary_data_by_ids", ErrorKind.INVALID)
+    await refused(up, "binary_data_by_ids", ErrorKind.NOT_FOUND, binary_data_ids=[subject, "nothing"])
+
+
+# ---- the newest, and exports
+
+
+async def test_the_newest_is_the_one_captured_last_not_the_one_that_came_last(up: Uploads) -> None:
+    source = {"part_id": up.part, "resource_name": "s", "method_name": "Readings", "resource_subtype": "sensor"}
+    assert await up.ask("get_latest_tabular_data", **source) == {}
+    await up.readings(piece(9, x=9.0))
+    await up.readings(piece(5, x=5.0), tags=["late"])
+    answer = await up.ask("get_latest_tabular_data", **source)
+    assert (answer["payload"], answer["time_captured"]) == ({"x": 9.0}, at(9))
+    assert answer["time_synced"] >= START
+    assert await up.ask("get_latest_tabular_data", **{**source, "resource_subtype": "rdk:component:arm"}) == {}
+
+
+async def test_an_export_has_all_readings_of_a_method_in_order(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloud.services.data.data_tabular.MAX_PAGE", 3)
+    for number in reversed(range(10)):
+        await up.readings(piece(number, x=float(number)), tags=["even"] if number % 2 == 0 else [])
+    await up.readings(piece(3, x=-1.0), component_name="other")
+    arguments = {
+        "part_id": up.part,
+        "resource_name": "s",
+        "resource_subtype": "rdk:component:sensor",
+        "method_name": "Readings",
+    }
+
+    async def exported(**more: Any) -> list[Any]:
+        return [one async for one in up.owner.stream(DATA, "", "export_tabular_data", **arguments, **more)]
+
+    found = await exported()
+    assert [one["payload"]["x"] for one in found] == [float(number) for number in range(10)]
+    assert found[0]["tags"] == ["even"]
+    assert found[0]["resource_subtype"] == "rdk:component:sensor"
+    assert all(one["time_captured"] < other["time_captured"] for one, other in pairwise(found))
+    part = await exported(interval={"start": at(2), "end": at(4)})
+    assert [one["payload"]["x"] for one in part] == [2.0, 3.0]
+
+
+# ---- deleting
+
+
+async def test_deleting_files_removes_rows_and_content(up: Uploads) -> None:
+    ids = [await up.picture(number, PNG + bytes([number]), tags=["t"]) for number in range(3)]
+    await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID)
+    await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID, filter={})
+    assert await up.ask("delete_binary_data_by_ids", binary_data_ids=[ids[0], "nothing"]) == 1
+    assert await up.found() == ids[1:]
+    assert len(await blobs(up.cloud)) == 3  # a backup of the database that refers to it may be restored
+    await days_later(up.cloud)
+    assert len(await blobs(up.cloud)) == 2
+    assert await up.ask("delete_binary_data_by_filter", filter={"interval": {"start": at(2)}}) == 1
+    organization = up.cloud.first.organization
+    assert await up.ask("delete_binary_data_by_filter", filter={"organization_ids": [organization]}) == 1
+    await days_later(up.cloud)
+    assert await blobs(up.cloud) == set()
+    assert await up.picture(0, PNG + b"\0", tags=["t"]) not in ids  # a deleted file may be uploaded again
+
+
+async def test_readings_are_deleted_by_age_and_filter(up: Uploads, clock: Any) -> None:
+    for number in range(4):
+        await up.readings(piece(number * 86_400, x=float(number)), component_name=f"s{number % 2}")
+    clock.now = START + timedelta(days=3, seconds=1)
+    organization = up.cloud.first.organization
+
+    async def delete(days: int, **given: Any) -> Any:
+        return await up.ask(
+            "delete_tabular_data", organization_id=organization, delete_older_than_days=days, filter=given
+        )
+
+    assert await delete(4) == await delete(4_000_000_000) == 0
+    assert await delete(2, component_name="s0") == 1
+    assert await up.values() == [{"x": 1.0}, {"x": 2.0}, {"x": 3.0}]
+    assert await delete(1) == 2
+    assert await delete(0, part_id="other") == 0
+    assert await delete(0, part_id=up.part) == 1
+
+
+# ---- retention
+
+
+async def test_data_are_kept_until_their_days_are_over(up: Uploads, clock: Any) -> None:
+    store, organization = up.cloud.cloud.store, up.cloud.first.organization
+    await up.readings(piece(-86_400 * 400, x=1.0))  # captured long before it arrived
+    await up.picture(0)
+
+    async def expire() -> int:
+        return await store.write(lambda sql: retention.expire(sql, clock.now))
+
+    clock.now += timedelta(days=1000)
+    assert await expire() == 0  # no retention is set
+    await store.write(lambda sql: retention.set_days(sql, organization, 1001))
+    assert await expire() == 0
+    await store.write(lambda sql: retention.set_days(sql, organization, 1000))
+    clock.now += timedelta(minutes=1)
+    assert await expire() == 2
+    assert await expire() == 0
+    assert await up.found() == await up.values() == []
+    assert len(await blobs(up.cloud)) == 1
+    assert await sweep(store, up.cloud.cloud.blobs, now()) == Swept(0, total=1)  # a row for this blob might follow
+    later = clock.now + timedelta(days=7.1)
+    assert await sweep(store, up.cloud.cloud.blobs, later, age=-1) == Swept(1, total=1)
+    assert await blobs(up.cloud) == set()
+
+
+async def test_what_a_row_names_is_not_swept_up(up: Uploads) -> None:
+    await up.picture(0)
+    assert await days_later(up.cloud, 100) == Swept(0, total=1)
+    assert len(await blobs(up.cloud)) == 1
+    assert len(OWNERS) == 2
+
+
+@pytest.mark.parametrize("days", [-1, 36_501])
+async def test_days_that_make_no_sense_are_refused(up: Uploads, days: int) -> None:
+    with pytest.raises(MachineError) as caught:
+        await up.cloud.cloud.store.write(lambda sql: retention.set_days(sql, up.cloud.first.organization, days))
+    assert caught.value.kind is ErrorKind.INVALID
+
+
+async def test_many_readings_expire_a_part_at_a_time(up: Uploads, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    await up.readings(*(piece(number, x=1.0) for number in range(5)))
+    store = up.cloud.cloud.store
+    await store.write(lambda sql: retention.set_days(sql, up.cloud.first.organization, 1))
+    clock.now += timedelta(days=2)
+    counts = [await store.write(lambda sql: retention.expire(sql, clock.now)) for _ in range(4)]
+    assert counts == [2, 2, 1, 0]
+
+
+async def test_readings_by_arrival_have_each_once(up: Uploads) -> None:
+    for number in (3, 1, 2):
+        await up.readings(piece(number, x=float(number)))
+    store, scope = up.cloud.cloud.store, Scope((up.cloud.first.organization,))
+    found = await store.read(lambda sql: readings.arrived(sql, Wanted(), scope, 0, 2))
+    rest = await store.read(lambda sql: readings.arrived(sql, Wanted(), scope, found[-1].number))
+    assert [one.data["x"] for one in found + rest] == [3.0, 1.0, 2.0]
+    assert await store.read(lambda sql: readings.query(sql, Wanted(), Scope(), Page())) == []

@@ -1,0 +1,363 @@
+"""Uploads: stored completely and once, reported to triggers, refused with a clear error."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from cloud.domain.data import readings
+from cloud.domain.data.media import EXTENSIONS, TYPES, UNKNOWN, extension_of, mime_of
+from cloud.domain.triggering import ingestion
+from cloud.server.memory import MemoryCloud
+from cloud.services.common.base import Sizes
+from cloud.services.data import datasync
+from cloud.values.limits import UPLOAD_READINGS
+from cloud.work.workroom import Workroom
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import PNG, SETS, START, SYNC, Uploads, at, blobs, piece
+from tests.unit.cloud.triggering_help import evaluated
+
+
+@pytest.fixture
+def up(cloud: MemoryCloud, part: str) -> Uploads:
+    return Uploads(cloud, part)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Record what triggers receive."""
+    heard: list[Any] = []
+    monkeypatch.setattr("cloud.services.data.datasync.ingested", lambda sql, what: heard.append(what))
+    return heard
+
+
+async def test_readings_come_back_as_they_were_with_where_they_came_from(up: Uploads, machine: str) -> None:
+    value = {"readings": {"t": 21.5, "ok": True, "name": "ü", "list": [1.0, None], "deep": {"x": -0.5}}}
+    await up.readings(piece(0, **value), piece(1, readings={}), tags=["b", "a"])
+    answer = await up.ask("tabular_data_by_filter")
+    first = up.cloud.first
+    (metadata,) = answer["metadata"]
+    assert metadata == {
+        "organization_id": first.organization,
+        "location_id": first.location,
+        "robot_name": "rover",
+        "robot_id": machine,
+        "part_name": "rover-main",
+        "part_id": up.part,
+        "component_type": "sensor",
+        "component_name": "s",
+        "method_name": "Readings",
+        "method_parameters": {},
+        "tags": ["a", "b"],
+        "mime_type": "",
+    }
+    assert [one["data"] for one in answer["data"]] == [value, {"readings": {}}]
+    assert [one["time_requested"] for one in answer["data"]] == [at(0), at(1)]
+    assert [one["time_received"] for one in answer["data"]] == [at(0.5), at(1.5)]
+    assert answer["count"] == 2
+
+
+async def test_a_repeated_upload_of_readings_adds_nothing(up: Uploads, told: list[Any]) -> None:
+    first = await up.readings(piece(0, x=1.0), piece(1, x=2.0))
+    assert await up.readings(piece(0, x=1.0), piece(1, x=2.0)) == first
+    assert await up.values() == [{"x": 1.0}, {"x": 2.0}]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"component_name": "other"}, {"method_name": "Other"}, {"tags": ["t"]}, {"file_name": "x.capture"}],
+)
+async def test_readings_that_differ_in_anything_are_others(up: Uploads, other: dict[str, Any]) -> None:
+    first = await up.readings(piece(0, x=1.0))
+    assert await up.readings(piece(0, x=1.0), **other) != first
+    assert await up.readings(piece(1, x=1.0)) != first
+    assert len(await up.values()) == 3
+
+
+async def test_readings_without_any_time_are_new_each_time(up: Uploads) -> None:
+    assert await up.readings({"struct": {"x": 1.0}}) != await up.readings({"struct": {"x": 1.0}})
+    assert len(await up.values()) == 2
+
+
+async def test_triggers_hear_of_readings_with_the_times_of_the_first_and_the_last(up: Uploads, told: list[Any]) -> None:
+    subject = await up.readings(piece(5, x=1.0), piece(2, x=2.0))
+    (what,) = told
+    assert (what.part, what.component_type, what.component_name, what.method) == (up.part, "sensor", "s", "Readings")
+    assert (what.data_type, what.file_id, what.first, what.last) == ("tabular", subject, at(2.5), at(5.5))
+    assert [(one.requested, one.received, one.data) for one in what.readings] == [
+        (at(5), at(5.5), {"x": 1.0}),
+        (at(2), at(2.5), {"x": 2.0}),
+    ]
+
+
+async def test_triggers_hear_of_files_by_their_kind_and_once(up: Uploads, told: list[Any]) -> None:
+    ids = [await up.file(), await up.picture(0), await up.file()]
+    assert [(one.data_type, one.file_id) for one in told] == [("file", ids[0]), ("binary", ids[1])]
+    assert ids[2] == ids[0]
+
+
+async def test_an_upload_that_triggers_cannot_note_is_not_kept(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(sql: object, what: object) -> None:
+        raise MachineError("no", kind=ErrorKind.PRECONDITION)
+
+    monkeypatch.setattr("cloud.services.data.datasync.ingested", fail)
+    for upload in (up.file(), up.readings(piece(0, x=1.0))):
+        with pytest.raises(MachineError):
+            await upload
+    assert await up.found() == await up.values() == []
+    assert await blobs(up.cloud) == set()
+    monkeypatch.setattr("cloud.services.data.datasync.ingested", ingestion.ingested)
+    await up.readings(piece(0, x=1.0))  # not mistaken for a duplicate
+    assert await up.values() == [{"x": 1.0}]
+
+
+async def test_a_file_in_pieces_is_kept_whole(up: Uploads) -> None:
+    pieces = [b"\xff\xd8\xff", b"a" * 70_000, b"b"]
+    sent = await up.machine.call(
+        SYNC, "", "file_upload", part_id=up.part, file_name="", contents=[{"data": one} for one in pieces]
+    )
+    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
+    assert one["binary"] == b"".join(pieces)
+    metadata = one["metadata"]
+    assert metadata["file_size_bytes"] == 70_004
+    assert (metadata["capture_metadata"]["mime_type"], metadata["file_ext"]) == ("image/jpeg", ".jpg")
+
+
+async def test_an_empty_file_is_a_file(up: Uploads) -> None:
+    sent = await up.machine.call(SYNC, "", "file_upload", part_id=up.part, file_name="empty", contents=[])
+    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
+    assert one["binary"] == b""
+
+
+async def test_a_repeated_file_is_kept_once_and_takes_more_tags(up: Uploads) -> None:
+    first = await up.file(tags=["a"])
+    assert await up.file(tags=["b"]) == first
+    assert await up.file(b"content!") != first
+    assert await up.file(name="b.txt") != first
+    assert await up.file(file_create_time=at(0)) != first
+    assert await up.file(file_create_time=at(0)) != await up.file(file_create_time=at(1))
+    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[first]))["data"]
+    assert one["metadata"]["capture_metadata"]["tags"] == ["a", "b"]
+    assert len(await blobs(up.cloud)) == len(await up.found()) == 5
+
+
+async def test_several_pictures_of_one_upload_are_several_files(up: Uploads) -> None:
+    metadata = {"part_id": up.part, "type": "BINARY_SENSOR"}
+    contents = [{"binary": PNG + bytes([number])} for number in range(3)]
+    sent = await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
+    found = await up.found()
+    assert len(found) == 3
+    assert sent["file_id"] == found[0]
+
+
+async def test_a_streamed_picture_with_its_labels(up: Uploads) -> None:
+    box = {"label": "cat", "x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.3}
+    given = {
+        "time_requested": at(3),
+        "time_received": at(4),
+        "annotations": {"bboxes": [{**box, "y_max_normalized": 0.4}], "classifications": [{"label": "indoors"}]},
+    }
+    sent = await up.machine.call(
+        SYNC,
+        "",
+        "streaming_data_capture_upload",
+        upload_metadata={"part_id": up.part, "type": "BINARY_SENSOR", "file_extension": ".png"},
+        sensor_metadata=given,
+        pieces=[PNG[:5], PNG[5:]],
+    )
+    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["binary_data_id"]], include_binary=True))["data"]
+    assert one["binary"] == PNG
+    known = one["metadata"]
+    assert (known["time_requested"], known["time_received"]) == (at(3), at(4))
+    assert known["annotations"]["bboxes"][0]["label"] == "cat"
+    assert known["annotations"]["bboxes"][0]["x_max_normalized"] == 0.3
+    assert known["annotations"]["classifications"][0]["label"] == "indoors"
+
+
+async def test_a_file_above_the_limit_is_refused_and_leaves_nothing(cloud: MemoryCloud, part: str) -> None:
+    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=Sizes(file=10)), cloud.first), part)
+    await up.file(b"x" * 10)
+    with pytest.raises(MachineError) as caught:
+        await up.file(b"x" * 11, name="large")
+    assert caught.value.kind is ErrorKind.INVALID  # machines set such a file aside
+    assert "10 bytes" in str(caught.value)
+    assert len(await blobs(cloud)) == 1
+
+
+@pytest.mark.parametrize(
+    ("metadata", "contents"),
+    [
+        ({}, []),
+        ({"type": "TABULAR_SENSOR"}, [{"binary": b"x"}]),
+        ({"type": "BINARY_SENSOR"}, [{"struct": {}}]),
+        ({}, [{"binary": b"x"}, {"struct": {}}]),
+        ({"type": "FILE"}, [{"binary": b"x"}]),
+        ({"dataset_ids": ["x"]}, [{"struct": {}}]),
+        ({"tags": [""]}, [{"struct": {}}]),
+        ({"tags": [str(number) for number in range(101)]}, [{"struct": {}}]),
+        ({"component_name": "x" * 1001}, [{"struct": {}}]),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(
+    up: Uploads, metadata: dict[str, Any], contents: list[dict[str, Any]]
+) -> None:
+    with pytest.raises(MachineError) as caught:
+        await up.machine.call(
+            SYNC, "", "data_capture_upload", metadata={"part_id": up.part, **metadata}, sensor_contents=contents
+        )
+    assert caught.value.kind is ErrorKind.INVALID
+    assert await up.found() == await up.values() == []
+
+
+async def test_a_file_for_a_dataset_that_is_not_there_is_not_kept(up: Uploads) -> None:
+    with pytest.raises(MachineError) as caught:
+        await up.file(dataset_ids=["nothing"])
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert await blobs(up.cloud) == set()
+    made = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=up.cloud.first.organization)
+    subject = await up.file(dataset_ids=[made])
+    assert await up.found(dataset_id=made) == [subject]
+
+
+async def test_a_machine_uploads_for_itself_only(up: Uploads, machine: str) -> None:
+    other = await up.cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    stranger = up.cloud.client(other, "robot-secret")
+    with pytest.raises(MachineError) as caught:
+        await stranger.call(SYNC, "", "file_upload", part_id=up.part, contents=[])
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    contents = [{"struct": {}}]
+    with pytest.raises(MachineError) as caught:
+        await stranger.call(SYNC, "", "data_capture_upload", metadata={"part_id": up.part}, sensor_contents=contents)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_parameters_of_methods_are_kept_as_plain_values(up: Uploads) -> None:
+    given = {
+        "n": {"type_url": "type.googleapis.com/google.protobuf.DoubleValue", "value": b"\x09" + bytes(6) + b"\xf0?"},
+        "s": {"type_url": "type.googleapis.com/google.protobuf.StringValue", "value": b"\n\x02hi"},
+        "odd": {"type_url": "type.googleapis.com/acme.Odd", "value": b"\x01"},
+    }
+    await up.readings(piece(0, x=1.0), method_parameters=given)
+    found = [
+        one
+        async for one in up.owner.stream(
+            "viam.app.data.v1.DataService",
+            "",
+            "export_tabular_data",
+            part_id=up.part,
+            resource_name="s",
+            resource_subtype="sensor",
+            method_name="Readings",
+        )
+    ]
+    assert found[0]["method_parameters"] == {
+        "n": 1.0,
+        "s": "hi",
+        "odd": {"type": "type.googleapis.com/acme.Odd", "value": "AQ=="},
+    }
+    latest = {"part_id": up.part, "resource_name": "s", "method_name": "Readings"}
+    assert (await up.ask("get_latest_tabular_data", **latest, additional_parameters={"n": 2.0})) == {}
+
+
+async def test_uploads_are_forgotten_when_nobody_repeats_them_any_more(up: Uploads) -> None:
+    await up.readings(piece(0, x=1.0))
+    store = up.cloud.cloud.store
+    assert await store.write(lambda sql: readings.forget_uploads(sql, START + readings.REMEMBERED)) == 0
+    later = START + 2 * readings.REMEMBERED
+    assert await store.write(lambda sql: readings.forget_uploads(sql, later)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "extension", "beginning", "mime"),
+    [
+        ("image/png", ".jpg", b"", "image/png"),
+        ("Text/HTML; charset=x", "", b"", "text/html"),
+        ("nonsense", ".jpeg", b"", "image/jpeg"),
+        ("a/b\nc: d", ".JPG", b"", "image/jpeg"),
+        ("", "", PNG, "image/png"),
+        ("", "", b"RIFF0000WEBPVP8 ", "image/webp"),
+        ("", "", b"\0\0\0\x18ftypmp42", "video/mp4"),
+        ("", ".unknown", b"", UNKNOWN),
+        ("", "", b"", UNKNOWN),
+    ],
+)
+def test_types_of_content(said: str, extension: str, beginning: bytes, mime: str) -> None:
+    assert mime_of(said, extension, beginning) == mime
+
+
+def test_extensions() -> None:
+    assert extension_of("png", "a.jpg", "") == ".png"
+    assert extension_of("", "a.b.tar", "") == ".tar"
+    assert extension_of("", "a", "image/jpeg") == ".jpg"
+    assert extension_of("", "a", UNKNOWN) == ""
+    assert all(TYPES[extension] == mime for mime, extension in EXTENSIONS.items())
+
+
+async def test_a_file_whose_row_may_have_been_committed_stays(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database failed during the commit: the row may or may not exist, so the sweep decides."""
+
+    def lost(sql: object, what: object) -> None:
+        raise MachineError("the database is away", kind=ErrorKind.UNAVAILABLE)
+
+    monkeypatch.setattr("cloud.services.data.datasync.ingested", lost)
+    with pytest.raises(MachineError):
+        await up.file()
+    assert len(await blobs(up.cloud)) == 1
+
+
+@pytest.mark.parametrize(("kind", "fires"), [("UNSPECIFIED", "unspecified"), ("TABULAR_SENSOR", "tabular")])
+async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, kind: str, fires: str) -> None:
+    triggers = [
+        {
+            "name": name,
+            "event": {"type": "part_data_ingested", "data_ingested": {"data_types": [name]}},
+            "notifications": [{"type": "webhook", "value": "https://a.test/"}],
+        }
+        for name in ("tabular", "unspecified")
+    ]
+    await up.cloud.app("update_robot_part", id=up.part, name="", robot_config={"triggers": triggers})
+    metadata = {"part_id": up.part, "type": kind, "component_type": "sensor", "component_name": "s"}
+    contents = [{"struct": {"celsius": 1.0}}]
+    await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
+    assert [one.trigger for one in await evaluated(up.cloud, up.part)] == [fires]
+
+
+async def test_many_values_of_an_upload_are_worked_on_in_the_room_and_files_are_not(
+    up: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, aside = Workroom.run, list[str]()
+
+    async def counted(self: Workroom, organization: str, function: Any) -> Any:
+        aside.append(organization)
+        return await run(self, organization, function)
+
+    monkeypatch.setattr(Workroom, "run", counted)
+    await up.readings(piece(0, x=1.0))
+    await up.file(PNG + bytes(100_000))
+    assert aside == []
+    await up.readings(*(piece(number, x=1.0) for number in range(2000)))
+    assert aside[0] == up.cloud.first.organization  # queued for this organization to decode the request
+    assert len(aside) == 2  # and once more to encode what is stored
+
+
+def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:
+    for count in (0, 1, 100, 101, 350):
+        parts = ("a", {"b": 1, "a": None}, [["x", "ü", number] for number in range(count)])
+        assert datasync._key(*parts) == sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+async def test_an_upload_of_too_many_readings_is_refused_before_it_is_read(
+    up: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.services.target.UPLOAD_READINGS", replace(UPLOAD_READINGS, value=1000))
+    pieces = [piece(number, x=1.0) for number in range(1001)]
+    await up.readings(*pieces[1:])
+    monkeypatch.setattr("cloud.work.workroom.Workroom.run", None)
+    with pytest.raises(MachineError, match=r"1,001 readings, more than the limit `upload_readings` of 1,000") as caught:
+        await up.readings(*pieces)
+    assert caught.value.kind is ErrorKind.INVALID

@@ -1,0 +1,36 @@
+"""Favorites, parts found by name, and the keys with access to a machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloud.server.memory import APP, MemoryCloud
+from schema.errors import ErrorKind, MachineError
+
+
+async def test_favorites_are_each_callers_own(cloud: MemoryCloud, machine: str) -> None:
+    for _ in range(2):
+        await cloud.app("add_favorite_machine", machine_id=machine)
+    found = await cloud.app("list_favorite_machines")
+    assert [(one["machine"]["name"], one["organization_id"]) for one in found] == [("rover", cloud.first.organization)]
+    grant = {"resource_type": "robot", "resource_id": machine, "authorization_id": "robot_operator"}
+    guard = await cloud.app("create_key", authorizations=[{**grant, "authorization_type": "role"}], name="guard")
+    theirs = cloud.client(guard["id"])
+    assert await theirs.call(APP, "", "list_favorite_machines") == []
+    await theirs.call(APP, "", "add_favorite_machine", machine_id=machine)
+    await cloud.app("remove_favorite_machine", machine_id=machine)
+    assert await cloud.app("list_favorite_machines") == []
+    assert len(await theirs.call(APP, "", "list_favorite_machines")) == 1
+    await cloud.app("delete_robot", id=machine)
+    assert await theirs.call(APP, "", "list_favorite_machines") == []
+
+
+async def test_a_part_by_its_name_and_who_has_access(cloud: MemoryCloud, part: str) -> None:
+    place = {"location_id": cloud.first.location}
+    found = await cloud.app("get_robot_part_by_name_and_location", name="rover-main", **place)
+    assert found["id"] == part
+    with pytest.raises(MachineError) as caught:
+        await cloud.app("get_robot_part_by_name_and_location", name="other", **place)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    access = await cloud.app("get_organizations_with_access_to_location", **place)
+    assert access == [{"id": cloud.first.organization, "name": "Test"}]

@@ -1,0 +1,140 @@
+"""Invitations by mail: sent once, retried with a new link, and never awaited by a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from email.message import EmailMessage
+
+import pytest
+import trio
+
+from cloud.domain.people import invites
+from cloud.server.memory import APP, MemoryCloud
+from cloud.services.organizations.invitation_mail import InvitationMail
+from schema.errors import MachineError
+from tests.unit.cloud.conftest import Clock
+from tests.unit.cloud.services.test_members import ADA, accept, invite, secret
+from triggers.retry import Outcome
+
+
+class Post:
+    """A mail server with prepared answers that keeps the messages it received."""
+
+    def __init__(self) -> None:
+        self.answers: list[Outcome | None] = []  # None: never answers
+        self.got: list[EmailMessage] = []
+        self.came = trio.Event()
+
+    async def send(self, message: EmailMessage) -> Outcome:
+        self.got.append(message)
+        self.came.set()
+        answer = self.answers.pop(0) if self.answers else Outcome(250)
+        if answer is None:
+            await trio.sleep_forever()
+        assert answer is not None
+        return answer
+
+    def link(self, number: int = -1) -> str:
+        """Return the secret in a message."""
+        (found,) = re.findall(r"http://cloud.test/invites/(\S+)", self.got[number].get_content())
+        return str(found)
+
+
+@pytest.fixture
+def post() -> Post:
+    return Post()
+
+
+@pytest.fixture
+async def mailing(cloud: MemoryCloud, post: Post) -> AsyncIterator[MemoryCloud]:
+    async with trio.open_nursery() as nursery:
+        made = MemoryCloud(replace(cloud.cloud, mails=True), cloud.first)
+        mail = InvitationMail(made.cloud, post.send, "Cloud <cloud@example.com>")
+        await nursery.start(mail.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def state(cloud: MemoryCloud, wanted: str) -> invites.Invite:
+    """Wait until the invitation has this state and return it."""
+    now, organization = cloud.cloud.clock, cloud.first.organization
+    with trio.fail_after(30):
+        while True:
+            found = await cloud.cloud.store.read(lambda sql: invites.invite(sql, organization, ADA, now()))
+            if found.mail == wanted and (wanted != "waiting" or found.tries):
+                return found
+            await trio.lowlevel.checkpoint()
+
+
+async def test_the_link_of_the_mail_is_the_one_that_works(mailing: MemoryCloud, post: Post) -> None:
+    await invite(mailing)
+    await state(mailing, "sent")
+    (message,) = post.got
+    assert (message["To"], message["From"]) == (ADA, "Cloud <cloud@example.com>")
+    assert message["Subject"] == "Invitation to Test"
+    assert "owner invites you to Test" in message.get_content()
+    await accept(mailing, post.link())
+
+
+async def test_without_mail_none_is_sent(mailing: MemoryCloud, post: Post) -> None:
+    given = {"organization_id": mailing.first.organization, "send_email_invite": False}
+    await mailing.client().call(APP, "", "create_organization_invite", email=ADA, **given)
+    await invite(mailing, "bob@example.com")
+    with trio.fail_after(30):
+        await post.came.wait()
+    assert [one["To"] for one in post.got] == ["bob@example.com"]
+
+
+async def test_a_failure_is_told_and_tried_again_with_another_link(
+    mailing: MemoryCloud, post: Post, clock: Clock
+) -> None:
+    post.answers = [Outcome(451, "come back later")]
+    await invite(mailing)
+    found = await state(mailing, "waiting")
+    assert found.error == "come back later"
+    clock.now += timedelta(days=1)
+    await invite(mailing, "bob@example.com")  # only wakes the worker: the time alone would be enough
+    assert (await state(mailing, "sent")).error == ""
+    assert post.link(0) != post.link(1)
+    with pytest.raises(MachineError):
+        await accept(mailing, post.link(0))
+    sent = next(number for number, one in enumerate(post.got) if number and one["To"] == ADA)
+    await accept(mailing, post.link(sent))
+
+
+async def test_who_does_not_exist_gets_no_second_mail(mailing: MemoryCloud, post: Post) -> None:
+    post.answers = [Outcome(550, "no such user", final=True)]
+    await invite(mailing)
+    assert (await state(mailing, "failed")).error == "no such user"
+    assert await mailing.cloud.store.read(lambda sql: invites.next_due(sql, mailing.cloud.clock())) is None
+
+
+async def test_a_server_that_hangs_keeps_no_call_waiting(mailing: MemoryCloud, post: Post) -> None:
+    post.answers = [None]
+    await invite(mailing)
+    with trio.fail_after(30):
+        await post.came.wait()
+        await invite(mailing, "bob@example.com")
+        await mailing.app("delete_organization_invite", organization_id=mailing.first.organization, email=ADA)
+    with pytest.raises(MachineError):
+        await accept(mailing, post.link())
+
+
+async def test_a_link_that_was_shown_is_not_replaced_by_a_late_mail(
+    mailing: MemoryCloud, post: Post, clock: Clock
+) -> None:
+    post.answers = [Outcome(451, "come back later")]
+    await invite(mailing)
+    await state(mailing, "waiting")
+    shown = await secret(mailing)
+    clock.now += timedelta(days=1)
+    await invite(mailing, "bob@example.com")
+    post.came = trio.Event()
+    with trio.fail_after(30):
+        while len(post.got) < 2:
+            await trio.lowlevel.checkpoint()
+    assert [one["To"] for one in post.got] == [ADA, "bob@example.com"]
+    await accept(mailing, shown)

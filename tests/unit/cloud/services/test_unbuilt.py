@@ -1,0 +1,33 @@
+"""Every published call that is not implemented fails with a clear error."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloud.services.app import AppService
+from cloud.services.target import SERVICES
+from cloud.services.unbuilt import sentence
+from rpc.api import table
+from rpc.api.methods import methods_of
+
+SERVED = frozenset(SERVICES)
+ENTRY = table.SERVICES["viam.app.v1.AppService"]
+UNBUILT = sorted(one.path for name, one in methods_of(ENTRY).items() if not hasattr(AppService, name))
+
+
+@pytest.mark.parametrize("path", UNBUILT)
+def test_each_published_call_without_a_method_has_a_sentence(path: str) -> None:
+    found = sentence(path, SERVED)
+    assert found is not None
+    assert found.startswith(path.rpartition("/")[2])
+
+
+def test_each_sentence_says_more_than_that_it_is_not_built() -> None:
+    assert len(UNBUILT) < 50
+    assert not [path for path in UNBUILT if "is not built in this cloud" in str(sentence(path, SERVED))]
+
+
+def test_services_that_are_not_there_and_strangers() -> None:
+    assert "WebRTC" in str(sentence("/proto.rpc.webrtc.v1.SignalingService/Call", SERVED))
+    assert sentence("/somebody.Else/Call", SERVED) is None
+    assert sentence("/", SERVED) is None

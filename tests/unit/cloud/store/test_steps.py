@@ -1,0 +1,45 @@
+"""Databases of an earlier version are migrated: a released step never changes."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+
+import pytest
+
+from cloud.store.migrations import STEPS, migrate, statements
+
+HAD = {
+    "core": "b3bd7a69da4857a9",
+    "fragments": "d3e4b1a8edff9aeb",
+    "registry": "8b12e6e87aa25f31",
+    "data": "da26973792df012d",
+    "triggers": "40dc9e7851bfaf55",
+    "live": "e0dc824136d23ec6",
+    "certificates": "1603ae5097a837d9",
+    "people": "31f7c8faa5dba791",
+    "sessions": "85873bbedf7e0e1e",
+    "trash": "44a6c179d886f25a",
+}
+"""The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
+
+
+def test_steps_stay_as_they_were() -> None:
+    found = [hashlib.sha256("\n".join(statements(step)).encode()).hexdigest()[:16] for step in STEPS]
+    assert dict(zip(HAD, found, strict=True)) == HAD
+
+
+@pytest.mark.parametrize("had", range(len(STEPS)))
+def test_what_is_missing_is_made(had: int) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    for step in STEPS[:had]:
+        for statement in statements(step):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {had}")
+    migrate(connection)
+    whole = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(whole)
+    query = "SELECT name, sql FROM sqlite_master ORDER BY name"
+    assert connection.execute(query).fetchall() == whole.execute(query).fetchall()
+    connection.close()
+    whole.close()

@@ -1,0 +1,122 @@
+"""Thumbnails: their appearance, images that have none, permissions, and caching."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import pytest
+from PIL import Image
+
+from cloud.server.memory import MemoryCloud
+from cloud.web.api.thumbnails import EDGE, FORMATS, MAX_PIXELS, Thumbnails, small
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import Uploads
+from tests.unit.cloud.pages import browser, signed_in
+from tests.unit.cloud.web.test_web_fleet import key_at
+from tests.unit.runtime.parts.web.client import HTML, JSON
+
+
+def picture(format_: str = "JPEG", mode: str = "RGB", size: tuple[int, int] = (800, 600), **options: object) -> bytes:
+    made = io.BytesIO()
+    Image.new(mode, size, 200 if mode in ("L", "P", "1") else None).save(made, format_, **options)
+    return made.getvalue()
+
+
+def opened(data: bytes) -> Image.Image:
+    found = Image.open(io.BytesIO(data))
+    assert found.format == "WEBP"
+    return found
+
+
+def claiming(width: int, height: int) -> bytes:
+    """Return a PNG whose header claims this size."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = b"IDAT" + zlib.compress(b"")
+    chunks = [struct.pack(">I", len(one) - 4) + one + struct.pack(">I", zlib.crc32(one)) for one in (header, data)]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_each_format_becomes_small_in_its_shape(format_: str) -> None:
+    assert opened(small(picture(format_))).size == (EDGE, EDGE * 3 // 4)
+
+
+@pytest.mark.parametrize(
+    ("format_", "mode", "kept"),
+    [("PNG", "L", "RGB"), ("PNG", "LA", "RGBA"), ("PNG", "RGBA", "RGBA"), ("GIF", "P", "RGB"), ("PNG", "1", "RGB")],
+)
+def test_what_can_be_seen_through_stays_so(format_: str, mode: str, kept: str) -> None:
+    found = opened(small(picture(format_, mode)))
+    assert found.mode in (kept, "RGB")  # WebP drops an alpha channel without transparency
+    assert found.size == (EDGE, EDGE * 3 // 4)
+
+
+def test_one_that_is_small_already_does_not_grow_and_one_on_its_side_is_upright() -> None:
+    assert opened(small(picture(size=(20, 10)))).size == (20, 10)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # orientation: rotate by 90 degrees
+    assert opened(small(picture(exif=turned))).size == (EDGE * 3 // 4, EDGE)
+
+
+def test_a_large_photograph_is_decoded_at_a_fraction() -> None:
+    side = int(MAX_PIXELS**0.5) + 200
+    assert opened(small(picture(size=(side, side), mode="L"))).size == (EDGE, EDGE)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        picture("PNG")[:100],
+        picture("JPEG")[:-200],
+        picture("BMP"),
+        claiming(60_000, 60_000),
+        claiming(MAX_PIXELS, 2),
+    ],
+    ids=["nothing", "svg", "cut png", "cut jpeg", "bmp", "a bomb", "a line"],
+)
+def test_of_anything_else_there_is_none(data: bytes) -> None:
+    with pytest.raises(MachineError) as caught:
+        small(data)
+    assert caught.value.kind is ErrorKind.INVALID
+
+
+async def test_who_sees_the_file_sees_the_small_one_once(cloud: MemoryCloud, part: str) -> None:
+    subject = await Uploads(cloud, part).picture(0, picture("PNG"))
+    path = f"/files/{subject}/thumbnail"
+    person = await signed_in(cloud)
+    found = await person.get(path)
+    assert (found.status, found.headers["content-type"]) == (200, "image/webp")
+    assert found.headers["cache-control"] == "private, max-age=86400"
+    again = await person.send("GET", path, {**HTML, "if-none-match": found.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+
+    stranger = browser(cloud)
+    assert (await stranger.get(path, JSON)).status == 401
+    assert (await stranger.get(f"{path}?signature=x&expires=1", JSON)).status == 401
+    robot = await cloud.app("new_robot", name="other", location=cloud.first.location)
+    other = await signed_in(cloud, await key_at(cloud, "robot", robot))
+    assert (await other.get(path, JSON)).status == 404
+
+
+async def test_a_file_that_is_no_picture(cloud: MemoryCloud, part: str) -> None:
+    up, person = Uploads(cloud, part), await signed_in(cloud)
+    for data, name in ((b"text", "notes.txt"), (b"\x89PNG nonsense", "x.png")):
+        reply = await person.get(f"/files/{await up.file(data, name)}/thumbnail", JSON)
+        assert (reply.status, "no small picture" in reply.text) == (400, True), name
+    assert (await person.get("/files/nothing/thumbnail", JSON)).status == 404
+
+
+async def test_what_is_kept_stays_within_its_room(cloud: MemoryCloud) -> None:
+    made = Thumbnails(cloud.cloud, room=100)
+    for digest in "abc":
+        made.keep(digest, b"x" * 40)
+    assert (made.kept("a"), made.kept("b"), made.kept("c")) == (None, b"x" * 40, b"x" * 40)
+    made.kept("b")
+    made.keep("d", b"x" * 40)
+    assert (made.kept("c"), made.kept("b")) == (None, b"x" * 40)
+    made.keep("e", b"x" * 101)
+    assert made.kept("e") is None

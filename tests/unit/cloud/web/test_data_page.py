@@ -1,0 +1,338 @@
+"""The data page, downloads by key and by link, and exports, through the guard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow.parquet as parquet
+import pytest
+
+from cloud.domain.data.table import Kind, flat, numbers
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant, create_key
+from cloud.server.memory import MemoryCloud
+from cloud.web.views.data_view import Asked
+from cloud.web.views.plots import HEIGHT, MAX_POINTS, WIDTH, plot
+from cloud.work.workroom import Workroom
+from rpc.pages.words import bytes_text
+from schema.errors import MachineError
+from tests.unit.cloud.captured import PNG, SETS, START, Uploads, at, piece
+from tests.unit.cloud.pages import browser, post, signed_in
+from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
+
+BOX = {"x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.5, "y_max_normalized": 0.6}
+
+
+@pytest.fixture
+def up(cloud: MemoryCloud, part: str) -> Uploads:
+    return Uploads(cloud, part)
+
+
+@pytest.fixture
+async def page(cloud: MemoryCloud) -> Browser:
+    return await signed_in(cloud)
+
+
+async def get(made: Browser, path: str, **headers: str) -> Reply:
+    return await made.send("GET", path, {**HTML, **headers})
+
+
+# ---- page
+
+
+async def test_an_empty_cloud_says_so(page: Browser) -> None:
+    assert "No machine has uploaded a file yet" in (await get(page, "/data")).text
+    assert "No machine has uploaded a reading yet" in (await get(page, "/data?view=readings")).text
+
+
+async def test_pictures_with_boxes_and_files_with_names(up: Uploads, page: Browser) -> None:
+    subject = await up.picture(0, tags=["<b>"])
+    await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, label="cat & dog", **BOX)
+    document = await up.file(b"x" * 1234, "notes.txt")
+    text = (await get(page, "/data")).text
+    assert f'<img src="/files/{subject}/thumbnail"' in text
+    assert '<rect x="10.00" y="20.00" width="40.00" height="40.00"><title>cat &amp; dog</title>' in text
+    assert f'href="/files/{document}">notes.txt' in text
+    assert "1.23 kB" in text
+    assert "&lt;b&gt;" in text
+    assert "<b>" not in text
+    chosen = (await get(page, f"/data?tag=%3Cb%3E&machine=rover&part={up.part}")).text
+    assert subject in chosen
+    assert document not in chosen
+    assert "No file fits" in (await get(page, "/data?component=nothing")).text
+
+
+async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
+    await up.readings(*(piece(number, readings={"t": float(number), "ok": True}) for number in range(3)))
+    text = (await get(page, "/data?view=readings")).text
+    assert "rover s t" in text
+    assert f'points="0.0,{HEIGHT}.0 {WIDTH / 2},{HEIGHT / 2} {WIDTH}.0,0.0"' in text
+    assert text.count('class="mono wide"') == 3
+    assert text.index("00:00:02") < text.index("00:00:00.000")  # newest first
+
+
+async def test_data_of_one_machine_are_among_its_pages(up: Uploads, cloud: MemoryCloud, page: Browser) -> None:
+    await up.readings(piece(0, t=1.0))
+    text = (await get(page, f"/data?view=readings&part={up.part}")).text
+    assert "<title>Data of rover</title>" in text
+    assert f'<a href="/data?part={up.part}" aria-current="page">Data</a>' in text
+    assert 'name="machine"' not in text
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", START))
+    stranger = await signed_in(cloud, (other.id, other.key))
+    for asking, subject in ((stranger, up.part), (page, "nothing")):
+        reply = await get(asking, f"/data?part={subject}")
+        assert reply.status == 200
+        assert "rover" not in reply.text
+        assert 'aria-label="Pages of this machine"' not in reply.text
+
+
+async def test_older_data_are_on_the_next_page(up: Uploads, page: Browser) -> None:
+    await up.readings(*(piece(number, n=f"value-{number:03}") for number in range(201)))
+    text = (await get(page, "/data?view=readings")).text
+    assert "value-200" in text
+    assert "value-000" not in text
+    link = text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    text = (await get(page, link)).text
+    assert "value-000" in text
+    assert 'rel="next"' not in text
+
+
+async def test_a_time_that_is_none_is_said_on_the_page(page: Browser) -> None:
+    reply = await get(page, "/data?start=yesterday")
+    assert reply.status == 400
+    assert "is no time" in reply.text
+
+
+async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
+    subject = await up.picture(0)
+    reply = await get(page, f"/machines/{up.part}/data")
+    assert reply.status == 303
+    assert subject in (await get(page, reply.headers["location"])).text
+    assert "No file fits" in (await get(page, "/data?part=other")).text
+
+
+async def test_what_is_ticked_is_tagged_collected_and_deleted_after_a_question(up: Uploads, page: Browser) -> None:
+    subject = await up.picture(0)
+    reply = await post(page, "/data/change", id=subject, action="tag", new_tag="good", component="eye")
+    assert (reply.status, reply.headers["location"]) == (303, "/data?view=files&component=eye")
+    assert await up.found(tags_filter={"tags": ["good"]}) == [subject]
+    assert (await post(page, "/data/change", id=subject, action="dataset", new_dataset="cats")).status == 303
+    (made,) = await up.owner.call(
+        SETS, "", "list_datasets_by_organization_id", organization_id=up.cloud.first.organization
+    )
+    assert await up.found(dataset_id=made["id"]) == [subject]
+    reply = await post(page, "/data/change", id=subject, action="delete")
+    assert "Delete 1 file?" in reply.text
+    assert await up.found() == [subject]
+    assert (await post(page, "/data/change", id=subject, action="delete", sure="yes")).status == 303
+    assert await up.found() == []
+
+
+@pytest.mark.parametrize(
+    "form", [{"action": "tag"}, {"action": "nothing", "id": "x"}, {"action": "tag", "id": "x", "new_tag": ""}]
+)
+async def test_a_form_that_says_too_little_is_answered_in_words(page: Browser, form: dict[str, str]) -> None:
+    reply = await post(page, "/data/change", **form)
+    assert reply.status in (400, 404)
+    assert 'role="alert"' in reply.text
+
+
+async def test_how_long_data_are_kept(up: Uploads, page: Browser) -> None:
+    organization = up.cloud.first.organization
+    assert (await post(page, "/data/retention", organization=organization, days="30")).status == 303
+    assert 'value="30"' in (await get(page, "/data")).text
+    for days in ("-1", "x", "99999", "١"):
+        assert (await post(page, "/data/retention", organization=organization, days=days)).status == 400
+    assert 'value="30"' in (await get(page, "/data")).text
+
+
+async def test_an_operator_looks_and_deletes_nothing(up: Uploads) -> None:
+    subject = await up.picture(0)
+    organization = up.cloud.first.organization
+    grant = Grant("operator", "organization", organization)
+    key = await up.cloud.cloud.store.write(lambda sql: create_key(sql, organization, "guard", [grant], START))
+    await up.cloud.cloud.authenticator.load()
+    guard = await signed_in(up.cloud, key)
+    page = (await get(guard, "/data")).text
+    assert subject in page
+    assert ": for ever</p>" in page  # visible, but not editable
+    assert 'action="/data/retention"' not in page
+    assert (await post(guard, "/data/change", id=subject, action="delete", sure="yes")).status == 403
+    assert (await post(guard, "/data/retention", organization=organization, days="1")).status == 403
+    assert await up.found() == [subject]
+
+
+# ---- files
+
+
+async def test_a_file_is_read_with_a_key_whole_or_in_part(up: Uploads, page: Browser) -> None:
+    subject = await up.file(bytes(range(256)) * 10, "numbers.bin")
+    reply = await get(page, f"/files/{subject}")
+    assert reply.status == 200
+    assert reply.body == bytes(range(256)) * 10
+    assert reply.headers["content-disposition"] == 'attachment; filename="numbers.bin"'
+    assert "sandbox" in reply.headers["content-security-policy"]
+    part = await get(page, f"/files/{subject}", range="bytes=250-260")
+    assert (part.status, part.headers["content-range"]) == (206, "bytes 250-260/2560")
+    assert part.body == bytes([*range(250, 256), *range(5)])
+    assert (await get(page, "/files/nothing")).status == 404
+    assert (await get(browser(up.cloud), f"/files/{subject}")).status == 401
+
+
+async def test_a_page_that_a_machine_uploads_runs_nothing_here(up: Uploads, page: Browser) -> None:
+    subject = await up.file(b"<script>alert(1)</script>", 'x".html\r\nset-cookie: a=b')
+    reply = await get(page, f"/files/{subject}")
+    assert reply.headers["content-disposition"].startswith("attachment; filename=")
+    assert reply.headers["content-disposition"].count('"') == 2
+    assert reply.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert "set-cookie" not in reply.headers
+    picture = await up.picture(0)
+    assert (await get(page, f"/files/{picture}")).headers["content-disposition"].startswith("inline")
+
+
+async def test_a_signed_link_opens_one_file_for_a_while(up: Uploads, clock: Any) -> None:
+    subject, other = await up.picture(0), await up.picture(1)
+    made = await up.ask("create_binary_data_signed_url", binary_data_id=subject)
+    assert made["expires_at"] - clock.now < timedelta(minutes=15)
+    link = urlsplit(made["signed_url"])
+    stranger = browser(up.cloud)
+    assert (await get(stranger, f"{link.path}?{link.query}")).body == PNG
+    assert (await get(stranger, f"/files/{other}?{link.query}")).status == 403
+    assert (await get(stranger, f"{link.path}?{link.query}0")).status == 403
+    clock.now += timedelta(minutes=16)
+    assert (await get(stranger, f"{link.path}?{link.query}")).status == 403
+    made = await up.ask("create_binary_data_signed_url", binary_data_id=subject, expiration_minutes=10_080)
+    assert timedelta(days=6) < made["expires_at"] - clock.now < timedelta(days=7)
+    with pytest.raises(MachineError):
+        await up.ask("create_binary_data_signed_url", binary_data_id=subject, expiration_minutes=10_081)
+
+
+# ---- exports
+
+
+async def exported(page: Browser, format_: str, query: str = "") -> Reply:
+    reply = await get(page, f"/data/export?view=readings&format={format_}&{query}")
+    assert reply.status == 200, reply.text
+    return reply
+
+
+async def fill(up: Uploads) -> None:
+    await up.readings(piece(0, readings={"t": 1.5, "ok": True, "mixed": 1.0, "deep": {"x": 2.0}}), tags=["a", "b"])
+    await up.readings(piece(1, readings={"t": -2.0, "mixed": "=1+1", "list": [1.0, "ü"], "none": None}))
+
+
+async def test_csv_has_a_column_for_each_value(up: Uploads, page: Browser) -> None:
+    await fill(up)
+    reply = await exported(page, "csv", "component=s")
+    assert reply.headers["content-disposition"] == 'attachment; filename="readings.csv"'
+    first, second = csv.DictReader(io.StringIO(reply.body.decode()))
+    assert first["time_requested"] == "2026-01-01T00:00:00Z"
+    assert (first["robot_name"], first["component_type"], first["tags"]) == ("rover", "sensor", "a b")
+    assert (first["readings.t"], first["readings.ok"], first["readings.deep.x"]) == ("1.5", "true", "2.0")
+    assert (first["readings.mixed"], second["readings.mixed"]) == ("1.0", "'=1+1")  # not a formula
+    assert (second["readings.t"], second["readings.ok"], json.loads(second["readings.list"])) == ("-2.0", "", [1, "ü"])
+    assert "readings.none" not in first
+
+
+async def test_parquet_has_the_same_with_types(up: Uploads, page: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloud.domain.data.exports.ROWS_A_GROUP", 1)
+    await fill(up)
+    table = parquet.read_table(io.BytesIO((await exported(page, "parquet")).body), use_threads=False)
+    first, second = table.to_pylist()
+    assert first["time_requested"] == at(0)
+    assert (first["readings.t"], first["readings.ok"], first["readings.deep.x"]) == (1.5, True, 2.0)
+    assert (second["readings.mixed"], second["readings.ok"]) == ("=1+1", None)
+    assert (first["tags"], second["tags"]) == ("a b", "")
+
+
+async def test_an_export_of_nothing_is_a_file(page: Browser) -> None:
+    assert (await exported(page, "csv")).text.startswith("time_requested,time_received,")
+    assert parquet.read_table(io.BytesIO((await exported(page, "parquet")).body)).num_rows == 0
+    assert (await get(page, "/data/export?format=xls")).status == 400
+
+
+async def test_an_export_of_several_pages_has_everything(
+    up: Uploads, page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.services.data.data_tabular.MAX_PAGE", 3)
+    await up.readings(*(piece(number, n=float(number)) for number in range(10)))
+    rows = list(csv.DictReader(io.StringIO((await exported(page, "csv")).text)))
+    assert [float(row["n"]) for row in rows] == list(range(10))
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+async def test_exports_are_made_in_the_threads_that_organizations_share(
+    up: Uploads, page: Browser, format_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(up)
+    asked: list[str] = []
+    run = Workroom.run
+
+    async def counted(self: Workroom, organization: str, function: Any) -> Any:
+        asked.append(organization)
+        return await run(self, organization, function)
+
+    monkeypatch.setattr(Workroom, "run", counted)
+    await exported(page, format_)
+    assert len(asked) >= 2
+
+
+# ---- helpers of the page
+
+
+def test_values_by_their_paths() -> None:
+    assert flat({"a": {"b": {"c": 1}}, "d": [1], "e": None, "f": "x", "g": False}) == {
+        "a.b.c": 1.0,
+        "d": "[1]",
+        "f": "x",
+        "g": False,
+    }
+    deep: dict[str, Any] = {}
+    for _ in range(50):
+        deep = {"x": deep}
+    assert len(flat({"a": {**deep, "y": 1}})) == 2
+    assert numbers([(START, {"a": 1.0, "b": True, "c": "x"})]) == {"a": [(START, 1.0)]}
+    assert max(Kind.NUMBER, Kind.TEXT) is Kind.TEXT
+
+
+def test_a_plot_keeps_its_extremes_however_many_values_there_are() -> None:
+    values = [(START + timedelta(seconds=number), float(number % 7)) for number in range(10_000)]
+    values[5000] = (values[5000][0], 100.0)
+    made = plot("x", values)
+    assert made is not None
+    points = [tuple(map(float, one.split(","))) for one in made.points.split()]
+    assert len(points) <= MAX_POINTS
+    assert (made.low, made.high, made.count) == (0.0, 100.0, 10_000)
+    assert min(y for _, y in points) == 0.0
+    assert [x for x, _ in points] == sorted(x for x, _ in points)
+    assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
+
+
+def test_a_plot_of_little() -> None:
+    assert plot("x", []) is None
+    assert plot("x", [(START, float("nan"))]) is None
+    one = plot("x", [(START, 5.0)])
+    assert one is not None
+    assert len(one.points.split()) == 2
+
+
+def test_what_the_address_asks_for() -> None:
+    asked = Asked.of({"view": "readings", "start": "2026-01-01T12:00", "end": "2026-01-01T14:00+02:00", "x": "y"})
+    interval = asked.filter().interval
+    assert interval is not None
+    assert interval.start == interval.end == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert asked.query(end="") == "view=readings&start=2026-01-01T12%3A00"
+    assert not Asked.of({"view": "odd"}).narrowed
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_499, "999 kB"), (10**6, "1 MB"), (10**15, "1e+03 TB")],
+)
+def test_sizes_in_words(size: int, text: str) -> None:
+    assert bytes_text(size) == text

@@ -1,0 +1,74 @@
+"""A cloud and a machine on one host: a browser sends both cookies to each, because cookies ignore ports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from cloud.server.memory import MemoryCloud, open_cloud
+from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.login import cookie_name
+from rpc.carrier import Peer
+from runtime.server.memory import open_machine
+from tests.unit.cloud.pages import browser, post
+from tests.unit.runtime.parts.web.client import HTML, Browser
+
+KEYS = {"auth": {"handlers": [{"type": "api-key", "config": {"id": "key"}}]}}
+
+
+@pytest.fixture
+async def cloud() -> AsyncIterator[MemoryCloud]:
+    async with open_cloud() as made:
+        yield made
+
+
+async def page(made: Browser) -> int:
+    return (await made.get("/", HTML)).status
+
+
+async def test_signing_in_to_one_does_not_sign_out_of_the_other(cloud: MemoryCloud) -> None:
+    async with open_machine(KEYS) as machine:
+        of_cloud = browser(cloud)
+        of_machine = Browser(machine.serving.pages(loopback=True), host=of_cloud.host)
+        of_machine.cookies = of_cloud.cookies  # one host, so one cookie jar
+        assert (await post(of_cloud, "/login", id=cloud.first.id, key=cloud.first.key)).status == 303
+        assert (await post(of_machine, "/login", id="id", key="key")).status == 303
+        assert [await page(of_cloud), await page(of_machine)] == [200, 200]
+        assert (await post(of_machine, "/logout")).status == 303
+        assert [await page(of_cloud), await page(of_machine)] == [200, 303]
+
+
+async def test_machines_of_one_host_have_cookies_of_their_own() -> None:
+    async with open_machine(KEYS) as one, open_machine(KEYS) as same:
+        names = {each.serving.gate.authenticator.instance for each in (one, same)}
+        assert len(names) == 1, "the same machine after a restart"
+        assert all(len(name) >= 16 for name in names)
+
+
+async def test_a_session_of_the_pages_is_no_token_of_a_program(cloud: MemoryCloud) -> None:
+    """A cookie that another server on the host received does not authorize calls, nor anything at other servers."""
+    authenticator = cloud.cloud.authenticator
+    made = browser(cloud)
+    await post(made, "/login", id=cloud.first.id, key=cloud.first.key)
+    ((name, token),) = made.cookies.items()
+    assert name == cookie_name(authenticator.instance, secure=False)
+    with pytest.raises(GRPCError) as caught:
+        authenticator.authorize("/viam.app.v1.AppService/ListOrganizations", {"authorization": f"Bearer {token}"})
+    assert caught.value.status is Status.UNAUTHENTICATED
+    made.cookies.clear()
+    assert (await made.get("/", {**HTML, "authorization": f"Bearer {token}"})).status == 303
+    made.cookies["machine_token"] = made.cookies[cookie_name("other", secure=False)] = token
+    assert await page(made) == 303
+    made.cookies[name] = token
+    assert await page(made) == 200
+    program = await authenticator.sign_in(cloud.first.id, API_KEY, cloud.first.key, peer=Peer())
+    assert authenticator.authorize("/viam.app.v1.AppService/X", {"authorization": f"Bearer {program}"})
+
+
+def test_names_over_tls_are_bound_to_the_host() -> None:
+    assert cookie_name("abc", secure=True) == "__Host-machine_token_abc"
+    gate = Authenticator(credentials=[Credential(API_KEY, "id", "key")])
+    assert cookie_name(gate.instance, secure=False) == "machine_token"

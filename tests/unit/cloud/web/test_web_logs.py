@@ -1,0 +1,202 @@
+"""The logs of a machine: filters, older pages, and live lines."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloud.domain.machines import logs
+from cloud.domain.machines.logs import LogRecord
+from cloud.domain.organizations.first import create_owner
+from cloud.server.memory import MemoryCloud
+from cloud.store.sqlite import SqliteHandle
+from cloud.store.tables import core
+from cloud.web.common.closing import GONE
+from cloud.web.views.log_view import LEVELS, PAGE, Wanted, line
+from tests.unit.cloud.pages import HOST, signed_in
+from tests.unit.runtime.parts.web.client import LivePage
+
+LIMIT = 30.0
+ORIGIN = {"origin": f"http://{HOST}"}
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def log(cloud: MemoryCloud, part: str, *entries: LogRecord) -> None:
+    for start in range(0, len(entries), logs.MAX_BATCH):
+        some = entries[start : start + logs.MAX_BATCH]
+        await cloud.cloud.store.write(lambda sql, some=some: logs.append(sql, part, some, cloud.cloud.clock()))  # type: ignore[misc]
+
+
+def entry(message: str, level: str = "info", logger: str = "rdk.motor", minute: int = 0, **fields: Any) -> LogRecord:
+    return LogRecord(BEGIN + timedelta(minutes=minute), level, logger, message, fields=(fields,) if fields else ())
+
+
+def messages(html: str) -> list[str]:
+    return re.findall(r'<span class="what">([^<\n]*?)(?: <|</)', html)
+
+
+async def test_the_newest_line_is_at_the_bottom_and_thirty_days_are_said(cloud: MemoryCloud, part: str) -> None:
+    await log(cloud, part, entry("second", minute=2), entry("first", minute=1))
+    page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs")).text
+    assert messages(page) == ["first", "second"]
+    assert "kept for 30 days" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", ["a", "b", "c", "d"]),
+        ("level=info", ["b", "c", "d"]),
+        ("level=warn", ["c", "d"]),
+        ("level=error", ["d"]),
+        ("level=nonsense", ["a", "b", "c", "d"]),
+        ("text=B", ["b", "d"]),  # also matches the logger
+        ("text=left", ["c"]),
+        ("logger=base", ["d"]),
+        ("from=2026-01-01T00:02", ["c", "d"]),
+        ("to=2026-01-01T00:02", ["a", "b"]),
+        ("from=2026-01-01T00:01&to=2026-01-01T00:02", ["b"]),
+        ("level=warn&logger=motor", ["c"]),
+        ("text=%25", []),
+    ],
+)
+async def test_filters(cloud: MemoryCloud, part: str, query: str, shown: list[str]) -> None:
+    await log(
+        cloud,
+        part,
+        entry("a", "debug", minute=0),
+        entry("b", "info", minute=1),
+        entry("c", "WARNING", minute=2, side="left"),
+        entry("d", "fatal", "rdk.base", minute=3),
+    )
+    page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs?{query}")).text
+    assert messages(page) == shown
+
+
+async def test_every_line_is_on_one_page_and_paging_back_ends(cloud: MemoryCloud, part: str) -> None:
+    count = 2 * PAGE + 7
+    await log(cloud, part, *(entry(f"m{number}", minute=number // 3) for number in range(count)))
+    person = await signed_in(cloud)
+    url, found, pages = f"/machines/{part}/logs?level=info", [], 0
+    while url:
+        page = (await person.get(url)).text
+        found = messages(page) + found
+        pages += 1
+        older = re.search(r'<a href="([^"]+)">Older lines', page)
+        url = older[1].replace("&amp;", "&") if older else ""
+        if url:
+            assert "level=info" in url
+    assert (pages, found) == (3, [f"m{number}" for number in range(count)])
+
+
+NO_TIMES = ("from=yesterday", "to=2026-13-01", "to=0001-01-01T00:00:00%2B23:59", "from=9999-12-31T23:59:59-23:59")
+NO_PLACES = ("before=1", "before=x.y", "before=1.2.3", f"before={'9' * 30}.1", f"before=1.{'9' * 30}")
+
+
+@pytest.mark.parametrize("query", [*NO_TIMES, *NO_PLACES])
+async def test_what_is_no_time_and_no_place_is_said(cloud: MemoryCloud, part: str, query: str) -> None:
+    made = await signed_in(cloud)
+    assert (await made.get(f"/machines/{part}/logs?{query}")).status == 400
+    if query in NO_TIMES:
+        assert (await made.get(f"/audit?{query}")).status == 400
+        named = query.replace("from=", "start=").replace("to=", "end=")
+        assert "is no time" in (await made.get(f"/data?{named}")).text
+
+
+async def test_lines_are_text(cloud: MemoryCloud, part: str) -> None:
+    await log(cloud, part, entry("<img src=x>", logger="<b>", note="<i>"))
+    page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs")).text
+    assert not {"<img", "<b>", "<i>"} & set(re.findall(r"<\w+[ >]?", page))
+    assert "&lt;img src=x&gt;" in page
+
+
+async def test_the_logs_of_another_organization_are_not_there(cloud: MemoryCloud, part: str) -> None:
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    await cloud.cloud.authenticator.load()
+    stranger = await signed_in(cloud, (other.id, other.key))
+    assert (await stranger.get(f"/machines/{part}/logs")).status == 404
+    async with stranger.live(f"/live/logs/{part}?since=0", ORIGIN) as page:
+        assert (await page.message())["code"] == GONE
+
+
+# ---- live
+
+
+async def lines(page: LivePage, count: int) -> list[str]:
+    found: list[str] = []
+    while len(found) < count:
+        found += [text for html in (await page.next())["log"] for text in messages(html)]
+    return found
+
+
+async def test_lines_come_that_fit_and_none_is_lost_or_twice(cloud: MemoryCloud, part: str) -> None:
+    person = await signed_in(cloud)
+    await log(cloud, part, entry("before"))
+    page = (await person.get(f"/machines/{part}/logs?level=warn")).text
+    found = re.search(r'data-live="([^"]+)"', page)
+    assert found is not None
+    url = found[1].replace("&amp;", "&")
+    await log(cloud, part, entry("between", "error"))  # after the page was rendered, before it connects
+    with trio.fail_after(LIMIT):
+        async with person.live(url, ORIGIN) as live:
+            assert await lines(live, 1) == ["between"]
+            for number in range(5):
+                await log(cloud, part, entry(f"quiet{number}"), entry(f"loud{number}", "error"))
+            assert await lines(live, 5) == [f"loud{number}" for number in range(5)]
+
+
+async def test_a_page_of_the_past_is_not_live(cloud: MemoryCloud, part: str) -> None:
+    person = await signed_in(cloud)
+    for query in ("to=2026-01-01T00:00", "before=1.1"):
+        assert "data-live" not in (await person.get(f"/machines/{part}/logs?{query}")).text
+
+
+TEXTS = st.sampled_from(["", "a", "A", "left", "%", "_", "!", "x y"])
+
+
+@given(
+    st.sampled_from(LEVELS),
+    TEXTS,
+    TEXTS,
+    st.lists(
+        st.tuples(st.sampled_from(["debug", "info", "warn", "error", "fatal", "odd"]), TEXTS, TEXTS, TEXTS), max_size=8
+    ),
+)
+def test_what_comes_live_is_what_a_search_would_find(
+    level: str, text: str, logger: str, given_: list[tuple[str, str, str, str]]
+) -> None:
+    """SQL and Python implement the same filter."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(core.TABLES)
+    records = [
+        LogRecord(BEGIN + timedelta(seconds=number), kind, source, message, fields=({"k": value},))
+        for number, (kind, source, message, value) in enumerate(given_)
+    ]
+
+    sql = SqliteHandle(connection)
+    logs.append(sql, "p", records, BEGIN)
+    wanted = Wanted(level, text, logger)
+    found = [one.number for one in logs.query(sql, "p", wanted.search())]
+    live = [one.number for one in logs.arrived(sql, "p", 0) if wanted.admits(one)]
+    connection.close()
+    assert sorted(found) == live
+
+
+def test_what_a_line_shows() -> None:
+    one = line(LogRecord(BEGIN, "panic", "l", "m", stack="at f\n", fields=({"n": 1, "t": "x"},)))
+    assert (one.level, one.message, one.fields) == ("error", "m\nat f", "n=1 t=x")
+
+
+def test_a_filter_survives_as_a_query() -> None:
+    wanted = Wanted.of(
+        {"level": "warn", "text": " a ", "logger": "l", "from": "2026-01-01T00:00", "to": "2026-01-02T00:00"}
+    )
+    assert Wanted.of(wanted.query()) == wanted
+    assert Wanted().query() == {}

@@ -1,0 +1,419 @@
+"""The machine page: live state while it is open, and its buttons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+
+from cloud.domain.fleet import watching
+from cloud.domain.fleet.watching import Told
+from cloud.domain.machines.logs import LogRecord, append
+from cloud.domain.machines.machines import note_seen, part
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant, Kind, create_key
+from cloud.server.memory import MemoryCloud
+from cloud.services.machines.facts import facts
+from cloud.store.sql import Sql
+from cloud.web.common.closing import GONE
+from cloud.web.views.machine_view import snapshot_of
+from rpc.carrier import Peer
+from tests.unit.cloud.conftest import Clock
+from tests.unit.cloud.pages import HOST, browser, post, signed_in
+from tests.unit.cloud.web.test_web_fleet import key_at
+from tests.unit.runtime.parts.web.client import Browser, LivePage
+
+LIMIT = 30.0
+ORIGIN = {"origin": f"http://{HOST}"}
+MOTOR, BOARD, SENSOR = "rdk:component:motor/left", "rdk:component:board/pi", "rdk:component:sensor/air"
+
+
+def told(state: str = "ready", **more: Any) -> dict[str, Any]:
+    since = "2026-01-01T00:00:00+00:00"
+    resources = [
+        {"name": BOARD, "state": "ready", "since": since},
+        {"name": MOTOR, "state": state, "since": since, "reason": "no pulses", "dependencies": [BOARD]},
+    ]
+    return {"resources": resources, "state": "running", **more}
+
+
+class Machine:
+    """The machine's end of the push channel."""
+
+    def __init__(self, page: LivePage, send: Any) -> None:
+        self._page = page
+        self._send = send
+
+    async def hears(self, key: str) -> Any:
+        while True:
+            message = await self._page.next()
+            if key in message:
+                return message[key]
+
+    async def says(self, **message: Any) -> None:
+        await self.sends(json.dumps(message))
+
+    async def sends(self, text: str) -> None:
+        await self._send({"type": "websocket.receive", "text": text})
+
+
+@asynccontextmanager
+async def connected(cloud: MemoryCloud, subject: str) -> AsyncIterator[Machine]:
+    """Connect as a machine-server that follows its part."""
+    token = await machine_token(cloud, subject)
+    made = browser(cloud)
+    inner = made.app
+    to_app, from_machine = trio.open_memory_channel[Any](10)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def pass_on() -> None:
+                while True:
+                    await to_app.send(await receive())
+
+            nursery.start_soon(pass_on)
+            await inner(scope, from_machine.receive, send)
+            nursery.cancel_scope.cancel()
+
+    made.app = app
+    async with made.live(f"/machine/v1/follow?part={subject}", {"authorization": f"Bearer {token}"}) as page:
+        assert page.first["type"] == "websocket.accept", page.first
+        yield Machine(page, to_app.send)
+
+
+async def machine_token(cloud: MemoryCloud, subject: str) -> str:
+    found = await cloud.cloud.store.read(
+        lambda sql: sql.rows("SELECT secret FROM part_secrets WHERE part_id = ?", subject)
+    )
+    return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", found[0]["secret"], peer=Peer())
+
+
+async def test_what_a_machine_says_wrong_ends_nothing(cloud: MemoryCloud, part: str) -> None:
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, cloud.cloud.clock()))
+    with trio.fail_after(LIMIT), cloud.cloud.events.listening("live", part) as news:
+        async with connected(cloud, part) as follower:
+            for text in ("", "no JSON", "[]", "[" * 100_000, '{"live": 5, "report": []}', "7"):
+                await follower.sends(text)
+            await follower.says(report={"host": "h\ud83e \U0001f916"}, live=told("at \udcff"))
+            await news.next()
+            found = await cloud.cloud.store.read(lambda sql: watching.told(sql, part))
+    assert (await reported(cloud, part))["host"] == "h? \U0001f916"
+    assert found is not None
+    assert found.snapshot["resources"][1]["state"] == "at ?"
+
+
+async def test_a_machine_hears_of_keys_that_concern_it_and_reads_nothing_for_others(
+    cloud: MemoryCloud, part: str, machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, readings = cloud.cloud.store, 0
+
+    def counted(sql: Sql, subject: str) -> dict[str, Any]:
+        nonlocal readings
+        readings += subject == part
+        return facts(sql, subject)
+
+    monkeypatch.setattr("cloud.services.machines.following.facts", counted)
+
+    async def made(kind: Kind, subject: str) -> str:
+        grant = Grant("operator", kind, subject)
+        organization = subject if kind == "organization" else cloud.first.organization
+        return await store.write(lambda sql: create_key(sql, organization, "key", [grant], cloud.cloud.clock())[0])
+
+    other = await store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    beside = await cloud.app("new_robot", name="beside", location=cloud.first.location)
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as follower:
+            assert set(await follower.hears("keys")) == {cloud.first.id}
+            known = {cloud.first.id}
+            own: list[tuple[Kind, str]] = [("organization", cloud.first.organization), ("robot", machine)]
+            for count, (kind, subject) in enumerate(own, 2):
+                await made("organization", other.organization)
+                await made("robot", beside)
+                known.add(await made(kind, subject))
+                assert set(await follower.hears("keys")) == known
+                assert readings == count
+
+
+@pytest.fixture
+async def person(cloud: MemoryCloud) -> Browser:
+    return await signed_in(cloud)
+
+
+async def test_the_page_by_the_id_of_the_machine_and_of_its_part(
+    cloud: MemoryCloud, machine: str, part: str, person: Browser
+) -> None:
+    for subject in (machine, part):
+        page = await person.get(f"/machines/{subject}")
+        assert page.status == 200
+        assert "<h1>rover</h1>" in page.text
+        assert "No machine-server has connected yet" in page.text
+        assert f"/machines/{part}/logs" in page.text
+
+
+async def test_the_page_of_somebody_elses_machine_is_not_there(cloud: MemoryCloud, machine: str, part: str) -> None:
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    await cloud.cloud.authenticator.load()
+    stranger = await signed_in(cloud, (other.id, other.key))
+    nothing = await stranger.get("/machines/nothing")
+    for subject in (machine, part):
+        page = await stranger.get(f"/machines/{subject}")
+        assert page.status == nothing.status == 404
+        for action in ("rename", "restart", "setup", "delete", "parts"):
+            assert (await post(stranger, f"/machines/{subject}/{action}", name="rover")).status == 404, action
+        async with stranger.live(f"/live/machines/{subject}", ORIGIN) as live:
+            assert (await live.message())["code"] == GONE
+    watched = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM live"))
+    assert watched == []  # a stranger cannot make a machine report its state
+
+
+async def test_a_machine_is_asked_to_tell_while_somebody_looks_and_not_before(
+    cloud: MemoryCloud, part: str, person: Browser
+) -> None:
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            await machine.hears("document")
+            async with person.live(f"/live/machines/{part}", ORIGIN) as page:
+                seconds = await machine.hears("watched")
+                assert 0 < seconds <= watching.WATCHED.total_seconds()
+                await machine.says(live=told("unhealthy"))
+                while "left" not in (patch := await page.patch()).get("resources", ""):
+                    pass
+                assert "no pulses" in patch["resources"]
+                assert "unhealthy" in patch["graph"]
+                assert "<path" in patch["graph"]  # the edge from the board to the motor
+                await machine.says(live=told("ready"))
+                rows = "".join((await page.patch()).values())
+                assert "is-ready" in rows
+
+
+async def test_readings_come_with_their_numbers(cloud: MemoryCloud, part: str, person: Browser) -> None:
+    readings = {SENSOR: {"values": [["temperature", "21.5", 21.5], ["door", "open", None]], "error": ""}}
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
+            await machine.hears("watched")
+            await machine.says(live=told(readings=readings))
+            while not (sensors := (await page.next()).get("sensors")):
+                pass
+            assert sensors == [
+                {"name": SENSOR, "values": [["temperature", "21.5", 21.5], ["door", "open", None]], "error": ""}
+            ]
+
+
+async def test_packages_on_their_way_are_shown_and_go_when_they_are_there(
+    cloud: MemoryCloud, part: str, person: Browser
+) -> None:
+    known = {"name": "acme:smooth", "version": "1.2.0", "done": 1_500_000, "size": 6_000_000}
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
+            await machine.hears("watched")
+            await machine.says(live=told(downloads=[known, {"name": "b", "done": 999}]))
+            while "acme:smooth" not in (patch := await page.patch()).get("downloads", ""):
+                pass
+            assert all(f' id="{name}"' in html.partition(">")[0] for name, html in patch.items()), patch
+            for text in ('value="1500000" max="6000000"', "25 % of 6 MB", "1.2.0", "999 B"):
+                assert text in patch["downloads"]
+            await machine.says(live=told(downloads=[{**known, "done": 7_000_000}]))
+            assert "100 % of 6 MB" in (await page.patch())["downloads"]
+            await machine.says(live=told())
+            assert " hidden" in (await page.patch())["downloads"]
+
+
+async def test_a_reason_leads_to_its_place_in_the_editor(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser
+) -> None:
+    since = "2026-01-01T00:00:00+00:00"
+    where = "components.3.attributes.max_rpm"
+    found = {
+        "resources": [{"name": MOTOR, "state": "unhealthy", "since": since, "reason": f"{where}: 'fast' <b>"}],
+        "problems": [{"path": "components.4", "message": "has no model"}],
+    }
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, found, clock()))
+    page = (await person.get(f"/machines/{part}")).text
+    assert f'<a href="/machines/{part}/config#{where}">{where}</a>: &#39;fast&#39; &lt;b&gt;' in page
+    assert f'<a href="/machines/{part}/config#components.4">' in page
+
+
+async def test_what_is_told_without_being_asked_is_not_kept(cloud: MemoryCloud, part: str) -> None:
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            await machine.says(live=told())
+            await machine.says(report={"version": "1"})
+            while not (await reported(cloud, part)).get("version"):
+                await trio.lowlevel.checkpoint()
+    assert await cloud.cloud.store.read(lambda sql: watching.told(sql, part)) is None
+
+
+async def reported(cloud: MemoryCloud, subject: str) -> Any:
+    return (await cloud.cloud.store.read(lambda sql: part(sql, subject))).reported
+
+
+async def test_a_look_lasts_a_while_and_what_was_told_is_forgotten_later(
+    cloud: MemoryCloud, clock: Clock, part: str
+) -> None:
+    store = cloud.cloud.store
+    await store.write(lambda sql: watching.watch(sql, part, clock()))
+    assert await store.write(lambda sql: watching.tell(sql, part, told(), clock()))
+    clock.now += watching.WATCHED + timedelta(seconds=1)
+    assert await store.read(lambda sql: watching.watched(sql, part, clock())) == 0
+    assert not await store.write(lambda sql: watching.tell(sql, part, told(), clock()))
+    assert await store.read(lambda sql: watching.told(sql, part)) is not None
+    assert await store.write(lambda sql: watching.expire(sql, clock())) == 0
+    clock.now += watching.FORGOTTEN
+    assert await store.write(lambda sql: watching.expire(sql, clock())) == 1
+    assert await store.read(lambda sql: watching.told(sql, part)) is None
+
+
+async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, clock: Clock, part: str) -> None:
+    store, early = cloud.cloud.store, clock()
+    clock.now += timedelta(seconds=10)
+    await store.write(lambda sql: watching.watch(sql, part, clock()))
+    await store.write(lambda sql: watching.watch(sql, part, early))
+    left = await store.read(lambda sql: watching.watched(sql, part, clock()))
+    assert left > watching.WATCHED.total_seconds() - 1
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"resources": "all of them"},
+        {"resources": [{"name": 5, "state": "ready", "since": "2026-01-01T00:00:00+00:00"}]},
+        {"resources": [{"name": "a", "state": "ready", "since": "never"}]},
+        {"resources": [{"name": "a", "state": "ready", "since": "2026-01-01T00:00:00"}]},
+        {"resources": [{"name": "x" * 3000, "state": "ready", "since": "2026-01-01T00:00:00+00:00"}]},
+        {"readings": {"s": {"values": [["a", "b"]]}}},
+        {"problems": [{"path": None, "message": "x"}]},
+        {"downloads": [{"name": "x", "done": -1}]},
+    ],
+)
+async def test_what_does_not_fit_is_no_snapshot_and_breaks_no_page(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser, hostile: dict[str, Any]
+) -> None:
+    assert snapshot_of(Told(clock(), told())) is not None
+    assert snapshot_of(Told(clock(), hostile)) is None
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, hostile, clock()))
+    assert (await person.get(f"/machines/{part}")).status == 200
+
+
+async def test_names_in_a_snapshot_are_text(cloud: MemoryCloud, clock: Clock, part: str, person: Browser) -> None:
+    since = "2026-01-01T00:00:00+00:00"
+    evil = {"resources": [{"name": "rdk:component:motor/<img src=x>", "state": "<b>", "since": since}]}
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, evil, clock()))
+    page = (await person.get(f"/machines/{part}")).text
+    assert "<img" not in page
+    assert "<b>" not in page
+
+
+# ---- buttons
+
+
+async def test_a_machine_is_renamed(cloud: MemoryCloud, machine: str, person: Browser) -> None:
+    assert (await post(person, f"/machines/{machine}/rename", name="plane")).status == 303
+    assert (await cloud.app("get_robot", id=machine))["name"] == "plane"
+    await cloud.app("new_robot", name="boat", location=cloud.first.location)
+    for name, code in (("boat", 409), ("", 400), ("\x07", 400)):
+        reply = await post(person, f"/machines/{machine}/rename", name=name)
+        assert reply.status == code
+        assert 'role="alert"' in reply.text
+    assert (await cloud.app("get_robot", id=machine))["name"] == "plane"
+
+
+async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser
+) -> None:
+    seen = clock()
+    entry = LogRecord(seen, "error", "rdk", "the last words")
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, seen, {"version": "1"}))
+    await cloud.cloud.store.write(lambda sql: append(sql, part, [entry], seen))
+    await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, seen))
+    readings = {SENSOR: {"values": [["celsius", "20.5", 20.5]]}}
+    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, told(readings=readings), seen))
+    online = (await person.get(f"/machines/{part}")).text
+    assert "<button>Restart</button>" in online
+    assert "the last words" not in online
+    clock.now += timedelta(minutes=2)
+    offline = (await person.get(f"/machines/{part}")).text
+    assert "<button disabled" in offline
+    assert "<dd>2026-01-01 00:00:00 UTC</dd>" in offline
+    assert "As of 2026-01-01 00:00:00 UTC" in offline
+    assert "the last words" in offline
+    with trio.fail_after(LIMIT):
+        async with person.live(f"/live/machines/{part}", ORIGIN) as page:
+            while "sensors" not in (message := await page.next()):
+                pass
+    assert message["sensors"][0]["values"] == [["celsius", "20.5", 20.5]]
+
+
+async def test_pages_are_reached_by_the_id_of_the_machine(
+    cloud: MemoryCloud, machine: str, part: str, person: Browser
+) -> None:
+    for page in ("config", "history", "logs?level=warn", "data", "triggers"):
+        reply = await person.get(f"/machines/{machine}/{page}")
+        assert (reply.status, reply.headers.get("location")) == (303, f"/machines/{part}/{page}")
+        assert (await person.get(f"/machines/nobody/{page}")).status == 404
+    assert (await person.get(f"/machines/{machine}/nonsense")).status == 404
+    assert (await person.get(f"/machines/{machine}")).status == 200
+
+
+async def test_a_restart_is_asked_for_and_the_machine_hears_of_it(
+    cloud: MemoryCloud, part: str, person: Browser
+) -> None:
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            reply = await post(person, f"/machines/{part}/restart")
+            assert reply.status == 303
+            assert await machine.hears("restart") is True
+    assert "Restart requested" in (await person.get(reply.headers["location"])).text
+
+
+async def test_a_machine_is_only_deleted_with_its_name(cloud: MemoryCloud, machine: str, person: Browser) -> None:
+    reply = await post(person, f"/machines/{machine}/delete", name="Rover")
+    assert reply.status == 400
+    assert "not the machine&#39;s name" in reply.text
+    assert (await cloud.app("get_robot", id=machine))["name"] == "rover"
+    assert (await post(person, f"/machines/{machine}/delete", name="rover")).status == 303
+    assert (await person.get(f"/machines/{machine}")).status == 404
+
+
+async def test_a_further_part_has_credentials_of_its_own(
+    cloud: MemoryCloud, machine: str, part: str, person: Browser
+) -> None:
+    reply = await post(person, f"/machines/{machine}/parts", name="arm")
+    made = next(one for one in await cloud.app("get_robot_parts", robot_id=machine) if one["name"] == "arm")
+    assert made["secret"] in reply.text
+    assert ">arm</a>" in (await person.get(f"/machines/{part}")).text
+    assert "There is a part called" in (await post(person, f"/machines/{machine}/parts", name="arm")).text
+
+
+async def test_an_operator_restarts_but_neither_changes_nor_sees_credentials(
+    cloud: MemoryCloud, machine: str, part: str
+) -> None:
+    guard = await signed_in(cloud, await key_at(cloud, "robot", machine))
+    page = (await guard.get(f"/machines/{machine}")).text
+    assert "Restart" in page
+    assert "Credentials" not in page
+    assert "Delete" not in page
+    assert (await post(guard, f"/machines/{part}/restart")).status == 303
+    for action in ("rename", "setup", "delete", "parts"):
+        assert (await post(guard, f"/machines/{machine}/{action}", name="rover")).status == 403, action
+
+
+async def test_a_machine_that_is_deleted_ends_the_page_that_shows_it(
+    cloud: MemoryCloud, machine: str, part: str, person: Browser
+) -> None:
+    with trio.fail_after(LIMIT):
+        async with person.live(f"/live/machines/{part}", ORIGIN) as page:
+            await page.patch()
+            await cloud.app("delete_robot", id=machine)
+            while (message := await page.message())["type"] != "websocket.close":
+                pass
+            assert message["code"] == GONE

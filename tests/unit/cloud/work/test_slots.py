@@ -1,0 +1,308 @@
+"""Fair turns among organizations: in queues, slots, threads and transactions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from cloud.domain.permissions.homes import Homes
+from cloud.server.memory import MemoryCloud
+from cloud.store import postgres, sqlite
+from cloud.store.events import Events
+from cloud.store.sql import Sql, Store
+from cloud.store.sqlite import SqliteStore
+from cloud.store.turns import organization, working_for
+from cloud.values.author import KEY, PART, Author
+from cloud.work.crew import Crew
+from cloud.work.slots import RECENT, Line, Slots
+from cloud.work.workroom import Workroom
+from support.worker import Worker
+from tests.unit.cloud.pages import signed_in
+
+MANY = 50  # pieces of work that one organization has queued
+
+
+def taken(line: Line[str]) -> str:
+    found = ""
+    while (item := line.take()) is not None:
+        found += item[1]
+    return found
+
+
+def test_organizations_take_turns_and_each_keeps_its_order() -> None:
+    line: Line[str] = Line()
+    for owner, items in (("a", "123"), ("b", "xy"), ("c", "!")):
+        for item in items:
+            line.put(owner, item)
+    assert taken(line) == "1x!2y3"
+    assert not line
+
+
+def test_who_begins_to_wait_comes_before_the_next_of_who_was_served() -> None:
+    line: Line[str] = Line()
+    for item in "12345":
+        line.put("a", item)
+    found = ""
+    for newcomer in ("b", "c"):
+        found += line.take()[1]  # type: ignore[index]
+        line.put(newcomer, newcomer)
+        found += line.take()[1]  # type: ignore[index]
+    assert found + taken(line) == "1b2c345"
+
+
+def test_who_comes_again_and_again_does_not_keep_others_out() -> None:
+    line: Line[str] = Line()
+    for item in "1234":
+        line.put("a", item)
+    found = ""
+    for _ in range(4):
+        line.put("b", "b")
+        found += line.take()[1] + line.take()[1]  # type: ignore[index]
+    assert found == "1b2b3b4b"
+
+
+def test_what_was_given_up_waits_no_more() -> None:
+    line: Line[str] = Line()
+    line.put("a", "1")
+    assert line.remove("a", "1")
+    assert not line.remove("a", "1")
+    assert (bool(line), line.count("a"), line.take()) == (False, 0, None)
+
+
+async def test_slots_go_to_another_organization_after_one_piece_of_work() -> None:
+    slots, order = Slots(1, 1), list[str]()
+
+    async def work(owner: str) -> None:
+        async with slots.one(owner):
+            order.append(owner)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        async with slots.one("many"):
+            for _ in range(MANY):
+                nursery.start_soon(work, "many")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(work, "one")
+            await trio.testing.wait_all_tasks_blocked()
+    assert order.index("one") == 0
+    assert len(order) == MANY + 1
+
+
+async def test_one_organization_leaves_slots_to_others() -> None:
+    slots = Slots(3, 2)
+    async with slots.one("a"), slots.one("a"):
+        with trio.move_on_after(0):
+            await slots.take("a")
+            raise AssertionError
+        async with slots.one("b"):
+            pass
+
+
+async def test_slots_of_those_who_left_are_free_again() -> None:
+    slots = Slots(1, 1)
+    async with trio.open_nursery() as nursery:
+        async with slots.one("a"):
+            for _ in range(3):
+                nursery.start_soon(slots.take, "b")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    async with slots.one("c") as number:
+        assert number == 0
+
+
+# ---- threads and transactions
+
+
+class Held:
+    """Work that records its owner; the first piece waits until `go` is set."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def __call__(self, owner: str) -> None:
+        self.begun.set()
+        assert self.go.wait(30)
+        self.order.append(owner)
+
+
+Run = Callable[[str, Held], Awaitable[object]]
+
+
+async def in_line(run: Run, held: Held) -> list[str]:
+    """Return the order of work of two organizations: one with much queued work, and one that comes later."""
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            try:
+                for _ in range(MANY):
+                    nursery.start_soon(run, "many", held)
+                await trio.testing.wait_all_tasks_blocked()
+                while not held.begun.is_set():  # noqa: ASYNC110 - threads signal no events
+                    await trio.sleep(0.001)
+                nursery.start_soon(run, "one", held)
+                await trio.testing.wait_all_tasks_blocked()
+            finally:
+                held.go.set()
+    return held.order
+
+
+async def test_work_waits_for_one_piece_of_another_organization() -> None:
+    async with opened_crew(1, 1) as crew:
+        order = await in_line(lambda owner, held: crew.run(owner, lambda _: held(owner)), Held())
+    assert (order.index("one"), len(order)) == (1, MANY + 1)
+
+
+async def test_work_does_not_wait_for_two_organizations_with_much() -> None:
+    held, room = Held(), Workroom()
+    async with room.opened():
+
+        async def run(owner: str, held: Held) -> None:
+            async with trio.open_nursery() as nursery:
+                for one in (owner,) if owner == "one" else (owner, "more"):
+                    nursery.start_soon(room.run, one, lambda one=one: held(one))
+
+        order = await in_line(run, held)
+    assert order.index("one") <= 3  # it starts once one of two threads is free; the other thread may be faster
+
+
+@asynccontextmanager
+async def opened_crew(count: int, each: int) -> AsyncIterator[Crew]:
+    async with AsyncExitStack() as stack:
+        workers = [Worker(f"crew {number}") for number in range(count)]
+        for worker in workers:
+            await stack.enter_async_context(worker.opened())
+        yield Crew(workers, each)
+
+
+def reading(store: Store) -> Run:
+    async def run(owner: str, held: Held) -> None:
+        with working_for(owner):
+            await store.read(lambda sql: held(owner))
+
+    return run
+
+
+def writing(store: Store) -> Run:
+    async def run(owner: str, held: Held) -> None:
+        with working_for(owner):
+            await store.write(lambda sql: held(owner))
+
+    return run
+
+
+async def test_a_write_waits_for_one_of_another_organization(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "HOLD", 0.0)  # one write per commit
+    async with SqliteStore(tmp_path / "cloud.db", Events()).opened() as store:
+        order = await in_line(writing(store), Held())
+    assert (order.index("one"), len(order)) == (1, MANY + 1)
+
+
+async def test_a_write_joins_the_commit_in_progress_before_those_of_who_was_served(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "cloud.db", Events()).opened() as store:
+        order = await in_line(writing(store), Held())
+    assert order.index("one") == 1
+
+
+async def test_a_read_does_not_wait_for_those_of_another_organization(tmp_path: Path) -> None:
+    assert sqlite.READERS > sqlite.EACH
+    assert postgres.CONNECTIONS > postgres.EACH
+    held, end = Held(), threading.Event()
+    async with SqliteStore(tmp_path / "cloud.db", Events()).opened() as store, trio.open_nursery() as nursery:
+        try:
+            for _ in range(MANY):
+                nursery.start_soon(reading(store), "many", held)
+            await trio.testing.wait_all_tasks_blocked()
+            with working_for("one"), trio.fail_after(30):
+                await store.read(lambda sql: None)
+            assert held.order == []
+        finally:
+            held.go.set()
+            end.set()
+
+
+# ---- owner of the work
+
+
+async def test_tasks_work_for_who_started_them() -> None:
+    found: list[str] = []
+
+    async def inner() -> None:
+        found.append(organization())
+
+    with working_for("a"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(inner)
+        with working_for("b"):
+            found.append(organization())
+        found.append(organization())
+    assert [*found, organization()] == ["a", "b", "a", ""]
+
+
+async def test_everybody_has_an_organization(cloud: MemoryCloud, part: str) -> None:
+    homes, store, own = Homes(), cloud.cloud.store, cloud.first.organization
+    assert await homes.of(store, Author(KEY, cloud.first.id)) == own
+    assert await homes.of(store, Author(PART, part)) == own
+    assert await homes.of(store, Author(KEY, "gone")) == "gone"
+
+
+async def test_calls_and_pages_read_and_write_for_their_organization(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = await signed_in(cloud)
+    await cloud.app("get_robot_part", id=part)
+    found: list[str] = []
+    store = cloud.cloud.store
+    for name in ("read", "write"):
+        done = getattr(store, name)
+
+        async def noting(work: Callable[[Sql], object], done: Callable[..., object] = done) -> object:
+            found.append(organization())
+            return await done(work)  # type: ignore[misc]
+
+        monkeypatch.setattr(store, name, noting)
+    own = cloud.first.organization
+    await cloud.app("update_robot_part", id=part, robot_config_json='{"x": 1}')
+    calls, found[:] = list(found), []
+    await person.get("/data/export?format=csv")
+    assert len(calls) >= 3
+    assert len(found) >= 2
+    assert {*calls, *found} == {own}
+
+
+async def test_a_free_slot_takes_no_round_of_the_event_loop() -> None:
+    slots = Slots(1, 1)
+    with pytest.raises(StopIteration) as ended:
+        slots.take("a").send(None)
+    assert ended.value.value == 0
+    waits = slots.take("b")
+    assert waits.send(None) is not None  # waits in the event loop until the slot is free
+    waits.close()
+
+
+async def test_an_organization_has_more_slots_while_no_other_is_active(autojump_clock: object) -> None:
+    slots = Slots(3, 2, shared=1)
+
+    async def may_take_two(organization: str) -> bool:
+        async with slots.one(organization):
+            with trio.move_on_after(1) as patience:
+                async with slots.one(organization):
+                    pass
+        return not patience.cancelled_caught
+
+    assert await may_take_two("a")
+    async with slots.one(""):
+        pass
+    assert await may_take_two("a"), "the cloud's own work is not another organization's"
+    async with slots.one("b"):
+        pass
+    assert not await may_take_two("a")
+    for _ in range(RECENT):
+        async with slots.one("a"):
+            pass
+    assert await may_take_two("a")

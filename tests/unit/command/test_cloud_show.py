@@ -1,0 +1,59 @@
+"""The cloud's answers in the form that a user reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from click.testing import CliRunner
+
+from command.cloud.config import config
+from command.cloud.show import fleet, history, parts_of, saves
+
+
+def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
+    attributes = {"max_rpm": rpm, "password": f"secret {number}"}
+    motor = {"name": "a", "api": "rdk:component:motor", "model": "fake", "attributes": attributes}
+    return {
+        "revision": number,
+        "saved": f"2026-01-0{number}T00:00:00+00:00",
+        "author": author,
+        "author_type": "api-key",
+        "author_id": "k",
+        "document": {"components": [motor]},
+    }
+
+
+def test_each_save_has_its_number_its_author_and_what_it_changed() -> None:
+    found = saves([revision(3, 150), revision(2, 200), revision(1, 60, author="the\x1bmachine")])
+    assert [one["revision"] for one in found] == [3, 2, 1]
+    assert found[2]["changes"] is None, "what came before is not known"
+    assert "document" not in found[0]
+    lines = list(history(found))
+    heads = [line for line in lines if not line.startswith(" ")]
+    assert [head.split("  ")[0] for head in heads] == ["3", "2", "1"]
+    assert [head.split("  by ")[1] for head in heads] == ["guard", "guard", "the machine"]
+    assert any("200 -> 150" in line for line in lines[1 : lines.index(heads[1])])
+    assert any("60 -> 200" in line for line in lines[lines.index(heads[1]) : lines.index(heads[2])])
+    assert lines[-1] == heads[2]
+    assert "secret" not in "".join(lines)
+    masked = [{**revision(2, 60), "document": {}}, {**revision(1, 60), "document": {}}]
+    assert saves(masked)[0]["changes"] == ["(in secrets, which this key may not see)"]
+
+
+def test_what_is_compared_is_one_thing_with_one_other() -> None:
+    for words, said in ((["-", "--to", "2"], "not with both"), ([], "name a FILE"), (["--to", "0"], "range")):
+        done = CliRunner().invoke(config, ["diff", "rover", *words], input="{}")
+        assert done.exit_code == 2
+        assert said in done.output
+
+
+def test_the_fleet_has_versions() -> None:
+    part = {"part_name": "rover-main", "part_id": "p", "is_main_part": True, "online_state": "ONLINE"}
+    told = {**part, "part_id": "q", "viam_server_version": {"minor": "0.9.1"}}
+    machines = [{"machine_name": name, "part_summaries": [one]} for name, one in (("a", part), ("b", told))]
+    found = parts_of([{"location_name": "lab", "machine_summaries": machines}])
+    assert [one.version for one in found] == ["", "0.9.1"]
+    head, *_, last = fleet(found, datetime.now(UTC))
+    assert "VERSION" in head
+    assert "0.9.1" in last

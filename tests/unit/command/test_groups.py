@@ -1,0 +1,73 @@
+"""The command lists of groups, and the errors of commands whose machine or cloud does not answer."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from command.cli import main
+from command.connection import Connection, failure, unreachable
+from command.groups import Commands
+from schema.errors import ErrorKind, MachineError
+
+LONG = "A sentence that is so long that no terminal of eighty columns could show all of it in the one line it has."
+
+
+def groups(group: click.Group) -> list[click.Group]:
+    inner = [one for one in group.commands.values() if isinstance(one, click.Group)]
+    return [group, *(found for one in inner for found in groups(one))]
+
+
+def test_every_group_tells_whole_sentences() -> None:
+    found = groups(main)
+    assert len(found) > 12
+    for one in found:
+        assert isinstance(one, Commands), one.name
+        text = one.get_help(click.Context(one, terminal_width=80))
+        assert "..." not in text.partition("Commands:")[2], text
+
+
+def test_a_long_sentence_goes_over_several_lines() -> None:
+    @click.group(cls=Commands)
+    def group() -> None:
+        """A group."""
+
+    @group.command(help=LONG)
+    def one() -> None: ...
+
+    text = CliRunner().invoke(group, ["--help"], terminal_width=60).output
+    assert LONG in " ".join(text.split())
+
+
+@pytest.mark.parametrize("word", ["ls", "list"])
+@pytest.mark.parametrize("noun", ["keys", "members", "locations", "fragments", "data", "modules"])
+def test_ls_and_list_are_one(noun: str, word: str) -> None:
+    done = CliRunner().invoke(main, ["cloud", noun, word, "--help"])
+    assert done.exit_code == 0, done.output
+    assert CliRunner().invoke(main, ["cloud", noun, "lst"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("cannot connect to c:1: [SSL: WRONG_VERSION_NUMBER]", "write http:// where https:// stands"),
+        ("certificate verify failed", "--ca FILE` trusts what `machine-cloud ca` prints"),
+        ("[Errno -2] Name or service not known", "the name in https://c:1 is not known"),
+        ("all attempts to connect failed", "is machine-cloud running there?"),
+    ],
+)
+def test_a_cloud_that_does_not_answer(reason: str, said: str) -> None:
+    text = unreachable(Connection("https://c:1", cloud=True), reason)
+    assert said in text
+    assert "`machine cloud login ADDRESS --key-id ID" in text
+    for foreign in ("machine-server", "--address", "--insecure", "--tls"):
+        assert foreign not in text
+
+
+def test_a_machine_in_the_place_of_a_cloud() -> None:
+    error = MachineError("no method /viam.app.v1.AppService/ListOrganizations", kind=ErrorKind.UNSUPPORTED)
+    assert "http://m:1 is no machine-cloud" in failure(error, Connection("http://m:1", api_key="k", cloud=True)).message
+    assert failure(error, Connection("http://m:1", api_key="k")).message == str(error)
+    other = MachineError("MQL is not built", kind=ErrorKind.UNSUPPORTED)
+    assert failure(other, Connection("http://m:1", api_key="k", cloud=True)).message == "MQL is not built"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command.machine import facts
+from runtime.engine.views import tables
+
+cells = st.text(max_size=12)
+
+
+@given(st.lists(st.tuples(cells, cells, cells), max_size=6))
+def test_columns_begin_at_the_same_place_and_nothing_steers_the_terminal(rows: list[tuple[str, str, str]]) -> None:
+    lines = tables.table(("A", "B", "END"), [(*row[:2], "|" + row[2]) for row in rows])
+    assert len(lines) == len(rows) + 1
+    starts = {tables.width(line[: line.rindex("|") if line.count("|") == 1 else 0]) for line in lines[1:]}
+    assert len(starts - {0}) <= 1
+    assert all(ord(char) >= 32 and not 127 <= ord(char) < 160 for line in lines for char in line)
+
+
+def test_only_states_are_coloured_and_only_on_demand() -> None:
+    rows = [("left", "unhealthy", "it is ready")]
+    assert "\x1b" not in "".join(tables.table(("NAME", "STATE", "REASON"), rows))
+    head, line = tables.table(("NAME", "STATE", "REASON"), rows, colour=True)
+    assert "\x1b" not in head
+    assert line == "left  \x1b[31munhealthy\x1b[0m  it is ready"
+
+
+def test_wide_letters_take_two_columns() -> None:
+    assert tables.table(("N", "S"), [("電", "x"), ("ab", "y")]) == ["N   S", "電  x", "ab  y"]
+
+
+def resource(name: str, state: str = "ready", reason: str = "") -> facts.Resource:
+    return facts.Resource(name, "rdk:component:motor", state, None, "", reason)
+
+
+def machine(*resources: facts.Resource) -> facts.Machine:
+    return facts.Machine("running", "", None, resources)
+
+
+def test_changes_are_what_is_new_differs_or_is_gone() -> None:
+    before = machine(resource("a"), resource("b"), resource("c"))
+    after = machine(resource("a"), resource("b", "unhealthy", "x"), resource("d"))
+    got = {one.name: one.state for one in facts.changes(before, after)}
+    assert got == {"b": "unhealthy", "d": "ready", "c": "removed"}
+    assert [one.name for one in facts.changes(None, before)] == ["a", "b", "c"]
+    assert facts.changes(before, before) == []
+
+
+def test_the_reply_of_the_wire_is_read_in_numbers_and_in_words() -> None:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    name = {"namespace": "rdk", "type": "component", "subtype": "motor", "name": "left", "remote_path": ["arm"]}
+    for state, running in ((5, 2), ("UNHEALTHY", "RUNNING")):
+        got = facts.machine_of(
+            {
+                "state": running,
+                "config": {"revision": "r1", "last_updated": when},
+                "resources": [{"name": name, "state": state, "last_updated": when, "error": "why"}],
+            }
+        )
+        assert got.state == "running"
+        assert got.resources == (facts.Resource("arm:left", "rdk:component:motor", "unhealthy", when, "", "why"),)
+    text = facts.machine_of({"resources": [{"name": "rdk:component:motor/left", "state": "READY"}]})
+    assert text.resources[0].full == "rdk:component:motor/left"
+    assert facts.counts(got.resources) == "1 unhealthy"
+    assert facts.counts(()) == "no resources"

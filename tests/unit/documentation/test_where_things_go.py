@@ -1,0 +1,51 @@
+"""docs/design/where-things-go.md: every file, folder and table that the page names exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "design" / "where-things-go.md"
+CODE = re.compile(r"`([^`]+)`")
+PATH = re.compile(r"[\w.-]+(/[\w.-]+)*(/|\.(?:py|md|json|toml))")
+NAME = re.compile(r"[A-Z]\w+(\.\w+)*|_\w+")
+
+
+def steps() -> Iterator[str]:
+    """The steps of all rows of the tables."""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("| "):
+            for cell in line.strip("|").split(" | "):
+                yield from cell.split("<br>")
+
+
+def paths(step: str) -> list[str]:
+    """The files and folders that a step names, also in a command."""
+    words = (word for code in CODE.findall(step) for word in code.split())
+    return [word for word in words if PATH.fullmatch(word)]
+
+
+STEPS = [step for step in steps() if paths(step)]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_files_exist(step: str) -> None:
+    assert not [path for path in paths(step) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if any(map(NAME.fullmatch, CODE.findall(step)))])
+def test_the_names_are_in_one_of_the_files(step: str) -> None:
+    """Such as `MODELS`, `_ORDER` or `MachineDocument.agent`."""
+    files = [ROOT / path for path in paths(step) if path.endswith(".py")]
+    text = "".join(file.read_text() for file in files)
+    for name in filter(NAME.fullmatch, CODE.findall(step)):
+        if files:
+            assert re.search(rf"\b{name.rpartition('.')[2]}\b", text), name
+
+
+def test_the_page_has_steps() -> None:
+    assert len(STEPS) > 60

@@ -1,0 +1,145 @@
+"""A small service without generated code, with a server and a client over memory streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from grpclib.client import StreamStreamMethod, StreamUnaryMethod, UnaryStreamMethod, UnaryUnaryMethod
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.exceptions import GRPCError
+from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
+from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
+from trio.testing import memory_stream_pair
+
+from rpc.call import ServerCore
+from rpc.client.channel import Channel
+from rpc.http2.server import ServerConnection, serve_http2
+from rpc.limits import Limits
+from schema.errors import ErrorKind, MachineError
+
+PATH = "/test.v1.EchoService/"
+
+
+class EchoService:
+    """Test service; Hang sets `started` when it runs and `cancelled` when it is cancelled."""
+
+    def __init__(self) -> None:
+        self.started = trio.Event()
+        self.cancelled = trio.Event()
+        self.seen: list[Any] = []
+        self.gate = trio.Event()
+
+    async def echo(self, stream: Any) -> None:
+        request = await stream.recv_message()
+        self.seen.append(stream)
+        await stream.send_message(Reply(valid_host=request.host))
+
+    async def many(self, stream: Any) -> None:
+        request = await stream.recv_message()
+        count, size = map(int, request.host.split(","))
+        for _ in range(count):
+            await stream.send_message(Reply(valid_host="x" * size))
+
+    async def collect(self, stream: Any) -> None:
+        total = 0
+        async for request in stream:
+            total += len(request.host)
+        await stream.send_message(Reply(valid_host=str(total)))
+
+    async def bidi(self, stream: Any) -> None:
+        async for request in stream:
+            await stream.send_message(Reply(valid_host=request.host))
+
+    async def hang(self, stream: Any) -> None:
+        self.started.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.cancelled.set()
+
+    async def unread(self, stream: Any) -> None:
+        """Wait for the gate before reading."""
+        self.started.set()
+        await self.gate.wait()
+        await self.collect(stream)
+
+    async def fail(self, stream: Any) -> None:
+        request = await stream.recv_message()
+        what = request.host
+        if what == "grpc":
+            raise GRPCError(Status.NOT_FOUND, "nö 100%\n", [Reply(valid_host="detail")])
+        if what == "machine":
+            raise MachineError("no such motor", kind=ErrorKind.PRECONDITION, remedy="configure one")
+        if what == "group":
+            raise ExceptionGroup("nursery", [ExceptionGroup("inner", [GRPCError(Status.ABORTED, "leaf")])])
+        if what == "bug":
+            raise RuntimeError("secret detail")
+        if what == "trailing":
+            await stream.send_initial_metadata(metadata={"first": "1", "data-bin": b"\0\xff"})
+            await stream.send_trailing_metadata(status=Status.DATA_LOSS, status_message="lost", metadata={"last": "2"})
+        # any other value: return without a reply
+
+    def __mapping__(self) -> dict[str, Handler]:
+        one, many = Cardinality.UNARY_UNARY, Cardinality.UNARY_STREAM
+        methods = {
+            "Echo": (self.echo, one),
+            "Many": (self.many, many),
+            "Collect": (self.collect, Cardinality.STREAM_UNARY),
+            "Bidi": (self.bidi, Cardinality.STREAM_STREAM),
+            "Hang": (self.hang, one),
+            "Unread": (self.unread, Cardinality.STREAM_UNARY),
+            "Fail": (self.fail, one),
+        }
+        return {PATH + name: Handler(func, kind, Request, Reply) for name, (func, kind) in methods.items()}
+
+
+class Stub:
+    """Client methods, as protoc-gen-grpclib would generate them."""
+
+    def __init__(self, channel: Any) -> None:
+        self.Echo = UnaryUnaryMethod(channel, PATH + "Echo", Request, Reply)
+        self.Many = UnaryStreamMethod(channel, PATH + "Many", Request, Reply)
+        self.Collect = StreamUnaryMethod(channel, PATH + "Collect", Request, Reply)
+        self.Bidi = StreamStreamMethod(channel, PATH + "Bidi", Request, Reply)
+        self.Hang = UnaryUnaryMethod(channel, PATH + "Hang", Request, Reply)
+        self.Unread = StreamUnaryMethod(channel, PATH + "Unread", Request, Reply)
+        self.Fail = UnaryUnaryMethod(channel, PATH + "Fail", Request, Reply)
+        self.Missing = UnaryUnaryMethod(channel, PATH + "Missing", Request, Reply)
+
+
+class Rig:
+    """A server and a channel in one nursery; each connection is a pair of memory streams."""
+
+    def __init__(
+        self, nursery: trio.Nursery, server_limits: Limits, client_limits: Limits, core: dict[str, Any]
+    ) -> None:
+        self.service = EchoService()
+        self.core = ServerCore(self.service.__mapping__(), limits=server_limits, **core)
+        self.nursery = nursery
+        self.channel = Channel("machine:1", limits=client_limits, connect=self.connect)
+        self.stub = Stub(self.channel)
+        self.streams: list[Any] = []
+
+    async def connect(self) -> trio.abc.Stream:
+        client, server = memory_stream_pair()
+        self.streams.append((client, server))
+        self.nursery.start_soon(serve_http2, server, self.core)
+        return client
+
+    @property
+    def connection(self) -> ServerConnection:
+        (connection,) = self.core._connections
+        assert isinstance(connection, ServerConnection)
+        return connection
+
+
+@asynccontextmanager
+async def rig(*, limits: Limits | None = None, client_limits: Limits | None = None, **core: Any) -> AsyncIterator[Rig]:
+    async with trio.open_nursery() as nursery:
+        one = Rig(nursery, limits or Limits(), client_limits or Limits(), core)
+        async with one.channel:
+            yield one
+        nursery.cancel_scope.cancel()

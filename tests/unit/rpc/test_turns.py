@@ -1,0 +1,129 @@
+"""Turns of connections: the one that has had the fewest goes next, and each pass of the loop begins one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from rpc.call import ServerCore
+from rpc.http2.codec import frames
+from rpc.http2.codec.frame_reader import FrameReader
+from rpc.http2.server import serve_http2
+from rpc.turns import Flow, Turns
+from tests.unit.rpc.echo import EchoService
+from tests.unit.rpc.h2_peer import H2Client
+from tests.unit.rpc.http2.test_against_h2 import message, request
+from tests.unit.rpc.http2.test_frame_reader import LIMITS, Recorder
+
+HOG = 100  # requests of a client that does not wait for answers
+
+
+async def test_who_comes_seldom_does_not_wait_behind_who_has_much() -> None:
+    turns, order = Turns(), []
+
+    async def user(name: str, flow: Flow, times: int) -> None:
+        for _ in range(times):
+            await turns.begin(flow)
+            order.append(name)
+            await turns.end()
+
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(user, f"hog {number}", Flow(), 20)
+        for _ in range(60):
+            await trio.lowlevel.checkpoint()
+        before = len(order)
+        nursery.start_soon(user, "guest", Flow(), 1)
+    assert 20 < before < 70
+    assert order.index("guest") - before <= 2
+    assert len(order) == 101
+    assert {order[start : start + 5].count("hog 0") for start in range(0, before - 5, 5)} == {1}
+
+
+async def test_who_stops_waiting_is_forgotten() -> None:
+    turns = Turns()
+    await turns.begin(Flow())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turns.begin, Flow())
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    await turns.end()
+    with trio.fail_after(30):
+        await turns.begin(Flow())
+
+
+async def test_a_turn_that_is_cancelled_goes_on_to_the_next() -> None:
+    turns, had = Turns(), []
+
+    async def user() -> None:
+        await turns.begin(Flow())
+        had.append(True)
+        await turns.end()
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            await turns.begin(Flow())
+            nursery.start_soon(user)
+            await wait_all_tasks_blocked()
+            scope.cancel()
+            await turns.end()
+        assert scope.cancelled_caught
+    assert had == [True]
+
+
+@given(st.integers(1, 6), st.lists(st.integers(1, 30), max_size=20))
+def test_frames_read_in_portions_are_the_same_frames(most: int, cuts: list[int]) -> None:
+    parts = []
+    for sid in range(1, 20, 2):
+        parts.append(frames.headers(sid, b"block", end=False, max_frame=16384))
+        parts.append(frames.frame(frames.DATA, 1, sid, b"abc"))
+    whole = b"".join(parts)
+    once, portions = Recorder(), Recorder()
+    FrameReader(once, LIMITS).feed(whole)
+    reader = FrameReader(portions, LIMITS)
+    position = 0
+    for cut in [*cuts, len(whole)]:
+        data, position = whole[position : position + cut], position + cut
+        while True:
+            before = len(portions.events)
+            more = reader.feed(data, most + 1)
+            assert sum(event[0] == "headers" for event in portions.events[before:]) <= most
+            data = b""
+            if not more:
+                break
+    assert portions.events == once.events
+
+
+@pytest.mark.parametrize("limited", [True, False])
+async def test_one_request_is_answered_among_the_first_of_a_hundred(limited: bool, monkeypatch: Any) -> None:
+    """One connection sends HOG requests in one write, and then another one sends a single request."""
+    if not limited:  # control: without turns the guest waits behind all of HOG
+        monkeypatch.setattr(ServerCore, "alone", True)
+    service = EchoService()
+    core = ServerCore(service.__mapping__())
+    async with trio.open_nursery() as nursery:
+        hog, guest = clients = [H2Client(one) for one in (await _served(nursery, core), await _served(nursery, core))]
+        for client in clients:
+            await client.start()
+        await wait_all_tasks_blocked()
+        for client, times in ((hog, HOG), (guest, 1)):
+            for _ in range(times):
+                client.h2.send_data(client.begin(request("Echo")), message("hello"), end_stream=True)
+            await client.flush()
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert len(service.seen) == HOG + 1
+    peers = [id(stream.peer) for stream in service.seen]
+    place = next(index for index, peer in enumerate(peers) if peers.count(peer) == 1)
+    assert (place < 10) is limited
+
+
+async def _served(nursery: trio.Nursery, core: ServerCore) -> trio.abc.Stream:
+    ours, theirs = memory_stream_pair()
+    nursery.start_soon(serve_http2, theirs, core)
+    return ours

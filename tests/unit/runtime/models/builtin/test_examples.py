@@ -1,0 +1,64 @@
+"""The example machines: every entry is valid, every reference resolves, and the bench works as described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from runtime.engine.components.sensing.encoder import PositionType
+from runtime.engine.registry import Registry
+from runtime.models import BUILTIN
+from schema.attributes import decode as decode_attributes
+from schema.document.machine import decode
+from tests.unit.runtime.models.builtin.support import Bench
+
+EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
+
+
+@pytest.mark.parametrize("name", ["bench.json", "host.json"])
+def test_an_example_has_no_problem(name: str) -> None:
+    decoded = decode((EXAMPLES / name).read_bytes())
+    assert not decoded.problems
+    assert not decoded.document.broken
+    entries = (*decoded.document.components, *decoded.document.services)
+    names = {entry.name.name for entry in entries}
+    for entry in entries:
+        cls = Registry(BUILTIN).find(entry.name.api, entry.model)
+        config, warnings = decode_attributes(cls.Config, entry.attributes, path=entry.path)
+        assert not warnings
+        assert {*config.requires(), *config.uses(), *entry.depends_on} <= names
+
+
+async def test_the_bench_is_one_machine_of_twenty_resources(bench: Bench, autojump_clock: MockClock) -> None:
+    decoded = decode((EXAMPLES / "bench.json").read_bytes())
+    entries = (*decoded.document.components, *decoded.document.services)
+    assert len(entries) >= 20
+    made = {}
+    for entry in entries:  # the file lists dependencies first
+        made[entry.name.name] = await bench.add(
+            str(entry.name.api),
+            entry.name.name,
+            entry.attributes,
+            model=str(entry.model),
+            depends_on=tuple(entry.depends_on),
+        )
+    await made["rover"].move_straight(500, 200)
+    status = await made["rover"].get_status()
+    assert status == pytest.approx({"x_mm": 0, "y_mm": 500, "heading_deg": 0}, abs=1e-3)
+    ticks = (await made["left-encoder"].get_position(PositionType.TICKS_COUNT)).value
+    assert ticks == int(500 / 217 * 600)
+    assert (await made["right"].get_position()) == pytest.approx(500 / 217, abs=1 / 600)
+    # A rising edge of track A is one of four ticks.
+    assert await made["pi"].get_digital_interrupt_value("left-ticks") == pytest.approx(ticks / 4, abs=1)
+    await made["pi"].set_gpio("18", True)
+    assert await made["pi"].get_gpio("22")
+    readings = await made["sensors"].get_readings(await made["sensors"].get_sensors())
+    assert {str(reading.name) for reading in readings} >= {"rdk:component:sensor/climate", "rdk:component:sensor/host"}
+    found = await made["finder"].discover_resources()
+    assert {(d.api, d.name) for d in found} >= {("rdk:component:motor", "left"), ("rdk:component:arm", "arm")}
+    for resource in reversed(list(made.values())):
+        await bench.remove(resource)
+    assert bench.world.devices() == []
+    assert not any(pin.watchers or pin.wires for pin in bench.world.wiring.pins("pi"))

@@ -1,0 +1,178 @@
+"""One motion at a time, and pursuits: which command wins while an older one is still ending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import structlog
+import trio
+from trio.testing import MockClock
+
+from hal.sim.ticks import ticks
+from runtime.models.motion import HALT_TIME, OneMotion, at_rest, every
+from runtime.models.pursuit import Goal, Pursuit
+from schema.errors import ErrorKind, MachineError
+
+
+async def test_the_newest_of_several_waiting_commands_wins(autojump_clock: MockClock) -> None:
+    for _ in range(20):
+        motion = OneMotion()
+        begun: list[str] = []
+
+        async def slow_halt() -> None:
+            await trio.sleep(0.5)
+
+        async def move(name: str, motion: OneMotion = motion, begun: list[str] = begun) -> None:
+            try:
+                async with motion.begin(slow_halt):
+                    begun.append(name)
+                    await trio.sleep(10)
+            except MachineError as error:
+                assert error.kind is ErrorKind.CANCELLED  # noqa: PT017 - some of them are overtaken, some are not
+
+        async with trio.open_nursery() as nursery:
+            for name in ("first", "second", "third", "newest"):
+                nursery.start_soon(move, name)
+                await trio.testing.wait_all_tasks_blocked()
+        assert begun == ["first", "newest"]
+
+
+async def test_coming_to_rest_is_shielded_and_bounded(autojump_clock: MockClock) -> None:
+    begin = trio.current_time()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await at_rest(trio.sleep_forever)
+    assert trio.current_time() - begin == HALT_TIME
+
+
+async def test_every_call_is_made_whatever_becomes_of_the_others(autojump_clock: MockClock) -> None:
+    done: list[int] = []
+
+    async def call(number: int) -> None:
+        await trio.sleep(number)
+        if number in (1, 3):
+            raise MachineError(f"failure {number}")
+        done.append(number)
+
+    with pytest.raises(MachineError, match="failure 1") as caught:
+        await every(*(lambda number=number: call(number) for number in range(5)))
+    assert done == [0, 2, 4]
+    assert caught.value.__notes__ == ["failure 3"]
+
+
+class Body:
+    """Record what a pursuit does."""
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.begins = self.rests = 0
+        self.fails = False
+        self.rest_takes = 0.0
+        self.pursuit = Pursuit(
+            ticks=ticks, begin=self.begin, step=self.step, rest=self.rest, log=structlog.get_logger()
+        )
+
+    async def begin(self) -> None:
+        self.begins += 1
+
+    async def step(self, goal: Goal, beats: int) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self.fails:
+            raise MachineError("broken")
+        self.steps.append(goal.speed)
+        return goal.place is not None and len(self.steps) >= goal.place
+
+    async def rest(self) -> None:
+        self.rests += 1
+        await trio.sleep(self.rest_takes)
+
+
+@pytest.fixture
+async def body(nursery: trio.Nursery) -> Body:
+    made = Body()
+    nursery.start_soon(made.pursuit.run)
+    return made
+
+
+async def test_a_goal_is_reached_then_it_rests(body: Any, autojump_clock: MockClock) -> None:
+    goal = Goal(1.0, 0.01, place=5)
+    body.pursuit.pursue(goal)
+    await body.pursuit.wait(goal)
+    assert (len(body.steps), body.begins, body.rests) == (5, 1, 1)
+    assert body.pursuit.goal is None
+    await trio.sleep(10)
+    assert len(body.steps) == 5, "no beat without a goal"
+
+
+async def test_a_newer_goal_needs_no_rest_between(body: Any, autojump_clock: MockClock) -> None:
+    old = Goal(1.0, 0.01)
+    body.pursuit.pursue(old)
+    await trio.sleep(0.055)
+    new = Goal(2.0, 0.02, place=8)  # with another period
+    body.pursuit.pursue(new)
+    with pytest.raises(MachineError, match="took over"):
+        await body.pursuit.wait(old)
+    await body.pursuit.wait(new)
+    assert body.steps == [1.0] * 5 + [2.0] * 3
+    assert (body.begins, body.rests) == (1, 1)
+
+
+async def test_a_goal_given_while_it_comes_to_rest_is_pursued(body: Any, autojump_clock: MockClock) -> None:
+    body.rest_takes = 0.5
+    first = Goal(1.0, 0.01, place=1)
+    body.pursuit.pursue(first)
+    await trio.sleep(0.1)
+    second = Goal(2.0, 0.01, place=3)
+    body.pursuit.pursue(second)
+    await body.pursuit.wait(second)
+    assert body.steps == [1.0, 2.0, 2.0]
+    assert body.begins == 2
+
+
+async def test_stopping_returns_at_rest_and_before_anything_newer(body: Any, autojump_clock: MockClock) -> None:
+    body.rest_takes = 0.5
+    body.pursuit.pursue(Goal(1.0, 0.01))
+    await trio.sleep(0.1)
+    begin = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(body.pursuit.stop)
+        await trio.sleep(0.1)
+        body.pursuit.pursue(Goal(2.0, 0.01))
+    assert trio.current_time() - begin == pytest.approx(0.5)
+    await trio.sleep(0.1)
+    assert body.steps[-1] == 2.0
+
+
+async def test_a_failure_ends_the_goal_and_the_loop_lives(body: Any, autojump_clock: MockClock) -> None:
+    body.fails = True
+    goal = Goal(1.0, 0.01)
+    body.pursuit.pursue(goal)
+    with pytest.raises(MachineError, match="broken"):
+        await body.pursuit.wait(goal)
+    assert body.rests == 1
+    body.fails = False
+    again = Goal(1.0, 0.01, place=2)
+    body.pursuit.pursue(again)
+    await body.pursuit.wait(again)
+
+
+async def test_who_gives_up_waiting_leaves_nothing_moving(body: Any, autojump_clock: MockClock) -> None:
+    goal = Goal(1.0, 0.01)
+    body.pursuit.pursue(goal)
+    with trio.move_on_after(0.1):
+        await body.pursuit.wait(goal)
+    assert body.pursuit.goal is None
+    assert body.rests == 1
+
+
+async def test_cancelled_as_a_whole_it_rests(autojump_clock: MockClock) -> None:
+    made = Body()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.pursuit.run)
+        goal = Goal(1.0, 0.01)
+        made.pursuit.pursue(goal)
+        await trio.sleep(0.1)
+        nursery.cancel_scope.cancel()
+    assert made.rests == 1
+    assert goal.error is not None

@@ -1,0 +1,115 @@
+"""The color detector as a service, and behavior common to all vision services here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalogue.vision.color_detector import ColorDetectorConfig
+from runtime.engine.components.media.camera import Image
+from runtime.engine.resource import Unsupported
+from runtime.engine.services.vision import Detection, VisionProperties
+from schema.attributes import decode
+from schema.errors import ConfigError, ErrorKind, MachineError
+from tests.unit.runtime.models.builtin.support import Bench
+from tests.unit.runtime.models.vision.drawn import GREEN, RED, DrawnCamera, encoded, picture
+
+RED_ONLY = {"detect_color": "#ff0000", "hue_tolerance_pct": 0.05, "segment_size_px": 50}
+
+
+async def detector(bench: Bench, **attributes: Any) -> Any:
+    await bench.add("camera", "cam", cls=DrawnCamera)
+    return await bench.add(
+        "rdk:service:vision", "eye", {**RED_ONLY, **attributes}, model="color_detector", depends_on=("cam",)
+    )
+
+
+WANTED = Detection(20, 30, 60, 50, 1.0, "#ff0000", 0.1, 0.3, 0.3, 0.5)
+
+
+async def test_what_is_drawn_is_found(bench: Bench) -> None:
+    eye = await detector(bench, camera_name="cam")
+    assert await eye.get_detections_from_camera("cam") == [WANTED]
+    assert await eye.get_detections_from_camera() == [WANTED]
+    assert await eye.get_detections_from_camera("rdk:component:camera/cam") == [WANTED]
+    drawn = picture((100, 80), {(0, 0, 10, 10): RED, (50, 40, 90, 80): (255, 40, 0), (20, 20, 25, 25): RED})
+    found = await eye.get_detections(encoded(drawn), 100, 80, "image/png")
+    assert [(one.x_min, one.y_min, one.x_max, one.y_max) for one in found] == [(50, 40, 90, 80), (0, 0, 10, 10)]
+    assert await eye.get_detections(encoded(picture(boxes={(0, 0, 50, 50): GREEN})), 0, 0, "") == []
+    assert await eye.get_status() == {"color": "#ff0000", "hue": 0.0}
+
+
+async def test_a_label_can_be_given(bench: Bench) -> None:
+    eye = await detector(bench, label="ball", detect_color="#0000FF")
+    (found,) = await eye.get_detections_from_camera("cam")
+    assert (found.class_name, found.x_min) == ("ball", 120)
+
+
+async def test_what_it_cannot_do_is_said(bench: Bench) -> None:
+    eye = await detector(bench, camera_name="cam")
+    assert await eye.get_properties() == VisionProperties(detections_supported=True, default_camera="cam")
+    for call in (
+        eye.get_classifications(b""),
+        eye.get_classifications_from_camera("cam"),
+        eye.get_object_point_clouds("cam"),
+        eye.get_detections_3d("cam"),
+    ):
+        with pytest.raises(Unsupported, match="ask for detections"):
+            await call
+
+
+async def test_all_of_one_image(bench: Bench) -> None:
+    eye = await detector(bench)
+    everything = await eye.capture_all_from_camera("cam", True, True, True, True, True)
+    assert everything.image == DrawnCamera.images[0]
+    assert everything.detections == [WANTED]
+    assert (everything.classifications, everything.objects, everything.detections_3d) == ((), (), ())
+    nothing = await eye.capture_all_from_camera("cam")
+    assert (nothing.image, nothing.detections) == (None, ())
+
+
+async def test_cameras_are_named_in_errors(bench: Bench) -> None:
+    eye = await detector(bench)
+    with pytest.raises(MachineError, match="no camera is named") as caught:
+        await eye.get_detections_from_camera()
+    assert caught.value.kind is ErrorKind.INVALID
+    with pytest.raises(MachineError, match="no camera 'cma'") as caught:
+        await eye.get_detections_from_camera("cma")
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert "cam" in caught.value.remedy
+    with pytest.raises(MachineError, match="no readable image"):
+        await eye.get_detections(b"?")
+
+
+async def test_depth_is_not_looked_at(bench: Bench) -> None:
+    eye = await detector(bench)
+    (camera,) = (one for one in bench.resources.values() if isinstance(one, DrawnCamera))
+    depth = Image(b"DEPTHMAP", "image/vnd.viam.dep", "depth")
+    camera.images = [depth, *DrawnCamera.images]
+    assert await eye.get_detections_from_camera("cam") == [WANTED]
+    camera.images = [depth]
+    with pytest.raises(MachineError, match="gave no colour image"):
+        await eye.get_detections_from_camera("cam")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"detect_color": "#777777"}, "shade of grey"),
+        ({"detect_color": "blue"}, "write #RRGGBB"),
+        ({"hue_tolerance_pct": 0}, "hue_tolerance_pct"),
+        ({"hue_tolerance_pct": 1.1}, "hue_tolerance_pct"),
+        ({"segment_size_px": 0}, "segment_size_px"),
+        ({"value_cutoff_pct": 2}, "value_cutoff_pct"),
+    ],
+)
+def test_attributes_that_cannot_be(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        decode(ColorDetectorConfig, {**RED_ONLY, **change}, path="attributes")
+
+
+def test_it_waits_for_its_own_camera_alone() -> None:
+    assert list(decode(ColorDetectorConfig, RED_ONLY, path="attributes")[0].uses()) == []
+    named = {**RED_ONLY, "camera_name": "cam"}
+    assert list(decode(ColorDetectorConfig, named, path="attributes")[0].uses()) == ["cam"]

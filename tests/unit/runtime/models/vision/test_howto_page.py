@@ -1,0 +1,48 @@
+"""The machine accepts what the pages show."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalogue.vision.model_output import LAYOUTS
+from catalogue.vision.steps import STEPS
+from runtime.engine.registry import Registry
+from runtime.models import BUILTIN
+from runtime.models.vision.model_output import CROWD
+from schema.attributes import decode
+from schema.document import machine
+from schema.names import API, Model
+
+HOWTO = Path(__file__).resolve().parents[5] / "docs" / "howto"
+
+
+def entries(page: str) -> list[dict[str, Any]]:
+    """Return every resource entry of a page."""
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", (HOWTO / page).read_text(), re.DOTALL)]
+    sections = [block if "api" not in block else {"components": [block]} for block in blocks]
+    return [entry for one in sections for kind in ("components", "services") for entry in one.get(kind, ())]
+
+
+@pytest.mark.parametrize(("page", "count"), [("detect-objects.md", 5), ("where-things-are.md", 3)])
+def test_examples_are_configurations_without_mistakes(page: str, count: int) -> None:
+    found = entries(page)
+    assert len(found) == count
+    for entry in found:
+        kind = "components" if ":component:" in entry["api"] else "services"
+        decoded = machine.decode(json.dumps({kind: [entry]}).encode())
+        assert (decoded.problems, decoded.warnings) == ((), ())
+        cls = Registry(BUILTIN).find(API.parse(entry["api"]), Model.parse(entry["model"]))
+        _, warnings = decode(cls.Config, entry.get("attributes", {}), path="attributes")
+        assert not warnings
+
+
+def test_every_step_and_layout_is_explained() -> None:
+    text = (HOWTO / "detect-objects.md").read_text()
+    for name in (*STEPS, *(layout for layout in LAYOUTS if layout != "boxes")):
+        assert f"`{name}`" in text
+    assert f"more than {CROWD} detections" in text

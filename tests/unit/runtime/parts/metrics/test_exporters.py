@@ -1,0 +1,198 @@
+"""Queues, retries and the final export of exporters, in virtual time and without a socket."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog.testing
+import trio
+from trio.testing import MockClock
+
+from runtime.parts.metrics import exporters
+from runtime.parts.metrics.exporters import BATCH, GATHER, LONGEST_PAUSE, POST_LIMIT, QUEUE, Collector, Disk, Printer
+from runtime.parts.metrics.post import Endpoint
+from schema.errors import MachineError
+from support.file_ring import FileRing
+from telemetry.logs.sinks import ConsoleSink
+from telemetry.metrics.spans import Span
+
+ENDPOINT = Endpoint("collector", 4318, tls=False)
+
+
+def span(name: str = "x") -> Span:
+    return Span("1" * 32, "2" * 16, "", name, 1, 2_000_000)
+
+
+class Wire:
+    """A simulated network: it accepts requests, refuses them, or never answers."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[float, str, Any]] = []
+        self.attempts = 0
+        self.mode = "takes"
+
+    async def post(self, endpoint: Endpoint, path: str, body: bytes) -> None:
+        self.attempts += 1
+        await trio.lowlevel.checkpoint()
+        if self.mode == "refuses":
+            raise MachineError("the collector cannot be reached")
+        if self.mode == "hangs":
+            await trio.sleep_forever()
+        self.taken.append((trio.current_time(), path, json.loads(body)))
+
+    def names(self) -> list[str]:
+        bodies = [body for _, path, body in self.taken if path == "/v1/traces"]
+        return [one["name"] for body in bodies for one in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+async def test_spans_of_a_second_go_in_one_request(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        begun = trio.current_time()
+        for number in range(3):
+            collector.span(span(str(number)))
+            await trio.sleep(GATHER / 10)
+        await trio.sleep(2 * GATHER)
+        assert wire.names() == ["0", "1", "2"]
+        assert [when for when, _, _ in wire.taken] == [begun + GATHER]
+        nursery.cancel_scope.cancel()
+
+
+async def test_many_spans_go_in_batches(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    for number in range(BATCH + 1):
+        collector.span(span(str(number)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        await trio.sleep(2 * GATHER)
+        nursery.cancel_scope.cancel()
+    assert len(wire.taken) == 2
+    assert wire.names() == [str(number) for number in range(BATCH + 1)]
+
+
+async def test_an_outage_is_said_once_tried_more_and_more_rarely_and_nothing_is_lost(
+    wire: Wire, autojump_clock: MockClock
+) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    wire.mode = "refuses"
+    with structlog.testing.capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collector.run)
+            collector.span(span("during the outage"))
+            await trio.sleep(10 * LONGEST_PAUSE)
+            assert 10 <= wire.attempts <= 20
+            wire.mode = "takes"
+            await trio.sleep(2 * LONGEST_PAUSE)
+            nursery.cancel_scope.cancel()
+    assert wire.names() == ["during the outage"]
+    assert [entry["log_level"] for entry in logs] == ["warning", "info"]
+
+
+async def test_the_oldest_are_dropped_and_counted(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    for number in range(QUEUE + 5):
+        collector.span(span(str(number)))
+    assert collector.dropped == 5
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        await trio.sleep(2 * GATHER)
+        nursery.cancel_scope.cancel()
+    assert wire.names()[0] == "5"
+    assert len(wire.names()) == QUEUE
+
+
+async def test_a_collector_that_does_not_answer_has_a_limit(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    wire.mode = "hangs"
+    with structlog.testing.capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collector.run)
+            collector.span(span())
+            await trio.sleep(GATHER + POST_LIMIT + 0.5)
+            nursery.cancel_scope.cancel()
+    assert "did not answer within" in logs[0]["reason"]
+
+
+async def test_what_is_left_is_sent_at_the_end_and_that_is_bounded(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        await trio.sleep(GATHER)
+        collector.span(span("last words"))
+        nursery.cancel_scope.cancel()
+    assert wire.names() == ["last words"]
+
+    wire.mode = "hangs"
+    begun = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        collector.span(span())
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() - begun <= exporters.LAST_LIMIT
+
+
+async def test_only_the_newest_metrics_are_sent(wire: Wire, autojump_clock: MockClock) -> None:
+    collector = Collector(ENDPOINT, {}, send=wire.post)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collector.run)
+        for number in range(3):
+            collector.metrics({"a.State": float(number)})
+        await trio.sleep(2 * GATHER)
+        nursery.cancel_scope.cancel()
+    ((_, path, body),) = wire.taken
+    assert path == "/v1/metrics"
+    metric = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]
+    assert metric["gauge"]["dataPoints"][0]["asDouble"] == 2.0
+
+
+def test_the_printer_writes_a_line_for_each_span_and_group() -> None:
+    reading, writing = os.pipe()
+    printer = Printer(ConsoleSink(writing))
+    printer.span(span("motor.stop"))
+    failed = span("motor.go")
+    failed.error = "INTERNAL"
+    printer.span(failed)
+    printer.metrics({"proc.x.RssMB": 1.23456789, "proc.x.Threads": 2, "trio.TasksLiving": 3})
+    os.close(writing)
+    with open(reading, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file]
+    assert [(line[1], line[2], line[4]) for line in lines] == [
+        ("INFO", "rdk.spans", "motor.stop"),
+        ("ERROR", "rdk.spans", "motor.go"),
+        ("INFO", "rdk.metrics", "proc.x"),
+        ("INFO", "rdk.metrics", "trio"),
+    ]
+    assert json.loads(lines[2][5]) == {"RssMB": 1.234568, "Threads": 2}
+    assert json.loads(lines[0][5])["ms"] == 2.0
+
+
+def test_spans_on_disk_are_lines_and_a_disk_that_refuses_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(FileRing(tmp_path / "t", "m-", ".jsonl", limit=10_000, keep=2), {"service.name": "m"})
+    disk.span(span("one"))
+    with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
+
+        def full(fd: int, data: bytes) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(os, "write", full)
+        disk.span(span("two"))
+        disk.span(span("three"))
+    assert [entry["reason"] for entry in logs] == ["No space left on device"]
+    disk.span(span("four"))
+    disk.close()
+    lines = [line for path in sorted((tmp_path / "t").iterdir()) for line in path.read_text().splitlines()]
+    names = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] for line in lines]
+    assert names == ["one", "four"]

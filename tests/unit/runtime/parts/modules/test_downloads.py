@@ -1,0 +1,151 @@
+"""Downloads of packages: interrupted ones resume, and only the promised content is kept."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+import trio
+
+from runtime.programs import store
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from tests.unit.runtime.parts.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
+from uplink.download import RESERVE, Part, download
+
+
+def status(line: str, body: bytes = b"") -> Answer:
+    return lambda headers: (f"{line}\r\ncontent-length: {len(body)}", body)
+
+
+def cut(after: int) -> Answer:
+    def answer(headers: dict[str, str]) -> tuple[str, bytes]:
+        head, body = whole(headers)
+        return head, body[:after]
+
+    return answer
+
+
+async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = SHA) -> list[int]:
+    """Download once and return the reported progress."""
+    told: list[int] = []
+    worker = Worker("test")
+    async with worker.opened():
+        with trio.fail_after(LIMIT):
+            await download(
+                web.url, [("authorization", "Bearer x")], Part(root, sha256), worker,
+                size=size, sha256=sha256, progress=told.append,
+            )  # fmt: skip
+    return told
+
+
+async def test_a_download(tmp_path: Path) -> None:
+    async with Web(whole).open() as web:
+        told = await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+        assert told[-1] == len(DATA)
+        assert told == sorted(told)
+        assert web.asked[0]["authorization"] == "bearer x"
+        await fetched(tmp_path, web)
+        assert len(web.asked) == 1  # a complete file is not requested again
+
+
+async def test_what_was_cut_off_goes_on(tmp_path: Path) -> None:
+    async with Web(cut(3_000_000), cut(1_500_000), whole).open() as web:
+        for so_far in (3_000_000, 4_500_000):
+            with pytest.raises(MachineError) as caught:
+                await fetched(tmp_path, web)
+            assert caught.value.kind is ErrorKind.UNAVAILABLE
+            assert store.part_of(tmp_path, SHA).stat().st_size == so_far
+        await fetched(tmp_path, web)
+        assert [one.get("range", "") for one in web.asked] == ["", "bytes=3000000-", "bytes=4500000-"]
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+async def test_a_server_that_knows_no_ranges_begins_anew(tmp_path: Path) -> None:
+    async with Web(cut(3_000_000), lambda headers: whole({})).open() as web:
+        with pytest.raises(MachineError):
+            await fetched(tmp_path, web)
+        await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+async def test_content_that_is_another_is_thrown_away(tmp_path: Path) -> None:
+    async with Web(lambda headers: whole(headers, b"x" + DATA[1:])).open() as web:
+        with pytest.raises(MachineError, match="differs from the package in the registry"):
+            await fetched(tmp_path, web)
+        assert not store.part_of(tmp_path, SHA).exists()
+
+
+async def test_more_than_was_promised_is_not_kept(tmp_path: Path) -> None:
+    async with Web(lambda headers: whole(headers, DATA * 3)).open() as web:
+        with pytest.raises(MachineError, match="larger than"):
+            await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).stat().st_size < 2 * len(DATA)
+        web.answers = [whole]
+        await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).read_bytes() == DATA
+
+
+async def test_a_piece_from_elsewhere_is_not_put_in(tmp_path: Path) -> None:
+    def elsewhere(headers: dict[str, str]) -> tuple[str, bytes]:
+        return f"206 x\r\ncontent-range: bytes 7-{len(DATA) - 1}/{len(DATA)}\r\ncontent-length: 5", b"12345"
+
+    async with Web(cut(2_000_000), elsewhere, whole).open() as web:
+        with pytest.raises(MachineError):
+            await fetched(tmp_path, web)
+        with pytest.raises(MachineError, match="status 206"):
+            await fetched(tmp_path, web)
+        assert store.part_of(tmp_path, SHA).stat().st_size == 2_000_000
+        await fetched(tmp_path, web)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (status("404 Not Found", b'{"error": "there is no package"}'), "404: .*there is no package"),
+        (status("403 Forbidden"), "status 403"),
+        (status("206 x"), "status 206"),
+        (status("302 Found\r\nlocation: http://elsewhere.test/"), "status 302"),
+        (lambda headers: ("200 OK\r\ncontent-length: x", b""), "cannot be read"),
+    ],
+)
+async def test_other_answers_are_told(tmp_path: Path, answer: Answer, words: str) -> None:
+    async with Web(answer).open() as web:
+        with pytest.raises(MachineError, match=words) as caught:
+            await fetched(tmp_path, web)
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    web = Web(whole)
+    async with web.open():
+        pass
+    with pytest.raises(MachineError, match="cannot be read") as caught:
+        await fetched(tmp_path, web)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+class FullPart(Part):
+    """A part on a disk with little or no room."""
+
+    free = RESERVE - 1
+    fails = False
+
+    def free_space(self) -> int:
+        return self.free
+
+    def write(self, data: bytes, at: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(("free", "words"), [(RESERVE, "MiB free, but the download needs 5 MiB"), (10**12, "is full")])
+async def test_a_disk_without_room(tmp_path: Path, free: int, words: str) -> None:
+    part = FullPart(tmp_path, SHA)
+    part.free = free
+    worker = Worker("test")
+    async with Web(whole).open() as web, worker.opened():
+        with pytest.raises(MachineError, match=words) as caught:
+            await download(web.url, (), part, worker, size=len(DATA), sha256=SHA, progress=lambda there: None)
+        assert caught.value.kind is ErrorKind.EXHAUSTED

@@ -1,0 +1,118 @@
+"""A validator for the part of JSON Schema (2020-12) that the dumped schemas use; unknown keywords are errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "integer": (int,),
+    "number": (int, float),
+}
+ANNOTATIONS = {"title", "description", "default", "examples", "format"}
+
+
+def errors(schema: Mapping[str, Any], value: Any, root: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield every error in `value`, including properties that the schema does not name."""
+    for keyword, wanted in schema.items():
+        if keyword in ANNOTATIONS or keyword == "$defs":
+            continue
+        check = CHECKS.get(keyword)
+        if check is None:
+            raise NotImplementedError(f"{path}: {keyword}")
+        yield from check(wanted, value, root, path, schema)
+
+
+def _ref(wanted: str, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    yield from errors(root["$defs"][wanted.removeprefix("#/$defs/")], value, root, path)
+
+
+def _type(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    if not any(isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool)) for kind in kinds):
+        yield f"{path}: {value!r} is not {' or '.join(kinds)}"
+
+
+def _properties(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        if key in wanted:
+            yield from errors(wanted[key], item, root, f"{path}.{key}")
+        elif "additionalProperties" not in schema:
+            yield f"{path}.{key}: there is no such attribute"
+
+
+def _additional(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        for key, item in value.items():
+            if key not in schema.get("properties", {}):
+                yield from errors(wanted, item, root, f"{path}.{key}")
+
+
+def _required(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (f"{path}.{key}: is missing" for key in wanted if key not in value)
+
+
+def _items(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, list) and wanted is not False:
+        for index, item in enumerate(value[len(schema.get("prefixItems", ())) :]):
+            yield from errors(wanted, item, root, f"{path}.{index}")
+
+
+def _prefix(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for index, (one, item) in enumerate(zip(wanted, value, strict=False)):
+            yield from errors(one, item, root, f"{path}.{index}")
+
+
+def _any_of(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if all(any(errors(one, value, root, path)) for one in wanted):
+        yield f"{path}: {value!r} fits none of {len(wanted)} kinds"
+
+
+def _holds(test: Any, words: str) -> Any:
+    def check(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+        if not test(wanted, value):
+            yield f"{path}: {value!r} {words} {wanted!r}"
+
+    return check
+
+
+def _number(test: Any) -> Any:
+    return lambda wanted, value: isinstance(value, bool) or not isinstance(value, (int, float)) or test(wanted, value)
+
+
+def _sized(test: Any) -> Any:
+    return lambda wanted, value: not isinstance(value, (list, str, dict)) or test(wanted, len(value))
+
+
+CHECKS: dict[str, Any] = {
+    "$ref": _ref,
+    "type": _type,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "required": _required,
+    "items": _items,
+    "prefixItems": _prefix,
+    "anyOf": _any_of,
+    "enum": _holds(lambda wanted, value: value in wanted, "is none of"),
+    "const": _holds(lambda wanted, value: value == wanted, "is not"),
+    "minimum": _holds(_number(lambda wanted, value: value >= wanted), "is less than"),
+    "maximum": _holds(_number(lambda wanted, value: value <= wanted), "is more than"),
+    "exclusiveMinimum": _holds(_number(lambda wanted, value: value > wanted), "is not more than"),
+    "exclusiveMaximum": _holds(_number(lambda wanted, value: value < wanted), "is not less than"),
+    "minItems": _holds(_sized(lambda wanted, size: size >= wanted), "has fewer than"),
+    "maxItems": _holds(_sized(lambda wanted, size: size <= wanted), "has more than"),
+    "minLength": _holds(_sized(lambda wanted, size: size >= wanted), "is shorter than"),
+    "maxLength": _holds(_sized(lambda wanted, size: size <= wanted), "is longer than"),
+    "minProperties": _holds(_sized(lambda wanted, size: size >= wanted), "has fewer than"),
+    "pattern": _holds(lambda wanted, value: not isinstance(value, str) or re.search(wanted, value), "does not match"),
+}

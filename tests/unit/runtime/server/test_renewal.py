@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import structlog
+import trio
+import trio.testing
+import trustme
+from structlog.testing import LogCapture
+
+from rpc.network.tls import ServerTls
+from runtime.server.port.renewal import renew
+
+
+def issue(folder: Path, name: str) -> None:
+    """Replace the certificate and the key by renaming new files over them."""
+    leaf = trustme.CA().issue_cert(name)
+    for file, pem in (("cert.pem", leaf.cert_chain_pems[0]), ("key.pem", leaf.private_key_pem)):
+        pem.write_to_path(str(folder / f"{file}.part"))
+        os.replace(folder / f"{file}.part", folder / file)
+
+
+class Told(LogCapture):
+    """Capture log entries and wait for more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = trio.Event()
+
+    def __call__(self, logger: object, method_name: str, event_dict: structlog.typing.EventDict) -> NoReturn:
+        self.more.set()
+        super().__call__(logger, method_name, event_dict)
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        with trio.fail_after(30):
+            while not done():
+                await self.more.wait()
+                self.more = trio.Event()
+
+    def words(self) -> list[str]:
+        return [str(entry["event"]) for entry in self.entries]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ServerTls:
+    issue(tmp_path, "first.example")
+    return ServerTls(tmp_path / "cert.pem", tmp_path / "key.pem")
+
+
+async def test_a_new_certificate_replaces_the_context(
+    nursery: trio.Nursery, tmp_path: Path, told: Told, tls: ServerTls
+) -> None:
+    before = tls.context
+    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[told]))
+    await trio.testing.wait_all_tasks_blocked()
+    issue(tmp_path, "second.example")
+    await told.until(lambda: "the certificate was renewed" in told.words())
+    assert tls.facts.names == ("second.example",)
+    assert tls.context is not before
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_bad_or_missing_file_keeps_the_old_one_and_is_mended(
+    nursery: trio.Nursery, tmp_path: Path, told: Told, tls: ServerTls
+) -> None:
+    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[told]))
+    await trio.testing.wait_all_tasks_blocked()
+    before = tls.context
+    (tmp_path / "key.pem").unlink()
+    await told.until(lambda: len(told.entries) == 1)
+    assert told.words() == ["the new certificate cannot be used; the one in use stays"]
+    assert "key.pem cannot be read" in told.entries[0]["reason"]
+    (tmp_path / "cert.pem").write_text("nonsense")
+    await told.until(lambda: len(told.entries) == 2)
+    assert "no readable PEM certificate" in told.entries[1]["reason"]
+    assert tls.context is before
+    issue(tmp_path, "third.example")
+    await told.until(lambda: "the certificate was renewed" in told.words())
+    assert tls.facts.names == ("third.example",)
+    nursery.cancel_scope.cancel()
