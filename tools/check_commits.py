@@ -1,6 +1,7 @@
 """Check the messages of the commits since the last release tag: subject `area: imperative`, and a body.
 
-Without a release tag, the newest commits are checked. Outside a git checkout, nothing is checked.
+Without a release tag, the commits since the one that added this file are checked: older ones had no rules. Outside a
+git checkout, nothing is checked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import subprocess
 import sys
 from typing import Final
 
-NEWEST: Final = 100  # number of commits to check without a release tag; older ones had no rules
 LONGEST: Final = 72  # characters of a subject
 SUBJECT: Final = re.compile(r"[a-z0-9_.-]+(, [a-z0-9_.-]+)*: [^A-Z\s].*[^.]")
 
@@ -39,8 +39,10 @@ def main() -> int:
     if git("rev-parse", "HEAD") is None:
         print("not a git checkout: no commit messages are checked")
         return 0
-    tag = git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*")
-    commits = [f"{tag.strip()}..HEAD"] if tag is not None else [f"-{NEWEST}"]
+    start = git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*")
+    if start is None:
+        start = git("log", "--diff-filter=A", "--max-count=1", "--format=%h", "--", "tools/check_commits.py")
+    commits = [f"{start.strip()}..HEAD"] if start else []
     failed = False
     for entry in (git("log", "--no-merges", "-z", "--format=%h %B", *commits) or "").split("\0"):
         name, _, message = entry.partition(" ")
