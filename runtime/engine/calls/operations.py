@@ -152,11 +152,11 @@ class Operations:
                 remedy="it may have ended already; GetOperations lists those that run",
             ) from None
 
-    def running(self, *, besides: Operation | None = None) -> list[Operation]:
-        """Return the operations in progress except `besides`, oldest first."""
-        return [operation for operation in self._running.values() if operation is not besides]
+    def running(self, *, excluding: Operation | None = None) -> list[Operation]:
+        """Return the operations in progress except `excluding`, oldest first."""
+        return [operation for operation in self._running.values() if operation is not excluding]
 
-    def cancel_all(self, *, besides: Operation | None = None) -> None:
-        """Cancel all operations except `besides`."""
-        for operation in self.running(besides=besides):
+    def cancel_all(self, *, excluding: Operation | None = None) -> None:
+        """Cancel all operations except `excluding`."""
+        for operation in self.running(excluding=excluding):
             operation.cancel()

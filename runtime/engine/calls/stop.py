@@ -23,14 +23,14 @@ async def stop_all(
     operations: Operations,
     extra: Mapping[str, Mapping[str, Any]] | None = None,
     *,
-    besides: Operation | None = None,
+    excluding: Operation | None = None,
 ) -> None:
-    """Cancel all operations except `besides` (the caller's own), then stop all actuators, even if cancelled.
+    """Cancel all operations except `excluding` (the caller's own), then stop all actuators, even if cancelled.
 
     `extra` maps full resource names to additional arguments for `stop`. If some resources could not be stopped, raises
     MachineError with their names and reasons after trying all.
     """
-    operations.cancel_all(besides=besides)
+    operations.cancel_all(excluding=excluding)
     failures = await stop_resources(roster, tuple(roster.hosts), extra)
     if failures:
         listed = "; ".join(f"{name}: {error}" for name, error in sorted(failures.items()))

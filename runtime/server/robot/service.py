@@ -151,7 +151,7 @@ class RobotService(FrameRpcs):
         """Return all calls in progress except this one."""
         return [
             m.Operation(one.id, one.method, one.started, shown_arguments(one.arguments), one.session or None)
-            for one in self._machine.traffic.operations.running(besides=self._operation)
+            for one in self._machine.traffic.operations.running(excluding=self._operation)
         ]
 
     async def cancel_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
@@ -171,7 +171,7 @@ class RobotService(FrameRpcs):
     async def stop_all(self, extra: Sequence[m.StopExtraParameters] = ()) -> None:
         """Cancel every other call and bring every actuator to rest."""
         parameters = {each.name.full: each.params for each in extra}
-        await stop_all(self._machine.roster, self._machine.traffic.operations, parameters, besides=self._operation)
+        await stop_all(self._machine.roster, self._machine.traffic.operations, parameters, excluding=self._operation)
 
     # ---- sessions
 

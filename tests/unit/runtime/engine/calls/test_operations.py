@@ -38,7 +38,7 @@ async def test_a_call_is_listed_while_it_runs(nursery: trio.Nursery) -> None:
     assert (status.method, status.resource, status.session) == ("/a.B/C", "rdk:component:motor/m", "s")
     assert uuid.UUID(status.id).version == 4
     with operations.enter("/a.B/D", seconds=600.0) as own:
-        assert operations.running(besides=own) == [operation]
+        assert operations.running(excluding=own) == [operation]
         assert operations.running() == [operation, own]
     assert operations.running() == [operation]
 
@@ -138,7 +138,7 @@ async def test_cancel_all_spares_the_caller(nursery: trio.Nursery) -> None:
         nursery.start_soon(swallow, operations, outcomes)
     await wait_all_tasks_blocked()
     with operations.enter("/a.B/StopAll", seconds=600.0) as own:
-        operations.cancel_all(besides=own)
+        operations.cancel_all(excluding=own)
         await wait_all_tasks_blocked()
         assert outcomes == [ErrorKind.CANCELLED] * 3
         assert operations.running() == [own]
