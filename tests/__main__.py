@@ -43,7 +43,7 @@ USUAL: Final = 4
 LONG: Final = 50  # seconds: longer rooms have a process of their own
 TOGETHER: Final = 90  # seconds of short rooms for each process, which takes two seconds to start
 AT_ONCE: Final = 4  # upper bound, unless MACHINE_TESTS_AT_ONCE is set
-ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it when a change is judged
+ROOM_LIMIT: Final = 1800.0  # seconds for a room; the longest takes a third of it with CI set
 TIMED_OUT: Final = 124  # the exit status of timeout(1)
 NOTHING_FOUND: Final = 5  # pytest's exit status when -k selects nothing
 
@@ -59,7 +59,7 @@ def compile_sources() -> None:
 
 @dataclass(slots=True)
 class Run:
-    """One pytest process; `status` is None until it ends."""
+    """A pytest process; `status` is None until it ends."""
 
     name: str
     folders: tuple[str, ...]

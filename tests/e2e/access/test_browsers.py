@@ -1,4 +1,4 @@
-"""What a web page may do to a machine without keys, over every protocol of the port, and what always requires a key."""
+"""Requests of web pages to a machine without keys, over every protocol of the port; calls that always require a key."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_http_and_json(server: Server) -> None:
 
 
 def test_shells_files_and_tunnels_need_keys(server: Server) -> None:
-    """A server without keys gives nobody access to the computer itself."""
+    """A server without keys gives no client access to the computer itself."""
 
     async def first(method: Any, request: Any) -> None:
         async with method.open(timeout=20) as stream:

@@ -1,4 +1,4 @@
-"""The discovery service `hardware` through the official SDK gives the same result as `machine hal`."""
+"""The discovery service `hardware`, called with the official SDK, returns the same result as `machine hal`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every route and method of a real machine-server with keys and of a real machine-cloud requires a valid token.
 
-The routes are read from the Starlette applications themselves and the methods from the published services, so new ones
-are covered automatically. The open ones are listed here, each with its reason.
+The routes are read from the Starlette applications and the methods from the published services, so new ones are covered
+automatically. The open ones are listed here, each with its reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runtime.server.pages.app import app
 from tests.e2e.cloud.process import cloud
 from tests.e2e.server.process import server
 
-LIMIT = 120.0  # seconds for some hundred requests, which usually take a few
+LIMIT = 120.0  # seconds for several hundred requests, which usually take a few seconds
 KEY = {"type": "api-key", "config": {"id-of-key": "the key itself"}}
 
 OPEN_MACHINE = {
@@ -41,7 +41,7 @@ OPEN_MACHINE = {
     "/login": "the form by which one signs in",
 }
 LINKED = ("/files/", "/packages/")
-"""Prefixes of paths that a signed link opens. The page itself checks the link; an unknown HTTP method gets 405."""
+"""Prefixes of paths that a signed link opens. The page itself verifies the link; an unknown HTTP method gets 405."""
 
 OPEN_CLOUD = {
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
@@ -62,7 +62,7 @@ UPGRADE = (
 
 
 def wrong_token() -> str:
-    """A well-formed token signed by somebody else."""
+    """Return a well-formed token with a different signer."""
     return Signer().issue(
         subject="id-of-key",
         audience=("localhost",),
@@ -73,7 +73,7 @@ def wrong_token() -> str:
 
 
 def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Request headers of a client without access, by description."""
+    """Return the request headers of clients without access, by description."""
     return {
         "nothing": (),
         "a token of somebody else's": (("authorization", f"Bearer {wrong_token()}"),),
@@ -85,7 +85,7 @@ def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def doors(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str, bool]]:
-    """Pattern, path and whether it is a WebSocket, for every route."""
+    """Yield the pattern, the path and whether it is a WebSocket for every route."""
     for route in routes:
         assert not isinstance(route, Mount), "say here how what is mounted is walked"
         assert isinstance(route, Route | WebSocketRoute), route
@@ -106,7 +106,7 @@ async def cloud_routes() -> Sequence[BaseRoute]:
 
 @asynccontextmanager
 async def running(kind: str, folder: Path) -> AsyncIterator[str]:
-    """Run one of the two programs and give its address."""
+    """Run one of the two programs and yield its address."""
     if kind == "machine":
         components = [{"name": "pi", "api": "rdk:component:board", "model": "fake"}]
         document = {"auth": {"handlers": [KEY]}, "components": components}
@@ -172,7 +172,7 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
                         locked = answer.status == 401 or (answer.status == 405 and path.startswith(LINKED))
                         if (pattern, what) == (METRICS, "a password") and kind == "machine":
                             assert answer.status == 200 or method not in ("GET", "HEAD", "GET as a browser")
-                            continue  # scrapers send a key this way; `shown` has the machine's
+                            continue  # scrapers send the key this way, and the password in `shown` is valid
                         if pattern not in open_to_all and not login and not locked:
                             found.append(f"{method} {path} with {what}: {answer.status}")
                         if pattern in open_to_all and not websocket:
@@ -184,7 +184,7 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
 async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
-    """Without a token, no names of resources, keys, addresses or versions are disclosed."""
+    """Responses to requests without a token disclose no names of resources, keys, addresses or versions."""
     async with running(kind, tmp_path) as address, client(address) as http:
         for path in ("/", "/healthz", "/login", "/restart_status"):
             text = (await http.ask("GET", path)).content.decode()
@@ -195,13 +195,13 @@ async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
 
 
 def methods() -> list[Any]:
-    """Every published method of every published service, and of reflection."""
+    """Return every published method of every published service."""
     return [method for entry in SERVICES.values() for method in methods_of(entry).values()]
 
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
 async def test_every_call_is_locked(tmp_path: Path, kind: str) -> None:
-    """Over gRPC and gRPC-Web. A method that is not served may say so, since the published names are public."""
+    """Use gRPC and gRPC-Web. Calls that are not served may return UNIMPLEMENTED: the published names are public."""
     calls = [method.path for method in methods() if method.path != AUTHENTICATE]
     calls.append("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
     calls.append("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
@@ -212,7 +212,7 @@ async def test_every_call_is_locked(tmp_path: Path, kind: str) -> None:
                 for headers in ((), (("authorization", f"Bearer {wrong_token()}"),)):
                     statuses.setdefault(path, set()).add(await by_grpc(channel, path, headers))
                     statuses[path].add(await by_web(http, path, headers))
-            assert await by_grpc(channel, AUTHENTICATE, ()) == Status.INVALID_ARGUMENT.value  # it says what is missing
+            assert await by_grpc(channel, AUTHENTICATE, ()) == Status.INVALID_ARGUMENT.value  # says what is missing
     served = [path for path, found in statuses.items() if Status.UNIMPLEMENTED.value not in found]
     assert {path: statuses[path] for path in served} == {path: {Status.UNAUTHENTICATED.value} for path in served}
     others = {tuple(found) for path, found in statuses.items() if path not in served}

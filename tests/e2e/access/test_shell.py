@@ -1,4 +1,4 @@
-"""The shell service of a real server: the `machine` command, the published stub, and what remains afterwards."""
+"""The shell service of a real server: the `machine` command, the published stub, and processes left afterwards."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LONG = f"sleep 1000{os.getpid()}"
 
 
 def children(server: Server) -> list[psutil.Process]:
-    """The server's child processes, and every LONG."""
+    """Return the server's child processes, and every process that runs LONG."""
     assert server.process is not None
     found = []
     with suppress(psutil.NoSuchProcess):
@@ -64,7 +64,7 @@ def children(server: Server) -> list[psutil.Process]:
 
 
 def gone(server: Server) -> bool:
-    """Whether all processes that the server started end within a few seconds; they end after the client."""
+    """Wait until all processes of the server have ended; they end after the client. Return whether they did."""
     end = time.monotonic() + LIMIT
     while children(server) and time.monotonic() < end:
         time.sleep(0.05)
@@ -110,7 +110,7 @@ def test_a_terminal(server: Server) -> None:
         end = time.monotonic() + LIMIT
         while not any(one.name() == "sleep" for one in children(server)) and time.monotonic() < end:
             time.sleep(0.05)
-        os.write(master, b"\x03")  # to the remote program, not to the local command
+        os.write(master, b"\x03")  # sent to the remote program, not to the local command
         os.write(master, b"echo still=$((6*8))\r")
         until(b"still=48")
         os.write(master, b"exit\r")
@@ -205,7 +205,7 @@ def test_the_published_stub(server: Server, tmp_path: Path) -> None:
                 assert acknowledged.ack_last_file
                 await copies.end()
             assert (tmp_path / "far" / "x").read_bytes() == b"ab"
-            with pytest.raises((GRPCError, StreamTerminatedError)):  # grpclib may see the end of the stream first
+            with pytest.raises((GRPCError, StreamTerminatedError)):  # grpclib may notice the end of the stream first
                 await climb(stub)
             assert not (tmp_path / "y").exists()
         finally:
@@ -216,7 +216,7 @@ def test_the_published_stub(server: Server, tmp_path: Path) -> None:
 
 
 async def resized(stub: ShellServiceStub) -> str:
-    """What a terminal prints after its window is resized."""
+    """Return what a terminal prints after its window is resized."""
     said = ""
     # grpclib drops undelivered messages when a server ends a call before its client does
     with suppress(StreamTerminatedError):

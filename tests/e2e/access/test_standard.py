@@ -34,7 +34,7 @@ OWN = {"machine": "viam.robot.v1.RobotService", "cloud": "viam.app.v1.AppService
 
 @asynccontextmanager
 async def running(kind: str, folder: Path) -> AsyncIterator[tuple[str, tuple[str, str]]]:
-    """The address and the key of a running program."""
+    """Run one of the two programs; yield its address and its key."""
     if kind == "machine":
         async with server(folder, {"auth": {"handlers": [KEY]}}, "-disable-mdns", running=True) as machine:
             yield machine.address, ("id-of-key", "the key itself")
@@ -57,7 +57,7 @@ async def signed_in(address: str, key: tuple[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 @pytest.mark.parametrize("kind", OWN)
 async def test_every_listed_service_is_described(tmp_path: Path, kind: str, version: str) -> None:
-    """Dependencies are included: a client builds each service from the descriptors that reflection returns alone."""
+    """Fetch dependencies too: a client builds each service only from the descriptors that reflection returns."""
     messages = importlib.import_module(f"grpclib.reflection.{version}.reflection_pb2")
     stubs = importlib.import_module(f"grpclib.reflection.{version}.reflection_grpc")
     with trio.fail_after(LIMIT):

@@ -1,4 +1,4 @@
-"""Tunnels of a real server: the published stub, our command, 100 MB, descriptors, and memory with a slow reader."""
+"""Tunnels of a real server: published stub, `machine` command, 100 MB, descriptors, and memory with a slow reader."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Listening:
 
 
 def digest_at_end(connection: socket.socket) -> None:
-    """Answer with the count and digest of all received bytes, after the sender has closed its side."""
+    """Reply with the count and digest of all received bytes after the sender has closed its side."""
     count, digest = 0, hashlib.sha256()
     while data := connection.recv(1 << 16):
         count += len(data)
@@ -79,7 +79,7 @@ def document(*ports: int) -> dict[str, object]:
 
 @contextmanager
 def command(server: Server, *pairs: str) -> Iterator[int]:
-    """Run `machine tunnel PAIRS`; gives the first local port."""
+    """Run `machine tunnel PAIRS`; yield the first local port."""
     program = str(Path(sys.executable).with_name("machine"))
     process = subprocess.Popen(
         [program, "tunnel", *pairs, "--address", server.address], stdout=subprocess.PIPE, text=True
@@ -104,7 +104,7 @@ def descriptors(server: Server) -> int:
 
 
 def settled_descriptors(server: Server, wanted: int) -> int:
-    """The descriptor count once it is stable, within 30 s; the server sees a close later than the client."""
+    """Return the stable number of descriptors, within 30 s; the server notices a close later than the client."""
     end = time.monotonic() + 30
     while (found := descriptors(server)) > wanted and time.monotonic() < end:
         time.sleep(0.05)
@@ -152,7 +152,7 @@ def test_a_reader_that_does_not_read_costs_no_memory(tmp_path: Path) -> None:
             with closing(socket.create_connection(("127.0.0.1", port))) as connection:
                 assert connection.recv(1)
                 before, count = process.memory_info().rss, -1
-                while count != sent[0] or count <= MB:  # until nothing more gets through
+                while count != sent[0] or count <= MB:  # until no more data is accepted
                     count = sent[0]
                     time.sleep(0.5)
                 assert process.memory_info().rss - before < 16 * MB
@@ -179,7 +179,7 @@ def test_the_published_stub(tmp_path: Path) -> None:
             assert answer.decode() == f"4 {hashlib.sha256(b'abcd').hexdigest()}"
             with pytest.raises((GRPCError, StreamTerminatedError)) as refused:
                 await open_port(stub, 22)
-            if isinstance(refused.value, GRPCError):  # grpclib may see the end of the stream before its status
+            if isinstance(refused.value, GRPCError):  # grpclib may notice the end of the stream before its status
                 assert refused.value.status is Status.PERMISSION_DENIED
                 assert f"those are {port}" in str(refused.value.message)
         finally:

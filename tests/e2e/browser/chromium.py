@@ -1,4 +1,4 @@
-"""Headless Chromium from Debian, driven by the DevTools protocol.
+"""Headless Chromium from Debian, controlled through the DevTools protocol.
 
     async with browser(tmp_path) as page:
         await page.goto(url)
@@ -31,7 +31,7 @@ _OPTIONS: Final = (
     "--remote-debugging-port=0",
     "--no-first-run",
     "--no-default-browser-check",
-    "--no-sandbox",  # Chromium refuses to start as root with a sandbox; the pages are our own
+    "--no-sandbox",  # Chromium refuses to run as root with a sandbox; the pages are our own
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -53,7 +53,7 @@ needs_chromium = pytest.mark.skipif(not _THERE, reason=f"there is no {PROGRAM}")
 
 @asynccontextmanager
 async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
-    """Run a browser with one tab. `folder` takes its profile, and a screenshot if the block fails."""
+    """Run a browser with one tab. `folder` holds its profile, and a screenshot if the block fails."""
     if not _THERE:
         pytest.skip(f"there is no {PROGRAM}")
     failure: BaseException | None = None
@@ -65,7 +65,7 @@ async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> Asyn
             yield page
             assert not errors, "the console of the page said:\n" + "\n".join(errors)
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-            failure = error  # raised below: raised here, each nursery would wrap it in a group
+            failure = error  # raised below, because each nursery would wrap it in a group
             await _keep(page, folder / "failure.png", error)
             if errors:
                 error.add_note("the console of the page said:\n" + "\n".join(errors))
@@ -98,7 +98,7 @@ async def _keep(page: Page, file: Path, error: BaseException) -> None:
 
 @asynccontextmanager
 async def _process(profile: Path) -> AsyncIterator[str]:
-    """Run a browser process and give its DevTools address."""
+    """Run a browser process and yield its DevTools address."""
     process = await trio.lowlevel.open_process(
         [PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
         stdin=subprocess.DEVNULL,

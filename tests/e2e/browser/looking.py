@@ -72,7 +72,7 @@ _TARGETS: Final = """
   .map(([one, box]) => `${one.tagName} ${one.name || one.innerText} is ${box.width} x ${box.height}`)
 """
 
-# WCAG 2.2, 1.4.3: contrast of text to its background, 4.5 : 1, large text 3 : 1. Pictures and SVG are left out.
+# WCAG 2.2, 1.4.3: contrast of text to its background, 4.5 : 1, large text 3 : 1. Images and SVG are excluded.
 _CONTRAST: Final = """
 (() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), known = new Map();
@@ -114,7 +114,7 @@ _LINKS: Final = "[...document.links].filter((one) => !one.hasAttribute('download
 
 
 async def faults(page: Page) -> list[str]:
-    """Accessibility faults of the open page: vision, screen readers, keyboard, phone."""
+    """Return the accessibility faults of the open page, for low vision, screen readers, keyboards and phones."""
     found = [f"unnamed: {one}" for one in await page.unnamed()]
     found += await page.evaluate(_STRUCTURE)
     found += await page.evaluate(_FOCUS)
@@ -138,7 +138,7 @@ async def _emulate(page: Page, scheme: str) -> None:
 
 
 async def _wide(page: Page) -> Any:
-    """Elements that reach beyond the window."""
+    """Return the elements that extend beyond the window."""
     beyond = f"one.getBoundingClientRect().right > {PHONE} + 1"
     name = "`${one.tagName}.${one.className} ${(one.innerText || '').slice(0, 40)}`"
     every = "[...document.querySelectorAll('body *')]"
@@ -148,10 +148,10 @@ async def _wide(page: Page) -> Any:
 async def walk(
     page: Page, start: str, pattern: Callable[[str], str | None], *, skip: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Check every page that links lead to from `start`, one of each pattern, and return the faults of each.
+    """Check every page that is reachable by links from `start`, one of each pattern, and return the faults of each.
 
-    `pattern` returns an equal value for pages of one kind, or None for what is not a page.
-    Patterns in `skip` are left out.
+    `pattern` returns the same value for pages of the same kind, or None for targets that are not pages.
+    Patterns in `skip` are ignored.
     """
     home, ahead = urlsplit(start).netloc, [start]
     found: dict[str, list[str]] = {}
@@ -169,7 +169,7 @@ async def walk(
 
 
 def without_ids(url: str) -> str:
-    """The path of a page without identifiers, with the names of its query parameters."""
+    """Return the path of a page without identifiers, with the names of its query parameters."""
     parts = urlsplit(url)
     path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=/deliveries/)[^/]+|(?<=/modules/)[^/]+", "*", parts.path)
     names = sorted({one.partition("=")[0] for one in parts.query.split("&") if one})

@@ -1,4 +1,4 @@
-"""One tab of the browser, used as a person uses it: look, click, type, wait until something appears."""
+"""A tab of the browser, used as a person uses it: read, click, type, wait until something appears."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _PLACE = """
 
 
 class Page:
-    """One browser tab. A console error fails the test at the end, unless `expect` has announced it."""
+    """A browser tab. A console error fails the test at the end, unless `expect` has announced it."""
 
     def __init__(self, connection: Connection, session: str, errors: list[str]) -> None:
         self._connection = connection
@@ -195,30 +195,30 @@ class Page:
         await self.until(f"location.pathname === {json.dumps(path)} && document.readyState === 'complete'", limit=limit)
 
     async def path(self) -> str:
-        """The path of the current address, without host and query."""
+        """Return the path of the current address, without host and query."""
         return str(await self.evaluate("location.pathname"))
 
     async def text(self, selector: str = "body") -> str:
-        """The visible text of an element; waits until the element exists."""
+        """Return the visible text of an element; wait until the element exists."""
         shown = await self.until(f"[document.querySelector({json.dumps(selector)}).innerText]")
         return str(shown[0])
 
     async def texts(self, selector: str) -> Sequence[str]:
-        """The visible text of each matching element."""
+        """Return the visible text of each matching element."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)"
         texts: list[str] = await self.evaluate(found)
         return texts
 
     async def value(self, selector: str) -> str:
-        """The value of a field."""
+        """Return the value of a field."""
         return str(await self.evaluate(f"document.querySelector({json.dumps(selector)}).value"))
 
     async def count(self, selector: str) -> int:
-        """How many elements match."""
+        """Return the number of matching elements."""
         return int(await self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     async def unnamed(self) -> list[str]:
-        """Controls and pictures without an accessible name; there should be none."""
+        """Return the controls and images without an accessible name; there should be none."""
         tree = (await self.call("Accessibility.getFullAXTree"))["nodes"]
         shown = [node for node in tree if not node.get("ignored")]
         return [
@@ -228,7 +228,7 @@ class Page:
         ]
 
     async def overflow(self) -> int:
-        """How many CSS pixels the page is wider than the window; should be 0 on a phone."""
+        """Return how many CSS pixels the page is wider than the window; it should be 0 on a phone."""
         return int(await self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
     async def screenshot(self, file: Path) -> None:
@@ -260,7 +260,7 @@ class Page:
             except Refused as error:
                 if not any(words in str(error) for words in _LOST):
                     raise
-                return  # the click has led to another page
+                return  # the click opened another page
         raise AssertionError(f"{selector} moves all the time")
 
     async def press(self, keys: str) -> None:

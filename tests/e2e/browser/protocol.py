@@ -1,4 +1,4 @@
-"""The DevTools protocol over one WebSocket: commands with answers, and events."""
+"""The DevTools protocol over a WebSocket: commands with answers, and events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from rpc.client.websocket import open_websocket
 
 MAX_MESSAGE = 64 * 2**20  # bytes; a screenshot arrives as one message
-LIMIT = 60.0  # seconds for any one step; generous, since the computer that runs the tests may be busy
+LIMIT = 60.0  # seconds for any one step; generous, because the computer that runs the tests may be busy
 
 
 class Refused(Exception):
@@ -100,7 +100,7 @@ async def connected(url: str) -> AsyncIterator[Connection]:
             await nursery.start(connection.run)
             yield connection
         finally:
-            await trio.aclose_forcefully(stream)  # the WebSocket leaves it open after an end without a close frame
+            await trio.aclose_forcefully(stream)  # the WebSocket leaves it open if it ended without a close frame
             nursery.cancel_scope.cancel()
 
 

@@ -21,7 +21,7 @@ SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
 
 @asynccontextmanager
 async def joined(folder: Path, *, machine: bool = True) -> AsyncIterator[tuple[CloudProcess, Page, dict[str, Any]]]:
-    """A cloud with one running machine, and a browser that is signed in."""
+    """Run a cloud with one machine, and a browser that is signed in."""
     async with cloud(folder / "cloud") as running:
         async with running.client() as client:
             robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
@@ -43,7 +43,7 @@ async def save(running: CloudProcess, part: dict[str, Any], document: dict[str, 
 
 
 async def draft(page: Page, document: Any) -> None:
-    """Put text into the editor, as pasting does."""
+    """Replace the text in the editor, as pasting does."""
     await page.fill("#document", document if isinstance(document, str) else json.dumps(document, indent=2))
 
 
@@ -144,12 +144,12 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         await page.click("[value=add]")
         await page.until_text("left", "#outline")
         whole = len(await page.value("#document"))
-        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # unchanged lines are not written again
+        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # unchanged lines are not inserted again
         made = json.loads(await page.value("#document"))["components"]
         assert [one["name"] for one in made] == ["heat", "left"]
         assert made[1]["attributes"] == {"board": "", "pins": {}}
 
-        # the outline leads to the place, completion continues from there, and all of it can be undone
+        # the outline jumps to the entry, completion works there, and everything can be undone
         await page.click("#outline [data-path='components.1']")
         await page.until("document.activeElement.id === 'document'")
         assert await page.evaluate("document.querySelector('#document').selectionStart") > 50

@@ -1,4 +1,4 @@
-"""The page of captured data in a real browser: pictures with boxes, plots, deletion with a question, a phone."""
+"""The page of captured data in a real browser: images with boxes, plots, deletion with a confirmation, a phone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def picture(color: str) -> bytes:
 
 
 async def fill(running: CloudProcess) -> None:
-    """Upload two pictures, one with a box, and a hundred readings."""
+    """Upload two images, one with a box, and a hundred readings."""
     async with running.client() as client:
         robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
         part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]

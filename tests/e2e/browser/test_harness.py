@@ -1,4 +1,4 @@
-"""The browser harness reads pages, waits, and fails when it should."""
+"""The browser harness reads pages, waits, and reports failures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_unnamed_controls_and_wide_pages_are_found(tmp_path: Path) -> None
         meta = "<!doctype html><meta name=viewport content='width=device-width'>"
         await page.goto(address(f"{meta}<body style='margin:0'><input><p style='width:500px;margin:0'>x"))
         assert [one.split()[0] for one in await page.unnamed()] == ["textbox"]
-        assert 100 < await page.overflow() < 120  # the width of a scroll bar is unknown
+        assert 100 < await page.overflow() < 120  # the width of a scroll bar varies
 
 
 BAD = """

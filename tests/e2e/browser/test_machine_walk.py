@@ -1,4 +1,4 @@
-"""The pages of machine-server: overview, logs, and one resource of each kind of the bench. 26 pages, about 10 s."""
+"""The pages of machine-server: overview, logs, and one resource of each kind on the bench. 26 pages, about 10 s."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = "a-name-that-somebody-has-chosen-who-likes-long-names"
 
 
 def kind(url: str) -> str | None:
-    """One page for each API and one for a broken resource; None for what is not a page."""
+    """Return one pattern for each API and one for a broken resource; None for targets that are not pages."""
     path = urlsplit(url).path
     if path.startswith("/resources/"):
         return None if path.endswith((".json", "/image")) else LONG if LONG in path else path.rpartition("/")[0]

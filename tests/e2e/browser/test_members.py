@@ -1,4 +1,4 @@
-"""An invitation in a real browser: created on the page of keys, accepted by its link by somebody without a key."""
+"""An invitation in a real browser: created on the page of keys, and accepted through its link without a key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_somebody_is_invited_and_logs_in(tmp_path: Path) -> None:
         await page.goto(link)
         await page.until_text("Invitation to Home")
         assert await page.unnamed() == []
-        assert await page.until("document.styleSheets.length") > 0  # style sheets load without a key, too
+        assert await page.until("document.styleSheets.length") > 0  # style sheets load without a key too
         await page.click("main form button")
         await page.until_text("Welcome to Home")
         key = await page.until("[...document.querySelectorAll('pre')].map(one => one.textContent)")

@@ -1,4 +1,4 @@
-"""How much of a phone's screen the navigation takes."""
+"""The share of a phone's screen that the navigation takes."""
 
 from __future__ import annotations
 

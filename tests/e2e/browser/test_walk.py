@@ -1,5 +1,4 @@
-"""Every page of an empty cloud and of one with something of everything: pages that links lead to, and pages that forms
-show. Takes about 20 s: two clouds, a machine, and some forty pages, each in two sizes and two color schemes."""
+"""Every page of an empty cloud and of a cloud with an object of every kind, reached by links or opened by forms."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def kind(url: str) -> str | None:
-    """Which of many equal pages this is; None for what is not a page."""
+    """Return the pattern of a page, equal for pages of the same kind; None for targets that are not pages."""
     found = without_ids(url)
     path = found.partition("?")[0]
     return (
@@ -103,7 +102,7 @@ async def test_pages_with_something_of_everything(tmp_path: Path) -> None:
 
 
 async def by_keyboard(page: Page) -> None:
-    """The first Tab leads past the navigation; a machine is created without a mouse."""
+    """Check that the first Tab press skips the navigation, and create a machine without a mouse."""
     await page.until("document.readyState === 'complete'")
     await page.press("Tab")
     assert await page.evaluate("document.activeElement.className") == "skip"
@@ -124,7 +123,7 @@ async def by_keyboard(page: Page) -> None:
 
 
 async def filled(running: CloudProcess) -> dict[str, Any]:
-    """Add something of everything to the cloud; returns the part that a machine can use."""
+    """Add an object of every kind to the cloud; return the part that a machine can use."""
     async with running.client() as client:
 
         async def call(method: str, service: str = APP, /, **arguments: Any) -> Any:
@@ -164,7 +163,7 @@ async def filled(running: CloudProcess) -> dict[str, Any]:
 
 
 async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str, list[str]]) -> None:
-    """Visit the pages that only forms lead to."""
+    """Visit the pages that only forms open."""
     here = f"http://{running.address}/machines/{part}"
     await page.goto(f"{here}/triggers")
     await page.click("#trigger-1 summary")

@@ -1,6 +1,6 @@
 """machine-cloud with limits of seconds instead of a minute: `python -m tests.e2e.cloud.brisk OPTIONS`.
 
-Unit tests and tests/sim/cloud_triggers show the real limits in virtual time; real processes need not wait for them.
+Unit tests and tests/sim/cloud_triggers test the real limits in virtual time, so real processes need not wait for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LIMITS: Final[tuple[tuple[str, str, Any], ...]] = (
     ("cloud.web.api.push", "PRESENCE", SILENCE.total_seconds() / 3),
     ("cloud.domain.triggering.outbox", "LEASE", timedelta(seconds=5)),
 )
-"""Module, name and value. In this order: modules take SILENCE by name when they are imported."""
+"""Module, name and value. The order matters: modules import SILENCE by name."""
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Cloud, machine and SDK in a network namespace with an address: `python -m tests.e2e.cloud.network FOLDER`.
 
-The machine has no `bind_address`: with the cloud's certificate it is open for other computers.
+The machine has no `bind_address`: with the cloud's certificate, other computers can connect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_certificates import SDK, Secured
 from tests.e2e.cloud.test_machine import until
 
-HOST = "192.0.2.7"  # RFC 5737: nobody's
+HOST = "192.0.2.7"  # RFC 5737: for documentation, not routed
 UP = ("link set near up", "link set far up")
 
 
@@ -42,7 +42,7 @@ async def main(folder: Path) -> None:
             done = await trio.run_process(
                 command, env=environment, capture_stdout=True, capture_stderr=True, check=False
             )
-            said = done.stdout.splitlines()  # the SDK's log among it
+            said = done.stdout.splitlines()  # the SDK's log is among the lines
             assert (said[:1], said[-1:]) == ([b"rover"], [b"a"]), (done.stdout + done.stderr).decode()[-3000:]
             assert "everybody who reaches this port" not in machine.log()
     print("reached")

@@ -1,4 +1,4 @@
-"""A real nginx before machine-cloud, with the configuration that the documentation shows."""
+"""A real nginx in front of machine-cloud, with the configuration from the documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cloud.domain.certificates.issue import new_leaf, new_root
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 SHOWN: Final = ROOT / "docs/howto/nginx.conf"
-UNPACKED: Final = ROOT / "build/nginx/usr/sbin/nginx"  # by tools/setup, so that no service is started
+UNPACKED: Final = ROOT / "build/nginx/usr/sbin/nginx"  # unpacked by tools/setup, so that no service is started
 HTTP: Final = """
 daemon off;
 worker_processes 1;
@@ -34,12 +34,12 @@ http {{
 
 
 def nginx() -> str | None:
-    """The program, if there is one."""
+    """Return the path of nginx, or None if it is not installed."""
     return str(UNPACKED) if UNPACKED.exists() else shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 def listener() -> socket.socket:
-    """Where it will listen: calls wait there until it does."""
+    """Return the socket on which nginx will listen; connections wait there until it does."""
     found = socket.create_server(("127.0.0.1", 0))
     found.set_inheritable(True)
     return found
@@ -47,7 +47,7 @@ def listener() -> socket.socket:
 
 @asynccontextmanager
 async def before(cloud: str, place: socket.socket, folder: Path) -> AsyncIterator[Path]:
-    """nginx on `place`, by TLS for `localhost`, before the cloud at the address `cloud`; the authority to trust."""
+    """Run nginx on `place`, with TLS for `localhost`, in front of the cloud at address `cloud`; yield its CA file."""
     os.makedirs(folder)
     now = datetime.now(UTC)
     root = new_root("proxy", now)
@@ -74,7 +74,7 @@ async def before(cloud: str, place: socket.socket, folder: Path) -> AsyncIterato
             stdout=output,
             stderr=output,
             pass_fds=[place.fileno()],
-            env={**os.environ, "NGINX": f"{place.fileno()};"},  # as nginx hands its sockets to the next nginx
+            env={**os.environ, "NGINX": f"{place.fileno()};"},  # nginx passes its sockets to its successor like this
         )
     place.close()
     try:

@@ -19,7 +19,7 @@ from tests.e2e.process import ready
 
 
 class CloudProcess:
-    """One running process, and the key of its owner, if this start has printed one."""
+    """A running process, and its owner's key, if this start printed one."""
 
     def __init__(self, process: trio.Process, address: str, said: str) -> None:
         self.process = process
@@ -33,7 +33,7 @@ class CloudProcess:
 
     @asynccontextmanager
     async def client(self, key: tuple[str, str] | None = None) -> AsyncIterator[ApiClient]:
-        """A client with a key, by default the owner's."""
+        """Yield a client that uses a key, by default the owner's."""
         async with Channel(self.address, credentials=ApiKey(*(key or self.key))) as channel:
             yield ApiClient(channel)
 
@@ -47,7 +47,7 @@ class CloudProcess:
 async def cloud(
     folder: Path, *options: str, module: str = "cloud.server.cli", environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[CloudProcess]:
-    """Start machine-cloud with its data in `folder`, wait until its port is open, kill it at the end if it runs."""
+    """Run machine-cloud with its data in `folder`; yield it when its port is open; kill it at the end if it runs."""
     os.makedirs(folder, exist_ok=True)
     log = folder / "cloud.log"
     command = [sys.executable, "-m", module, "--data", str(folder / "data"), "--listen", "localhost:0", *options]

@@ -1,4 +1,4 @@
-"""What a load balancer does, as little as a test needs: one address, behind which is whoever is alive."""
+"""A minimal load balancer: one address, whose connections go to a process that is running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.loopback import listening
 
 
 class Relay:
-    """Passes connections on to `target` (host:port), each to what it is when the connection comes."""
+    """Forward each connection to the `target` (host:port) at the time when the connection is opened."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -40,7 +40,7 @@ async def _copy(source: trio.SocketStream, target: trio.SocketStream, scope: tri
 
 @asynccontextmanager
 async def relay(target: str) -> AsyncIterator[Relay]:
-    """Passes connections on while the context is open."""
+    """Yield a relay that forwards connections until the block ends."""
     made = Relay(target)
     async with listening(made._pass_on) as port:
         made.address = f"127.0.0.1:{port}"

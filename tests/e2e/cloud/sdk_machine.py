@@ -1,8 +1,8 @@
 """A client of the official SDK that finds a machine through the cloud and reads one of its sensors.
 
-`python -m tests.e2e.cloud.sdk_machine FOLDER` starts cloud, machine and client in plain text: the SDK's default
-transport asks the network for names, so that is for a network namespace that holds nothing but loopback.
-`... ADDRESS SECRET` prints the resources of a machine, asked with a secret of its location.
+`python -m tests.e2e.cloud.sdk_machine FOLDER` starts cloud, machine and client in plain text. It needs a network
+namespace with nothing but loopback, because the SDK's default transport resolves names on the network.
+`... ADDRESS SECRET` prints the resources of a machine, requested with a secret of its location.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ LIMIT = 60  # seconds
 
 
 async def readings(address: str, key: tuple[str, str], robot: str, *, secure: bool) -> Any:
-    """What the sensor `a` of a machine reads, which only the machine's id names."""
+    """Return the readings of the sensor `a` of a machine that is identified by its id only."""
     options = DialOptions.with_api_key(key[1], key[0])
     options.insecure = not secure
-    options.disable_webrtc = secure  # without TLS and with a key the SDK connects only by its default transport
+    options.disable_webrtc = secure  # without TLS and with a key, the SDK connects only by its default transport
     async with asyncio.timeout(LIMIT):
         client = await ViamClient.create_from_dial_options(options, app_url=address)
         try:
@@ -42,7 +42,7 @@ async def readings(address: str, key: tuple[str, str], robot: str, *, secure: bo
 
 
 async def names_by_secret(address: str, secret: str) -> list[str]:
-    """The resources of the machine at `address`, asked by TLS with a secret of its location."""
+    """Return the resources of the machine at `address`, requested over TLS with a secret of its location."""
     shown = DialOptions(credentials=Credentials("robot-location-secret", secret), disable_webrtc=True)
     async with asyncio.timeout(LIMIT):
         machine = await RobotClient.at_address(address, RobotClient.Options(dial_options=shown))

@@ -1,4 +1,4 @@
-"""What no client of the SDK can make, and others need: a second organization, and somebody who belongs to the first."""
+"""Objects that clients of the SDK cannot create: a second organization, and a user who belongs to the first one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANNA: Final = "anna@example.com"
 
 
 async def others(running: CloudProcess, folder: Path) -> str:
-    """Make them in the database of a cloud that runs in `folder`: the organization's id. Anna is an operator."""
+    """Create them in the database of a running cloud in `folder`; Anna is an operator. Return the organization's id."""
     organization, key = running.facts["organization"], running.key[0]
 
     def work(sql: Sql) -> str:

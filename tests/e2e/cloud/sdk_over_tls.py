@@ -1,7 +1,7 @@
-"""The official SDK over TLS that it verifies: `sdk_over_tls.py CLOUD MACHINE KEY_ID KEY`. Prints what it finds.
+"""The official SDK over verified TLS: `sdk_over_tls.py CLOUD MACHINE KEY_ID KEY`. Prints the machines and resources.
 
-Without MACHINE it asks the cloud where the machine is and takes its default transport, whose native helper asks the
-network for names.
+Without MACHINE it gets the machine's address from the cloud and uses its default transport, whose native helper
+resolves names on the network.
 """
 
 from __future__ import annotations

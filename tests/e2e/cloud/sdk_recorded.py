@@ -1,4 +1,4 @@
-"""machine-cloud, which besides notes every call that it answers: `python -m tests.e2e.cloud.sdk_recorded OPTIONS`."""
+"""machine-cloud that also records every call that it answers: `python -m tests.e2e.cloud.sdk_recorded OPTIONS`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.cloud.sdk_calls import FILE, Call
 
 
 class Recorded(CloudRouter):
-    """A CloudRouter that notes how its calls end."""
+    """A CloudRouter that records the results of its calls."""
 
     def get(self, path: str, /) -> Handler | None:
         found = super().get(path)

@@ -1,7 +1,7 @@
 """Every published call of the services that clients use, and the methods of the official SDKs that make it. Data only.
 
-Without a method of its own a call is made by the generated stub. tests/e2e/cloud/test_sdk_coverage.py compares this
-table with the descriptors and with the sources of the SDKs.
+A call without a method is made by the generated stub. tests/e2e/cloud/test_sdk_coverage.py compares this table with the
+descriptors and with the sources of the SDKs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-Row = tuple[str, str, str]  # the call; methods of the Python SDK, of the TypeScript SDK: names between spaces, or ""
+Row = tuple[str, str, str]  # the call; methods of the Python SDK and of the TypeScript SDK, space-separated, or ""
 
 CALLS: Final[Mapping[str, tuple[Row, ...]]] = {
     "viam.app.v1.AppService": (
@@ -283,4 +283,4 @@ DAILY: Final = frozenset(
         "CheckPermissions",
     }
 )
-"""Calls of AppService without which nobody gets through a day: none of them may be refused."""
+"""Calls of AppService for daily work, none of which may be refused."""

@@ -1,4 +1,4 @@
-"""A walk through AppClient of the official Python SDK: each method, and what it answers."""
+"""A walk through AppClient of the official Python SDK: each method, and its answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NOBODY: Final = "00000000-0000-4000-8000-000000000000"
 
 @dataclass
 class Place:
-    """Where the walk goes."""
+    """The objects that the walk uses."""
 
     organization: str
     location: str
     second: str  # id of an organization that the key does not belong to
-    key: str  # id of the key that walks
-    folder: Path  # for what the SDK writes to files
+    key: str  # id of the key that the walk signs in with
+    folder: Path  # folder for files that the SDK writes
 
 
 def motor(name: str, speed: float) -> dict[str, Any]:
@@ -60,7 +60,7 @@ async def organization(app: AppClient, seen: Seen, at: Place) -> None:
 
 
 async def people(app: AppClient, seen: Seen, at: Place) -> None:
-    """Anna of sdk_others is a member; Ben is invited."""
+    """Test the members and invitations: Anna of sdk_others is a member; Ben is invited."""
     here = at.organization
     (anna,), none = await app.list_organization_members(here)
     assert (list(anna.emails), list(none)) == ([ANNA], [])
@@ -137,7 +137,7 @@ async def locations(app: AppClient, seen: Seen, at: Place) -> None:
 
 
 async def machines(app: AppClient, seen: Seen, at: Place) -> tuple[str, str]:
-    """The machine that stays, and its main part."""
+    """Test machines and parts; return the machine that remains, and its main part."""
     inner = await app.create_location(at.organization, "Inner", at.location)
     robot = await app.new_robot("rover", inner.id)
     seen("new_robot", [one.id for one in await app.list_robots(inner.id)], [robot])
@@ -233,7 +233,7 @@ async def configuration(app: AppClient, seen: Seen, at: Place, part: str) -> Non
 
 
 async def _pages_of_history(app: AppClient, part: str) -> list[int]:
-    """The SDK's method gives no token back; its stub does. Sizes of the pages."""
+    """Return the sizes of the pages of a history, by the stub: the SDK's method returns no page token."""
     sizes, token = [], ""
     while True:
         request = pb.GetRobotPartHistoryRequest(id=part, page_limit=2, page_token=token)
@@ -269,7 +269,7 @@ async def logs(app: AppClient, seen: Seen, at: Place, part: str) -> None:
     between = await app.get_robot_part_logs(part, order=pb.LOG_ORDER_ASCENDING, **times)
     assert [one.message for one in between] == ["m10", "m11", "m12"]
 
-    async def talk() -> None:  # whoever follows hears only what comes after it listens
+    async def talk() -> None:  # a follower receives only entries that are logged after it starts
         for number in range(1000, 10_000):
             await send(entry(number), entry(number, "error", "loud"), entry(number, "error", "louder still"))
             await asyncio.sleep(0.05)
@@ -306,7 +306,7 @@ async def fragments(app: AppClient, seen: Seen, at: Place, robot: str, part: str
 
 
 async def _tags_and_uses(app: AppClient, at: Place, robot: str, part: str, fragment: str) -> None:
-    """Calls that the SDK has no methods for, by its stub."""
+    """Test calls that the SDK has no methods for, by its stub."""
     stub, given = app._app_client, {"metadata": app._metadata}
     tagged = await stub.SetFragmentTag(
         pb.SetFragmentTagRequest(fragment_id=fragment, tag="stable", revision="2"), **given
@@ -334,7 +334,7 @@ async def _tags_and_uses(app: AppClient, at: Place, robot: str, part: str, fragm
 
 
 async def overview(app: AppClient, at: Place, robot: str, part: str) -> None:
-    """Further calls that the SDK has no methods for."""
+    """Test further calls that the SDK has no methods for."""
     stub, given = app._app_client, {"metadata": app._metadata}
     every = await stub.ListRobotsForOrg(pb.ListRobotsForOrgRequest(org_id=at.organization), **given)
     assert [one.name for one in every.robots] == ["tractor"]
@@ -346,4 +346,4 @@ async def overview(app: AppClient, at: Place, robot: str, part: str) -> None:
     assert (where, [one.machine_id for one in machines_there]) == (at.location, [robot])
     (summary,) = machines_there[0].part_summaries
     assert (summary.part_id, summary.is_main_part) == (part, True)
-    assert summary.online_state == pb.ONLINE_STATE_ONLINE  # it has asked for its configuration and logged
+    assert summary.online_state == pb.ONLINE_STATE_ONLINE  # it has requested its configuration and logged

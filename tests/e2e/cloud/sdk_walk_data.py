@@ -1,4 +1,4 @@
-"""A walk through DataClient of the official Python SDK: each method, and what it answers."""
+"""A walk through DataClient of the official Python SDK: each method, and its answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:
     query = "SELECT MAX(data->>'$.readings.t') AS top, COUNT(*) AS n FROM readings"
     seen("tabular_data_by_sql", await data.tabular_data_by_sql(at.organization, query), [{"top": 26.0, "n": 7}])
     await seen.refused(data.tabular_data_by_sql(at.organization, "DROP TABLE readings"), Status.INVALID_ARGUMENT)
-    with pytest.raises(NotImplementedError):  # by the SDK itself: it asks nobody
+    with pytest.raises(NotImplementedError):  # raised by the SDK itself, without a call
         await data.delete_tabular_data_by_filter(None)
     seen.methods.add("delete_tabular_data_by_filter")
     narrow = DeleteTabularFilter(location_ids=[at.location], part_id=part, component_name="other")
@@ -93,7 +93,7 @@ async def _pages(data: DataClient, seen: Seen, uploaded: list[dict[str, Any]], f
 
 
 async def files(data: DataClient, seen: Seen, at: Place, part: str) -> list[str]:
-    """Four files: two pictures, a text and an empty one; their ids."""
+    """Upload four files, two images, a text and an empty one; return their ids."""
     path = at.folder / "notes.txt"
     path.write_bytes(b"notes")
     eye = {"component_type": "camera", "component_name": "eye", "method_name": "GetImages"}
@@ -218,7 +218,7 @@ async def deletion(data: DataClient, seen: Seen, every: list[str]) -> None:
 
 
 def unbuilt_arguments(at: Place, part: str) -> dict[str, tuple[Any, ...]]:
-    """Arguments of the methods of DataClient that this cloud does not have."""
+    """Return the arguments for the methods of DataClient that this cloud does not have."""
     here, now = at.organization, START
     return {
         "tabular_data_by_mql": (here, [{"$match": {}}]),

@@ -1,4 +1,4 @@
-"""A walk through what AppClient of the official Python SDK has for keys, roles, registry and packages, and its end."""
+"""A walk through the calls of AppClient of the official Python SDK for keys, roles, registry and packages."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
 
 
 async def packages(app: AppClient, at: Place) -> None:
-    """By the stub: the SDK has no methods for packages."""
+    """Test packages by the stub: the SDK has no methods for them."""
     stub, given = PackageServiceStub(app._channel), {"metadata": app._metadata}
     body = archive()
     info = packages_pb2.PackageInfo(
@@ -175,7 +175,7 @@ async def packages(app: AppClient, at: Place) -> None:
 
 
 def unbuilt_arguments(app: AppClient, at: Place) -> dict[str, tuple[Any, ...]]:
-    """Arguments of the methods of AppClient that no cloud of this kind has."""
+    """Return the arguments for the methods of AppClient that this cloud does not have."""
     here, user = at.organization, ("x", "y", "a@example.com", "A", "B", "secret")
     return {
         "create_organization": ("Second",),
@@ -191,7 +191,7 @@ def unbuilt_arguments(app: AppClient, at: Place) -> dict[str, tuple[Any, ...]]:
 
 
 async def unbuilt(client: Any, seen: Seen, arguments: dict[str, tuple[Any, ...]], refusing: set[str]) -> None:
-    """Each method of a client whose call is refused, `refusing`, says so in its sentence."""
+    """Check that each method of a client whose call is in `refusing` fails with its explanation."""
     for service, rows in CALLS.items():
         for call, methods, _ in rows:
             for method in methods.split():
@@ -200,7 +200,7 @@ async def unbuilt(client: Any, seen: Seen, arguments: dict[str, tuple[Any, ...]]
 
 
 async def end(app: AppClient, seen: Seen, at: Place, robot: str) -> None:
-    """The organization goes, and its last key with it."""
+    """Delete the organization, and with it its last key."""
     await seen.refused(app.delete_organization(at.organization), Status.FAILED_PRECONDITION)
     await app.delete_robot(robot)
     await app.delete_location(at.location)

@@ -1,4 +1,4 @@
-"""Backup and restore by the command line."""
+"""Backup and restore through the command line."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_a_backup_of_a_running_cloud_is_restored(tmp_path: Path) -> None:
 
 
 async def upload(client: ApiClient, part: str, content: bytes) -> str:
-    """A file of a machine; its id."""
+    """Upload a file of a machine; return its id."""
     sent = await client.call(
         SYNC, "", "file_upload", part_id=part, type="FILE", file_name="a.txt", contents=[{"data": content}]
     )

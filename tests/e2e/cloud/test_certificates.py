@@ -1,4 +1,4 @@
-"""A cloud with its own authority, a machine that gets its certificate there, and clients that trust both."""
+"""A cloud with its own authority, a machine that gets its certificate from it, and clients that trust both."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SDK = Path(__file__).with_name("sdk_over_tls.py")
 
 
 def ca(folder: Path, *arguments: str) -> str:
-    """What `machine-cloud ca` prints."""
+    """Return the output of `machine-cloud ca`."""
     command = [sys.executable, "-m", "cloud.server.cli", "--data", str(folder / "data"), "ca", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
 
 
 class Secured:
-    """A cloud that speaks TLS, with one machine."""
+    """A cloud that serves TLS, with one machine."""
 
     def __init__(self, running: CloudProcess, folder: Path) -> None:
         self.running = running
@@ -54,7 +54,7 @@ class Secured:
         self.credentials: dict[str, str] = {}
 
     def trust(self) -> None:
-        """Give clients what they should trust now."""
+        """Write the authorities that clients should trust now."""
         self.authorities.write_text(ca(self.folder / "cloud"))
 
     @asynccontextmanager
@@ -85,7 +85,7 @@ class Secured:
             yield running
 
     async def names(self, machine: Server) -> set[str]:
-        """The resources of the machine, asked by TLS with a key of the cloud; empty while that does not go."""
+        """Return the resources of the machine, requested over TLS with a key of the cloud; empty if the call fails."""
         context = client_context(authorities=self.authorities)
         try:
             async with Channel(
@@ -97,16 +97,16 @@ class Secured:
         return {one.rpartition("/")[2] for one in found}
 
     async def signed_otherwise(self, old: str) -> bool:
-        """Whether the port's certificate is of none of the authorities `old`."""
+        """Return whether the port's certificate was signed by none of the authorities `old`."""
         return self.signer() not in _subjects(old)
 
     def signer(self) -> x509.Name:
-        """Who has signed the port's certificate."""
+        """Return the issuer of the port's certificate."""
         text = ssl.get_server_certificate(("localhost", int(self.port)))
         return x509.load_pem_x509_certificate(text.encode()).issuer
 
     async def replaced(self) -> x509.Name:
-        """As `ca rotate --now` for the port, beside the running cloud, which shows it; who signs from now on."""
+        """Rotate the port's authority at once in the running cloud's database; return its issuer once it is used."""
         async with opened_beside(self.folder / "cloud" / "data" / "cloud.db", "") as store:
             made = await store.write(lambda sql: authorities.rotate(sql, authorities.PORT, now(), timedelta()))
         newest = _subjects(made.pair.certificate)[0]
@@ -118,7 +118,7 @@ class Secured:
         return newest
 
     async def certificate(self, machine: Server) -> bytes:
-        """What the machine's port shows."""
+        """Return the certificate of the machine's port."""
         stream = await self.connected(machine)
         try:
             return stream.getpeercert(binary_form=True) or b""
@@ -159,7 +159,7 @@ async def test_a_machine_serves_with_a_certificate_of_the_cloud(secured: Secured
         kept = list((secured.machine_folder / "home").glob("cached_cloud_certificate_*.pem"))
         assert [oct(one.stat().st_mode & 0o777) for one in kept] == ["0o600"]
         assert "PRIVATE" not in machine.log()
-        # programs of this computer that know nothing of the cloud go on
+        # local programs that do not know the cloud keep working
         async with machine.client() as client:
             with pytest.raises(MachineError, match="key"):
                 await client.call(MACHINE, "", "resource_names")
@@ -172,8 +172,8 @@ async def test_a_machine_serves_with_a_certificate_of_the_cloud(secured: Secured
 
 
 async def _sdk(secured: Secured, machine: Server) -> None:
-    """The official SDK trusts cloud and machine by SSL_CERT_FILE, and finds the machine through the cloud."""
-    # in this spelling, since the SDK verifies no certificate for hosts that begin with `localhost` or `127.`
+    """Check that the official SDK trusts both by SSL_CERT_FILE, and finds the machine through the cloud."""
+    # upper case, because the SDK verifies no certificate for hosts that begin with `localhost` or `127.`
     cloud, port = f"LOCALHOST:{secured.port}", machine.address.rpartition(":")[2]
     command = [sys.executable, str(SDK), cloud, f"LOCALHOST:{port}", *secured.running.key]
 
@@ -192,7 +192,7 @@ async def _sdk(secured: Secured, machine: Server) -> None:
 
 
 async def _fetched(secured: Secured) -> str:
-    """What anybody gets at /ca.pem."""
+    """Return the certificate at /ca.pem, which needs no key."""
     import httpcore
 
     async with httpcore.AsyncConnectionPool(client_context(authorities=secured.authorities)) as pool:
@@ -219,7 +219,7 @@ async def test_a_new_certificate_is_served_under_living_connections(secured: Sec
         async def another() -> bool:
             return await secured.certificate(machine) != before
 
-        await until(another, "a certificate of the new authority")  # both told at once; the old file is enough
+        await until(another, "a certificate of the new authority")  # both were notified at once; the old file suffices
         async with secured.client() as client:
             assert await client.call(APP, "", "list_organizations")
         assert machine.log().count("listening on") == 1
@@ -250,13 +250,13 @@ async def test_a_machine_that_is_connected_follows_the_authorities_and_others_ar
 
         newest = _subjects(given)[0]
         await until(learned, "the authorities of today")
-        newest = await secured.replaced()  # without any overlap
+        newest = await secured.replaced()  # without an overlap
         await until(learned, "the new authorities")
         await told(machine, "the cloud has changed its authorities")
     async with secured.machine() as machine:
         await told(machine, "\tconnected to the cloud")
-    assert secured.authorities.read_text() == given  # which is the owner's
-    await secured.replaced()  # while it is away
+    assert secured.authorities.read_text() == given  # the file belongs to the owner
+    await secured.replaced()  # while the machine is not running
     async with secured.machine() as machine:
         await told(machine, f"with `machine-cloud ca` and replace {secured.authorities}")
         assert "\tconnected to the cloud" not in machine.log()

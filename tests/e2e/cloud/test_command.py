@@ -23,7 +23,7 @@ SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
 
 
 class Terminal:
-    """A user with a home of his own."""
+    """A user with a separate home folder."""
 
     def __init__(self, running: CloudProcess, home: Path) -> None:
         self.running = running
@@ -62,7 +62,7 @@ async def test_signing_in_and_out(terminal: Terminal) -> None:
         "login", f"http://{terminal.running.address}", "--key-id", terminal.running.key[0], "--key", "no", status=1
     )
     assert "wrong" in wrong
-    assert json.loads(file.read_text())["key"] == terminal.running.key[1]  # the good one is kept
+    assert json.loads(file.read_text())["key"] == terminal.running.key[1]  # the valid key is kept
     assert "signed out" in await terminal("logout")
     assert "not signed in" in await terminal("machines", status=2)
     half = await terminal("machines", status=2, MACHINE_CLOUD="http://localhost:1")

@@ -31,7 +31,7 @@ from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 
 APP = "viam.app.v1.AppService"
-LIMIT = 60  # seconds for everything that one test asks of the SDK
+LIMIT = 60  # seconds for all SDK calls of a test
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -58,7 +58,7 @@ class Running:
         self.organization = process.facts["organization"]
 
     async def sdk(self, work: Callable[[DataClient], Awaitable[None]]) -> None:
-        """Do something on the SDK's own loop, in a thread."""
+        """Run a function on the SDK's own loop, in a thread."""
 
         async def main() -> None:
             key_id, key = self.process.key
@@ -74,7 +74,7 @@ class Running:
         await trio.to_thread.run_sync(lambda: asyncio.run(main()))
 
     async def get(self, url: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """A plain HTTP client."""
+        """Send a request with a plain HTTP client."""
 
         def fetch() -> tuple[int, dict[str, str], bytes]:
             request = urllib.request.Request(url, headers=headers)
@@ -126,7 +126,7 @@ async def test_readings_from_upload_to_query(running: Running) -> None:
             "tabular_data": uploaded,
         }
         first = await data.tabular_data_capture_upload(**arguments)
-        assert first == await data.tabular_data_capture_upload(**arguments)  # the answer was lost, say
+        assert first == await data.tabular_data_capture_upload(**arguments)  # repeated, as if the answer had been lost
         latest = await data.get_latest_tabular_data(*source)
         assert latest is not None
         assert (latest[0].replace(tzinfo=UTC), latest[2]) == (at(4), uploaded[4])
@@ -314,7 +314,7 @@ async def test_the_size_of_messages_is_an_option(tmp_path: Path) -> None:
         robot = await client.call(APP, "", "new_robot", name="rover", location=process.facts["location"])
         part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
         too_large = (([5 * 1024 * 1024], ErrorKind.EXHAUSTED), ([1024 * 1024, 1], ErrorKind.INVALID))
-        for sizes, kind in too_large:  # a message, which may come in pieces; a file, which is refused for good
+        for sizes, kind in too_large:  # a message, which may be split; a file, which is refused permanently
             with pytest.raises(MachineError) as caught:
                 await client.call(
                     "viam.app.datasync.v1.DataSyncService",

@@ -1,7 +1,7 @@
-"""machine-cloud killed with SIGKILL at random moments, again and again, while it saves, ingests and delivers.
+"""machine-cloud is killed with SIGKILL at random moments, repeatedly, while it saves, ingests and delivers.
 
-What was acknowledged is there, and once; what was not is there or not, whole. MACHINE_CLOUD_KILLS says how often
-(default 10; on PostgreSQL a third of it), MACHINE_CLOUD_SEED from which seed.
+Acknowledged changes exist exactly once; others exist completely or not at all. MACHINE_CLOUD_KILLS is the number of
+kills (default 10; on PostgreSQL a third of it), MACHINE_CLOUD_SEED the seed.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from tests.postgresql import Cluster
 
 KILLS = int(os.environ.get("MACHINE_CLOUD_KILLS", "10"))
 SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
-MODULE = "tests.e2e.cloud.brisk"  # what a dead process had taken is given to the next after seconds
+MODULE = "tests.e2e.cloud.brisk"  # takes over the work of a dead process after seconds
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LIMIT = 150.0  # seconds until everything was delivered, which usually takes a few
+LIMIT = 150.0  # seconds until everything is delivered, which usually takes a few seconds
 
 
 @dataclass
 class Truth:
-    """What the cloud has acknowledged, by part."""
+    """Changes that the cloud has acknowledged, by part."""
 
     key: tuple[str, str]
-    parts: dict[str, int] = field(default_factory=dict)  # the number in the configuration saved last
-    logged: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # how many entries
+    parts: dict[str, int] = field(default_factory=dict)  # the number in the last saved configuration
+    logged: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # number of entries
     readings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # the id of each upload
     files: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 class Faults:
-    """Clients that do not give up, and a receiver of webhooks that outlives every cloud."""
+    """Clients that never give up, and a receiver of webhooks that runs longer than every cloud."""
 
     def __init__(self, hooks: Receiver) -> None:
         self.hooks = hooks
@@ -56,7 +56,7 @@ class Faults:
         self._acknowledged = trio.Event()
 
     def document(self, number: int) -> str:
-        """A configuration that tells the receiver of every reading."""
+        """Return a configuration that notifies the receiver of every reading."""
         event = {"type": "part_data_ingested", "data_ingested": {"data_types": ["tabular"]}}
         target = {"type": "webhook", "value": self.hooks.url()}
         return json.dumps({"number": number, "triggers": [{"name": "t", "event": event, "notifications": [target]}]})
@@ -70,7 +70,7 @@ class Faults:
             self.truth.parts[part] = 0
 
     async def check(self, client: ApiClient) -> None:
-        """Compare what is there with what was acknowledged; what was kept without an answer counts from now on."""
+        """Compare the stored data with the acknowledged changes; changes stored without an answer count from now on."""
         for part, number in self.truth.parts.items():
             found = await client.call(APP, "", "get_robot_part", id=part)
             kept = int(found["part"]["robot_config"]["number"])
@@ -88,7 +88,7 @@ class Faults:
 
             uploads = self.truth.readings[part]
             numbers = await _readings(client, part)
-            assert sorted(numbers) == list(range(len(numbers)))  # each once
+            assert sorted(numbers) == list(range(len(numbers)))  # each exactly once
             assert len(numbers) in (len(uploads), len(uploads) + 1)
 
             if files := self.truth.files[part]:
@@ -105,7 +105,7 @@ class Faults:
             nursery.start_soon(_until_it_is_dead, way, client, part)
 
     async def acknowledges(self, saves: int) -> None:
-        """Wait until so many more saves of each part were acknowledged, and more entries of its log."""
+        """Wait until `saves` more saves of each part, and more entries of its log, were acknowledged."""
         parts, logged = dict(self.truth.parts), dict(self.truth.logged)
         with trio.fail_after(LIMIT):
             while any(
@@ -132,7 +132,7 @@ class Faults:
         self._notice()
 
     async def _read(self, client: ApiClient, part: str) -> None:
-        """An upload is repeated until it is acknowledged, as machines do."""
+        """Upload a reading; the caller repeats it until it is acknowledged, as machines do."""
         number = len(self.truth.readings[part])
         moment = START + timedelta(seconds=number)
         sent = await client.call(
@@ -153,7 +153,7 @@ class Faults:
         self.truth.files[part].append(sent["binary_data_id"])
 
     async def delivered(self) -> None:
-        """Every upload was told, each under one id."""
+        """Wait until every upload was delivered, each under one id."""
         wanted = {one for ids in self.truth.readings.values() for one in ids}
         with trio.move_on_after(LIMIT):
             while True:
@@ -184,7 +184,7 @@ def _content(part: str, number: int) -> bytes:
 
 
 async def _lines(client: ApiClient, part: str) -> list[int]:
-    """The numbers that were logged, in the order of arrival."""
+    """Return the logged numbers, in the order of arrival."""
     numbers: list[int] = []
     token = ""
     while True:
@@ -242,7 +242,7 @@ async def test_what_was_acknowledged_survives_kill_9(
                         for part in faults.truth.parts:
                             await faults.work(client, part, nursery)
                         await faults.acknowledges(chance.randrange(2, 8))
-                        await trio.sleep(chance.uniform(0, 0.1))  # somewhere in the next ones
+                        await trio.sleep(chance.uniform(0, 0.1))  # during one of the next changes
                         running.process.kill()
         last = cloud(tmp_path, *options, module=MODULE)
         async with last as running, running.client(faults.truth.key) as client:

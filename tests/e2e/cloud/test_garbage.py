@@ -1,4 +1,4 @@
-"""What the collector of garbage looks through while a cloud runs."""
+"""The objects that the garbage collector examines while a cloud runs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LIMIT = 60.0  # seconds for each step
 
 
 async def lines(process: trio.Process, until: str) -> list[dict[str, object]]:
-    """What the program has printed, up to a line with `until`."""
+    """Return the printed objects up to a line with `until`."""
     assert process.stdout is not None
     printed = b""
     with trio.fail_after(LIMIT):

@@ -64,7 +64,7 @@ async def joined(tmp_path: Path) -> AsyncIterator[Joined]:
 
 
 async def until(true: Callable[[], Any], what: str, limit: float = LIMIT) -> float:
-    """Ask again and again, as a client does; the seconds that it took."""
+    """Repeat a check until it is true, as a client does; return the seconds that took."""
     begin = time.monotonic()
     with trio.move_on_after(limit):
         while True:
@@ -75,7 +75,7 @@ async def until(true: Callable[[], Any], what: str, limit: float = LIMIT) -> flo
 
 
 async def names(machine: Server, key: tuple[str, str]) -> set[str]:
-    """The resources that a machine has, asked with a key of the cloud; empty while it refuses."""
+    """Return the resources of a machine, requested with a key of the cloud; empty if the call fails."""
     try:
         async with Channel(machine.address, credentials=ApiKey(*key)) as channel:
             found = await ApiClient(channel).call(MACHINE, "", "resource_names")

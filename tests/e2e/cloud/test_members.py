@@ -27,7 +27,7 @@ LIMIT: Final = 60.0
 
 
 async def accepted(link: str) -> tuple[str, str]:
-    """Look at an invitation and accept it, as a browser does: id and key that the page shows."""
+    """View an invitation and accept it, as a browser does; return the id and key on the page."""
     async with httpcore.AsyncConnectionPool() as pool:
         looked = await pool.request("GET", link)
     assert looked.status == 200
@@ -69,7 +69,7 @@ async def test_from_a_mail_to_a_key(tmp_path: Path) -> None:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[CloudProcess]:
-    """A cloud for a test that is no task of Trio, so that commands run in the test's own process, which is fast."""
+    """Run a cloud for tests outside Trio, so that commands can run in the test's own process, which is fast."""
     read, write = os.pipe()
     command = [sys.executable, "-m", "cloud.server.cli", "--data", str(tmp_path / "data"), "--listen", "localhost:0"]
     environ = {**os.environ, "MACHINE_READY_FD": str(write)}
@@ -77,7 +77,7 @@ def running(tmp_path: Path) -> Iterator[CloudProcess]:
         os.close(write)
         try:
             with os.fdopen(read) as ready:
-                address = ready.read().split()[0]  # its end comes when all addresses are told, or the process ends
+                address = ready.read().split()[0]  # ends when all addresses are written, or the process ends
             assert process.stdout is not None
             said = [process.stdout.readline() for _ in range(6)]
             yield CloudProcess(process, address, "".join(said))  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ COMPONENTS = [
 
 
 class Site:
-    """A cloud with one machine, and somebody who looks at it."""
+    """A cloud with one machine, and a browser."""
 
     def __init__(self, running: CloudProcess, client: ApiClient, page: Page, folder: Path) -> None:
         self.running = running
@@ -65,7 +65,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         made.machine = await made.call("new_robot", name="rover", location=running.facts["location"])
         made.part = (await made.call("get_robot_parts", robot_id=made.machine))[0]
         await sign_in(page, running)
-        await page.until("document.readyState === 'complete'")  # no event of this page is taken for one of the next
+        await page.until("document.readyState === 'complete'")  # no event of this page is mistaken for one of the next
         yield made
 
 
@@ -86,7 +86,7 @@ async def test_the_fleet_is_live_and_found_as_one_types(site: Site) -> None:
         await page.select("[name=state]", "online")
         rows = "document.querySelectorAll('#machines tbody tr')"
         await page.until(f"{rows}.length === 1 && {rows}[0].textContent.includes('rover')")
-    await page.reload()  # the address keeps what was looked for
+    await page.reload()  # the address contains the search
     assert await page.value("[name=state]") == "online"
 
 

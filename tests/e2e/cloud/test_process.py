@@ -1,4 +1,4 @@
-"""machine-cloud as a process: its first start and its end."""
+"""machine-cloud as a process: its first start and its stop."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_port_that_is_taken_is_said_and_ends_it(tmp_path: Path) -> None:
                 pass
 
 
-# One call of a function: SQLite cannot interrupt it.
+# A single function call, which SQLite cannot interrupt.
 SLOW = "SELECT instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || 'b')"
 
 
@@ -81,7 +81,7 @@ async def test_it_ends_with_its_children_while_a_question_runs(tmp_path: Path) -
         with suppress(psutil.NoSuchProcess):
             while child.is_running():
                 computed = _computed(child)
-                await trio.sleep(0.05)  # another process tells nobody
+                await trio.sleep(0.05)  # there is no event from another process
 
     async with cloud(tmp_path) as running, running.client() as client, trio.open_nursery() as nursery:
         nursery.start_soon(ask, client, running.facts["organization"])
@@ -100,6 +100,6 @@ async def test_it_ends_with_its_children_while_a_question_runs(tmp_path: Path) -
 
 
 def _computed(child: psutil.Process) -> float:
-    """Return how many seconds a process has computed; its start takes a part of one."""
+    """Return the CPU seconds of a process; its start takes less than one."""
     times = child.cpu_times()
     return float(times.user + times.system)

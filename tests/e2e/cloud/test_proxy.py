@@ -1,4 +1,4 @@
-"""Everything that clients, people and machines do, through a proxy that ends TLS."""
+"""All traffic of clients, browsers and machines through a proxy that terminates TLS."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
                         await until_has(wanted)
                     assert "not connected to the cloud" not in machine.log()
                     number = 0
-                    while not said:  # whoever follows the log sees what is logged from then on
+                    while not said:  # a follower receives the entries logged from now on
                         number += 1
                         await save(f"d{number}")
                         await until_has(f"d{number}")
@@ -104,7 +104,7 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
 
 
 class Caller:
-    """curl with an address of its own, one of loopback."""
+    """curl with a loopback address of its own."""
 
     def __init__(self, url: str, authority: Path, address: str) -> None:
         self.url = url
@@ -115,13 +115,13 @@ class Caller:
         return done.stdout.decode(errors="replace")
 
     async def form(self, key_id: str, key: str) -> int:
-        """The HTTP status of the form for signing in. It claims to come through a proxy of its own."""
+        """Return the HTTP status of the form for signing in. The request claims to come through another proxy."""
         claim = ["-H", f"Origin: {self.url}", "-H", "X-Forwarded-For: 192.0.2.77"]
         shown = ["-o", "/dev/null", "-w", "%{http_code}"]
         return int(await self._run(*claim, *shown, f"{self.url}/login", body=f"id={key_id}&key={key}".encode()))
 
     async def call(self, key_id: str, key: str) -> int:
-        """The gRPC status of Authenticate."""
+        """Return the gRPC status of Authenticate."""
         auth = messages.auth()
         shown = auth.Credentials(type="api-key", payload=key)
         raw = auth.AuthenticateRequest(entity=key_id, credentials=shown).SerializeToString()

@@ -1,4 +1,4 @@
-"""The registry, a real cloud and a real machine: a module is uploaded, runs, rolls over; downloads that go wrong."""
+"""The registry, a real cloud and a real machine: a module is uploaded, runs and is updated; downloads fail."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def module_archive(folder: Path, version: str, *, first_run: str = "", extra: bytes = b"") -> bytes:
-    """A module on the official SDK whose sensor tells its version."""
+    """Return the archive of a module on the official SDK whose sensor returns its version."""
     source = folder / f"module-{version}"
     source.mkdir(parents=True)
     programs = {"run.sh": '#!/bin/sh\nexec "$MACHINE_PYTHON" "$(dirname "$0")/driver.py" "$@"\n'}
@@ -114,7 +114,7 @@ class World:
             yield running
 
     async def readings(self, machine: Server, name: str = "voice") -> Any:
-        """What the sensor says, as a client of the machine hears it; None while it does not."""
+        """Return the reading of the sensor, as a client of the machine receives it; None if the call fails."""
         try:
             async with Channel(machine.address, credentials=ApiKey(*self.running.key)) as channel:
                 return await ApiClient(channel).call(SENSOR, name, "get_readings")
@@ -137,7 +137,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def until(true: Callable[[], Awaitable[Any]], what: str, machine: Server) -> None:
-    """Ask again and again, as a client does."""
+    """Repeat a check until it is true, as a client does."""
     with trio.move_on_after(LIMIT):
         while True:
             if await true():
@@ -158,7 +158,7 @@ async def test_a_module_of_the_registry_runs_rolls_over_and_works_offline(world:
         folders = sorted((world.home / "packages" / "module").glob("told-*/"))
         assert len(folders) == 1
         assert (folders[0] / "made.txt").read_text() == "prepared\n"
-        await world.upload("1.1.0")  # nobody saves anything: `latest` means this one now
+        await world.upload("1.1.0")  # no configuration is saved: `latest` now means this version
         await until(lambda: world.says(machine, "1.1.0"), "the second version", machine)
         await until(lambda: logged(machine, "needed no more was removed"), "the old one is removed", machine)
         assert not folders[0].exists()
@@ -211,7 +211,7 @@ async def test_a_package_fills_its_placeholder(world: World) -> None:
 
 
 class Cut:
-    """A proxy between machine and cloud that spoils what is downloaded, `times` times."""
+    """A proxy between machine and cloud that corrupts the first `times` downloads."""
 
     def __init__(self, port: int, spoil: Callable[[bytes, bytes], bytes | None], times: int) -> None:
         self.target = port
@@ -249,7 +249,7 @@ class Cut:
             answer = self.spoil(seen, data)
             if answer is None:
                 await target.send_all(data[: max(1, len(data) // 2)])
-                return  # the connection ends in the middle
+                return  # close the connection in the middle
             await target.send_all(answer)
             seen += data
 

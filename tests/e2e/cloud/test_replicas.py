@@ -1,4 +1,4 @@
-"""Two machine-cloud processes that share nothing but a PostgreSQL database and a folder of files."""
+"""Two machine-cloud processes that share only a PostgreSQL database and a folder of files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from uplink.dial import address_of
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"
-LIMIT = 60.0  # seconds for what usually takes milliseconds
+LIMIT = 60.0  # seconds for steps that usually take milliseconds
 
 
 class Replicas:
-    """Both, by number, and the key of the one owner."""
+    """Both processes, by number, and the owner's key."""
 
     def __init__(self, running: list[CloudProcess]) -> None:
         self.running = running
@@ -51,7 +51,7 @@ class Replicas:
 
 @asynccontextmanager
 async def replicas(folder: Path, url: str) -> AsyncIterator[Replicas]:
-    """Both are started at the same moment on an empty database."""
+    """Start both at the same time on an empty database."""
     running: list[CloudProcess] = []
     options = ("--database", url, "--files", str(folder / "files"))
 
@@ -107,7 +107,7 @@ async def test_a_first_start_of_both_makes_one_of_each(both: Replicas) -> None:
     async with Channel(both.running[0].address, credentials=credentials) as channel:
         assert len(await ApiClient(channel).call(APP, "", "list_organizations")) == 1
         headers = await credentials.headers(channel)
-    async with Channel(both.running[1].address) as channel:  # the token that the other one has signed
+    async with Channel(both.running[1].address) as channel:  # the token was signed by the other replica
         client = ApiClient(channel, metadata=dict(headers))
         assert len(await client.call(APP, "", "list_organizations")) == 1
 
@@ -205,7 +205,7 @@ async def test_a_tail_at_one_shows_what_the_other_is_told_in_order_and_whole(bot
 
         with trio.fail_after(LIMIT):
             nursery.start_soon(tail)
-            while not seen:  # the tail tells from when on it looks by showing something
+            while not seen:  # the first entry shows that the tail has started
                 await client.call(ROBOT, "", "log", id=part, logs=[{"message": "begin", "level": "info"}])
                 await trio.sleep(0.05)
             async with trio.open_nursery() as writers:
@@ -228,7 +228,7 @@ async def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
                     await machine.hears(1)
                     server.stop()
                     for one in (client, other):
-                        for _ in range(10):  # more than there are connections
+                        for _ in range(10):  # more than the number of connections
                             with pytest.raises(MachineError, match=r"the database '.*' at .*") as caught:
                                 await one.call(APP, "", "list_organizations")
                             assert caught.value.kind is ErrorKind.UNAVAILABLE
@@ -247,7 +247,7 @@ async def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
 async def test_what_is_revoked_at_one_is_refused_by_the_other_and_what_is_made_is_let_in(
     both: Replicas, way: str
 ) -> None:
-    """A call by the next call, without waiting for news between the two; a stream by the news."""
+    """A call is refused at the next attempt, without waiting for an event; a stream ends with the event."""
     part = await both.new_part("rover")
     grant = {
         "authorization_type": "role",
@@ -275,7 +275,7 @@ async def test_what_is_revoked_at_one_is_refused_by_the_other_and_what_is_made_i
         with trio.fail_after(2 * LIMIT):
             async with both.running[1].client(key) as other, trio.open_nursery() as nursery:
                 ended = await nursery.start(tail, other)
-                while not heard.is_set():  # the tail has begun when it has told something
+                while not heard.is_set():  # the tail has started when it has returned an entry
                     entry = {"level": "info", "message": "hello", "time": None}
                     await ApiClient(channel).call(ROBOT, "", "log", id=part["id"], logs=[entry])
                     with trio.move_on_after(0.1):

@@ -1,4 +1,4 @@
-"""What `make run` starts: a cloud and a joined machine, ready to use, the same again at the next start."""
+"""`make run`: starts a cloud and a joined machine, ready to use, and starts them again with the same data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parents[3] / "examples" / "cloud_and_machine.py"
 
 
 async def started(home: Path) -> tuple[str, str]:
-    """Start, see what it says, ask the machine, end it in order: the key that it names, and what `machine` prints."""
+    """Start, call the machine, stop; return the key that was printed, and the output of `machine`."""
     environment = {**os.environ, "RUN_HOME": str(home), "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
     process = await trio.lowlevel.open_process(
         [sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment

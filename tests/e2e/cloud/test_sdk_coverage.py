@@ -1,4 +1,4 @@
-"""The unmodified Python SDK: each method of its clients with its answer, and which calls reached the cloud."""
+"""The unmodified Python SDK: each method of its clients with its answer, and the calls that reached the cloud."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_seen import Seen, methods_of
 from tests.e2e.cloud.sdk_table import CALLS, DAILY
 
-LIMIT: Final = 120  # seconds for the whole walk, which takes a few
+LIMIT: Final = 120  # seconds for the whole walk, which takes a few seconds
 UNIMPLEMENTED: Final = 12
 STUBS: Final = {
     "_app_client": "viam.app.v1.AppService",
@@ -35,16 +35,16 @@ STUBS: Final = {
     "_data_sync_client": "viam.app.datasync.v1.DataSyncService",
     "_data_pipelines_client": "viam.app.datapipelines.v1.DataPipelinesService",
 }
-SILENT: Final = {"create_filter", "delete_tabular_data_by_filter"}  # methods of the SDK that call nobody
+SILENT: Final = {"create_filter", "delete_tabular_data_by_filter"}  # methods of the SDK that make no call
 
 
 def served() -> set[str]:
-    """What this cloud answers of the table."""
+    """Return the calls of the table that this cloud serves."""
     return {f"{service}/{row[0]}" for service, found in CALLS.items() for row in found if is_served(service, row[0])}
 
 
 def rows(column: int) -> dict[str, list[str]]:
-    """Calls, and the methods of one SDK that make them."""
+    """Return the methods of an SDK that make each call."""
     return {f"{service}/{row[0]}": row[column].split() for service, found in CALLS.items() for row in found}
 
 
@@ -74,7 +74,7 @@ def test_the_table_says_what_each_method_of_the_python_sdk_calls(client: type) -
 
 
 async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen, Seen]:
-    """Everything that the Python SDK can ask of a cloud, on the SDK's own loop."""
+    """Call everything that the Python SDK can request from a cloud, on the SDK's own loop."""
     app_seen, data_seen = Seen(), Seen()
     at = walk.Place(running.facts["organization"], running.facts["location"], second, running.key[0], folder)
     refusing = {call for call in rows(1) if call not in served()}

@@ -44,7 +44,7 @@ async def test_over_tls(tmp_path: Path) -> None:
 
 
 async def _by_secret(made: Secured, machine: Server, client: ApiClient) -> None:
-    """A secret of the location opens the machine until it is deleted."""
+    """Check that a secret of the location gives access to the machine until it is deleted."""
     place = {"location_id": made.running.facts["location"]}
     secrets = (await client.call(APP, "", "create_location_secret", **place))["secrets"]
 

@@ -1,4 +1,4 @@
-"""A server that knows nothing of this cloud but the published API, and polls it: by the SDK's generated stubs."""
+"""A server that knows only the published API of this cloud and polls it, through the SDK's generated stubs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from viam.rpc.dial import DialOptions
 
 from tests.e2e.cloud.process import CloudProcess, cloud
 
-LIMIT: Final = 60  # seconds for everything that one test asks
-LONGEST: Final = 1000  # entries in one call, as the reference server sends at most
+LIMIT: Final = 60  # seconds for all calls of a test
+LONGEST: Final = 1000  # entries in a call, the maximum that the reference server sends
 AGENT: Final = robot_pb2.AgentInfo(host="pi", os="linux", ips=["10.0.0.7"], version="v9.20.1", platform="linux/arm64")
 
 
 class Polling:
-    """One such server: it has a part's id and secret, and an address."""
+    """Such a server: it has a part's id and secret, and an address."""
 
     def __init__(self, channel: Channel, part: str, secret: str) -> None:
         self.channel = channel
@@ -79,7 +79,7 @@ def names(config: robot_pb2.RobotConfig) -> list[str]:
 async def with_machine(
     running: CloudProcess, context: ssl.SSLContext | None, work: Callable[[AppClient, Polling], Any]
 ) -> None:
-    """On the SDK's own loop, in a thread: an owner, and a server with a part that was just made."""
+    """Run `work` on the SDK's own loop, in a thread, with an owner and a server whose part was just created."""
 
     async def main() -> None:
         host, _, port = running.address.rpartition(":")
@@ -102,7 +102,7 @@ async def with_machine(
 
 
 async def polled(app: AppClient, server: Polling) -> None:
-    """What such a server does from its start on."""
+    """Make the calls of such a server in order, beginning with its start."""
     assert await refused(server.config()) is Status.UNAUTHENTICATED
     await server.sign_in()
     part = server.part
@@ -198,7 +198,7 @@ async def test_a_server_that_polls_over_tls(tmp_path: Path) -> None:
 
     async with cloud(tmp_path / "cloud", "--tls") as running:
         context = ssl.create_default_context()
-        context.check_hostname = False  # trust itself is in test_certificates.py
+        context.check_hostname = False  # trust itself is tested in test_certificates.py
         context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
         await with_machine(running, context, work)

@@ -1,4 +1,4 @@
-"""machine-server captures, machine-cloud keeps: both as processes, both killed in between, seen by the official SDK."""
+"""machine-server captures and machine-cloud stores; both are killed in between; the official SDK reads the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.e2e.cloud.relay import relay
 from tests.e2e.server.process import server
 
 APP = "viam.app.v1.AppService"
-LIMIT = 60  # seconds for everything that one question to the SDK takes
+LIMIT = 60  # seconds for all calls of one question to the SDK
 SENSOR, CAMERA = "thermometer", "eye"
 
 
@@ -43,7 +43,7 @@ def document(capture: Path) -> dict[str, Any]:
 
 
 async def ask(key: tuple[str, str], address: str, work: Callable[[DataClient], Awaitable[Any]]) -> Any:
-    """Ask the SDK, on its own loop in a thread."""
+    """Run a function with the SDK, on its own loop in a thread."""
 
     async def main() -> Any:
         options = DialOptions.with_api_key(key[1], key[0])
@@ -59,7 +59,7 @@ async def ask(key: tuple[str, str], address: str, work: Callable[[DataClient], A
 
 
 async def kept(running: CloudProcess, key: tuple[str, str], part: str) -> tuple[list[datetime], list[datetime]]:
-    """When the readings and the pictures of the cloud were taken; every row counts."""
+    """Return the times of the readings and of the images in the cloud; every row counts."""
 
     async def work(data: DataClient) -> tuple[list[datetime], list[datetime]]:
         rows = await data.export_tabular_data(part, SENSOR, "rdk:component:sensor", "Readings")
@@ -79,7 +79,7 @@ async def kept(running: CloudProcess, key: tuple[str, str], part: str) -> tuple[
 
 
 def waiting(folder: Path) -> tuple[set[datetime], set[datetime]]:
-    """The same of what is on the machine's disk."""
+    """Return the times of the readings and of the images on the machine's disk."""
     readings: set[datetime] = set()
     pictures: set[datetime] = set()
     for path in capture_files(folder):
@@ -90,7 +90,7 @@ def waiting(folder: Path) -> tuple[set[datetime], set[datetime]]:
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again and again, as a client does."""
+    """Repeat a check until it is true, as a client does."""
     while True:
         if await true():
             return
@@ -134,7 +134,7 @@ async def test_what_is_captured_is_in_the_cloud_once_whoever_is_killed(tmp_path:
         async with server(home, {"cloud": credentials}, "-disable-mdns"):
             async with cloud(folder) as second:
                 between.target = second.address
-                await trio.sleep(1.0)  # long enough to be in the middle of it
+                await trio.sleep(1.0)  # long enough to be in the middle of the upload
                 second.process.kill()
             async with cloud(folder) as third:
                 between.target = third.address

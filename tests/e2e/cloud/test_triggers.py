@@ -1,4 +1,4 @@
-"""Triggers with real processes: a machine that comes and goes, mail by a real server, kills amid deliveries."""
+"""Triggers with real processes: a machine that comes and goes, a real mail server, kills during deliveries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMIT: Final = 60.0
 
 
 async def machine(running: CloudProcess, client: ApiClient, *triggers: dict[str, Any]) -> dict[str, Any]:
-    """A machine with triggers; its main part."""
+    """Create a machine with triggers; return its main part."""
     robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
     (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
     text = json.dumps({"triggers": triggers})
@@ -45,7 +45,7 @@ def told(name: str, event: str, *targets: dict[str, Any], **more: Any) -> dict[s
 
 
 async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_path: Path) -> None:
-    """It lasts as long as a machine must be silent to be offline: seconds, by tests.e2e.cloud.brisk."""
+    """Takes as long as a machine must be silent to be offline: seconds, in tests.e2e.cloud.brisk."""
     mail = tmp_path / "mail"
     mail.mkdir()
     async with receiver() as hooks, mail_server("starttls", mail) as post:
@@ -69,7 +69,7 @@ async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_p
                 await until(lambda: len(hooks.requests) == 1, LIMIT)
             silent = trio.current_time()
             envelope, message = await post.message(SILENCE.total_seconds() + LIMIT)
-            # Not when the connection closes: the machine may come back.
+            # Not when the connection closes: the machine may reconnect.
             assert trio.current_time() - silent > SILENCE.total_seconds() / 2
             await until(lambda: len(hooks.requests) == 2, LIMIT)
     online, offline = hooks.requests
@@ -165,7 +165,7 @@ def delivered(requests: list[Received]) -> set[int]:
 
 
 async def until(true: Any, limit: float) -> None:
-    """Look again and again, as a person does."""
+    """Repeat a check until it is true, as a person does."""
     with trio.fail_after(limit):
         while True:
             if true():
