@@ -12,14 +12,14 @@ from tests.e2e.sdk.machine import document
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of one machine with a fake of every component, shared by tests that leave it as they found it."""
+    """Run one machine with a fake of every component, shared by tests that restore its state; yield its address."""
     with Server(document(), tmp_path_factory.mktemp("machine")) as server:
         yield server.wait_running().address
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Paths for the `network` section: a server certificate for loopback, and the authority that signed it."""
+    """Return the paths for the `network` section: a server certificate for loopback, and its authority."""
     folder = tmp_path_factory.mktemp("certificate")
     authority = trustme.CA()
     leaf = authority.issue_cert("localhost", "127.0.0.1", "::1")

@@ -1,4 +1,4 @@
-"""Real machine-server processes for tests: on a free loopback port, with a log of their own, always ended."""
+"""Real machine-server processes for tests: on a free loopback port, with a separate log, always stopped at the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-START_LIMIT_S = 60.0  # generous: the machine that runs the tests may be busy
+START_LIMIT_S = 60.0  # generous: the computer that runs the tests may be busy
 STOP_LIMIT_S = 60.0
 
 
 class Files:
-    """What a machine-server has below `folder`, and how it is run; it tells its address on a descriptor."""
+    """The files and the command line of a machine-server in `folder`; it writes its address to a descriptor."""
 
     def __init__(self, document: Mapping[str, Any], folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Files:
         part.replace(self.config)
 
     def log(self) -> str:
-        """Everything logged so far."""
+        """Return everything logged so far."""
         return self.log_file.read_text("utf-8", "replace")
 
     @property
@@ -47,27 +47,23 @@ class Files:
         return int(self.address.rpartition(":")[2])
 
     def words(self, *options: str, program: str = "") -> list[str]:
-        """The command line; `program` is run instead of the usual entry point."""
+        """Return the command line; `program` is run instead of the usual entry point."""
         entry = ["-c", program] if program else ["-m", "runtime.server.cli"]
         return [sys.executable, *entry, "-config", str(self.config), *options]
 
     @property
     def environ(self) -> dict[str, str]:
-        """What it has in its environment beside what everybody has."""
+        """Return the environment variables in addition to those of this process."""
         return {"MACHINE_HOME": str(self.folder / "home")}
 
     def take(self, said: str) -> None:
-        """Keep the address in what it has said."""
+        """Read the address from the process's ready message."""
         lines = [line for line in said.split() if line != "running"]
         self.address = next((line for line in lines if line.startswith(("127.", "localhost"))), lines[0])
 
 
 class Server(Files):
-    """`with Server(document, folder) as server:` runs machine-server with `document` until the block ends.
-
-    The port is open when the block begins; `wait_running` waits for the first full pass over the resources. The same
-    for tests on Trio is tests.e2e.server.process.server.
-    """
+    """`with Server(document, folder) as server:` runs machine-server with `document` until the block ends."""
 
     def __init__(
         self, document: Mapping[str, Any], folder: Path, *arguments: str, env: Mapping[str, str] | None = None
@@ -110,14 +106,14 @@ class Server(Files):
             self._ready.close()
 
     def wait_running(self) -> Self:
-        """Return once every resource was tried for the first time: the server says so on MACHINE_READY_FD."""
+        """Return after the first attempt to start every resource, which the server reports on MACHINE_READY_FD."""
         self._read_ready("running", lambda said: said.endswith(b"running\n"))
         if not self._said.endswith(b"running\n"):
             raise AssertionError(f"machine-server ended before it was running:\n{self.log()}")
         return self
 
     def _read_ready(self, what: str, enough: Callable[[bytes], bool]) -> None:
-        """Read MACHINE_READY_FD until it has said enough, or its end."""
+        """Read MACHINE_READY_FD until `enough` is true of its content, or until it is closed."""
         deadline = time.monotonic() + START_LIMIT_S
         while not enough(self._said):
             if not select.select([self._ready], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -151,7 +147,7 @@ class Server(Files):
 
 
 def in_namespace(command: list[str]) -> list[str]:
-    """`command` in a network namespace of its own that has loopback and nothing else."""
+    """Return the command that runs `command` in a separate network namespace with nothing but loopback."""
     script = 'ip link set lo up && exec "$@"'
     mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
     return ["unshare", "--net", *mapped, "sh", "-c", script, "sh", *command]
@@ -159,7 +155,7 @@ def in_namespace(command: list[str]) -> list[str]:
 
 @functools.cache
 def namespace_refusal() -> str:
-    """Why there can be no network namespace here; empty if there can be."""
+    """Return why network namespaces are not available here; empty if they are."""
     for tool in ("unshare", "ip"):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (Debian packages util-linux and iproute2)"

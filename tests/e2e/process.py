@@ -16,11 +16,7 @@ from tests.e2e.harness import START_LIMIT_S
 async def ready(
     command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, until: str = ""
 ) -> AsyncIterator[tuple[trio.Process, str]]:
-    """Run `command` until it is ready; what it has said about itself on MACHINE_READY_FD comes with the process.
-
-    It is ready when that ends with `until`, or when it says no more. What it prints is in `log`. It is killed at the
-    end if it still runs.
-    """
+    """Run `command`; yield the process and its output on MACHINE_READY_FD when it is ready."""
     read, write = os.pipe()
     async with trio.lowlevel.FdStream(read) as saying:
         try:

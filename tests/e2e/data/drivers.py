@@ -13,7 +13,7 @@ from runtime.engine.resource import Context, Extra, Value, model
 
 @model("test:data:counter")
 class Counter(Sensor):
-    """Counts from 0; `life` is the TEST_LIFE of its process."""
+    """A counter from 0; `life` is the TEST_LIFE of its process."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""Capture by the real process: killed at any moment, on a folder that cannot be written to, of modules and remotes."""
+"""Capture by the real process: killed at any moment, in a folder without write permission, of modules and remotes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def counter(frequency: float) -> dict[str, Any]:
 
 
 def official(path: Path) -> tuple[Any, list[Any]]:
-    """A file as the messages of the official SDK, read by protobuf's own reader of delimited messages."""
+    """Return a file as the messages of the official SDK, read by protobuf's own reader of delimited messages."""
     with path.open("rb") as file:
         header = parse_length_prefixed(DataCaptureMetadata, file)
         readings = []
@@ -58,7 +58,7 @@ def closed(folder: Path) -> list[Path]:
 
 
 def numbers(folder: Path) -> dict[str, list[int]]:
-    """What closed files hold, by the life of the process that said it."""
+    """Return the numbers in the closed files, by the life of the process that returned them."""
     found: dict[str, list[int]] = {}
     for path in closed(folder):
         for reading in official(path)[1]:
@@ -68,7 +68,7 @@ def numbers(folder: Path) -> dict[str, list[int]]:
 
 
 async def until(condition: Any, limit: float = 30) -> None:
-    """Wait for what another process does to files."""
+    """Wait until another process has changed files as expected."""
     with trio.fail_after(limit):
         while not condition():  # noqa: ASYNC110 - another process makes it true
             await trio.sleep(0.02)
@@ -80,7 +80,7 @@ async def status(client: ApiClient) -> Mapping[str, Any]:
 
 
 def whole(data: bytes) -> int:
-    """Readings that are whole in a file's bytes."""
+    """Return the number of complete readings in a file's bytes."""
     from runtime.parts.data.files.read import parse
 
     return len(parse(Path("x"), data).readings)
@@ -92,7 +92,7 @@ async def test_killed_at_any_moment_nothing_that_was_written_is_lost_or_there_tw
     print(f"seed {seed}")
     moments = random.Random(seed)
     seen: dict[str, int] = {}
-    earlier = 0  # readings of earlier lives: more than were seen, for they were killed a moment after the look
+    earlier = 0  # readings of earlier lives: at least the counted ones, as each process ran a moment longer
     for life in map(str, range(8)):
         wanted = document(folder, counter(400), maximum_capture_file_size_bytes=2000)
         async with server(tmp_path, wanted, env={**COUNTER, "TEST_LIFE": life}) as running:

@@ -11,6 +11,6 @@ __all__ = ["_sockets_of_the_sdk", "postgresql", "s3"]
 
 @pytest.fixture
 def _owner(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process has the owner's access key, and so have those that it starts."""
+    """Give this process and its children the owner's access key."""
     for name, value in s3.environ().items():
         monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""What tests of stores share."""
+"""Helpers for tests of stores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 
 from cloud.blobs import Blob, Blobs
 
-LIMIT = 60.0  # seconds for what usually takes one
+LIMIT = 60.0  # seconds for steps that usually take one second
 
 
 async def pieces(*content: bytes) -> AsyncGenerator[bytes, None]:

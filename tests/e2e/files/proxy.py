@@ -1,4 +1,4 @@
-"""A store that has bad days: passes requests on to a real one, but for those that a test has chosen."""
+"""A proxy that forwards requests to a real store, except for the faults that a test has selected."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ BROKEN = b"<Error><Code>InternalError</Code><Message>We encountered an internal 
 
 
 class Way(Enum):
-    """What happens in place of the usual."""
+    """A fault, instead of the usual answer."""
 
-    ERROR = auto()  # 500, not done
-    SLOW_DOWN = auto()  # 503, not done
-    ERROR_200 = auto()  # status 200 with an error in it, not done
-    CUT = auto()  # the connection ends after half of the request, not done
-    LOST = auto()  # done, but the connection ends before the answer
-    HALF = auto()  # done, and the connection ends in the middle of the answer's content
-    SHORT = auto()  # done, and the answer has fewer bytes than its range says
-    OTHER = auto()  # done, and the answer claims another range
-    GONE = auto()  # there is no such upload in parts
-    EXPIRED = auto()  # the credentials have expired, not done
-    HANG = auto()  # not done, and nothing comes
+    ERROR = auto()  # 500, not executed
+    SLOW_DOWN = auto()  # 503, not executed
+    ERROR_200 = auto()  # status 200 with an error in the body, not executed
+    CUT = auto()  # the connection closes after half of the request, not executed
+    LOST = auto()  # executed, but the connection closes before the answer
+    HALF = auto()  # executed, but the connection closes in the middle of the answer's body
+    SHORT = auto()  # executed, but the answer has fewer bytes than its range says
+    OTHER = auto()  # executed, but the answer claims another range
+    GONE = auto()  # there is no such multipart upload
+    EXPIRED = auto()  # the credentials have expired, not executed
+    HANG = auto()  # not executed, and no answer
 
 
 @dataclass
 class Request:
-    """What was asked."""
+    """A received request."""
 
     method: str
     target: str
@@ -43,7 +43,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """A word for what it is about."""
+        """Return the method, with the parameter that identifies the operation."""
         query = self.target.partition("?")[2]
         for word in ("partNumber=", "uploadId=", "uploads=", "list-type="):
             if word in query:
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass
 class Proxy:
-    """`faults` are for the next requests of their kind; `before` is called with each request before it is passed on."""
+    """Apply `faults` to the next requests of their kind; call `before` with each request before it is forwarded."""
 
     port: int
     endpoint: str = ""
@@ -63,10 +63,10 @@ class Proxy:
     before: Callable[[Request], None] = lambda request: None
     hanging: trio.Event = field(default_factory=trio.Event)
     gate: trio.Event | None = None  # every request waits for it
-    busy: int = 0  # requests that are not answered yet
+    busy: int = 0  # requests without an answer so far
 
     async def serve(self, near: trio.SocketStream) -> None:
-        """One connection of a client."""
+        """Serve a connection of a client."""
         try:
             async with near:
                 connection = h11.Connection(h11.SERVER)
@@ -79,7 +79,7 @@ class Proxy:
                         self.busy -= 1
                     connection.start_next_cycle()
         except (trio.BrokenResourceError, h11.RemoteProtocolError):
-            pass  # the client has gone
+            pass  # the client has disconnected
 
     def _way(self, kind: str) -> Way | None:
         for place, (wanted, way) in enumerate(self.faults):
@@ -99,7 +99,7 @@ class Proxy:
                 if made.method == "PUT" and ("PUT", Way.CUT) in self.faults:
                     self.faults.remove(("PUT", Way.CUT))
                     self.asked.append(made.kind)
-                    return None  # half of it is still on its way
+                    return None  # the rest of it is still being sent
             elif isinstance(event, h11.Data):
                 assert made is not None
                 made.body += event.data
@@ -109,7 +109,7 @@ class Proxy:
                 return None
 
     async def _answer(self, near: trio.SocketStream, connection: h11.Connection, request: Request) -> bool:
-        """Whether the connection goes on."""
+        """Answer a request; return whether the connection stays open."""
         self.asked.append(request.kind)
         self.before(request)
         if self.gate is not None:
@@ -190,7 +190,7 @@ async def _send(
 
 @asynccontextmanager
 async def proxy(port: int) -> AsyncIterator[Proxy]:
-    """In front of a store on loopback, while the context is open."""
+    """Yield a proxy in front of a store on loopback, until the block ends."""
     made = Proxy(port)
     async with listening(made.serve) as near:
         made.endpoint = f"http://127.0.0.1:{near}"

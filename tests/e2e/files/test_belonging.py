@@ -1,4 +1,4 @@
-"""Which database and which files belong together: whatever is wrong, nothing is deleted, and a message has a remedy."""
+"""Which files belong to which database: no mismatch deletes anything, and each one is reported with a remedy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def options(tmp_path: Path, files: Path | Place) -> Options:
 
 
 async def started(options: Options, capsys: pytest.CaptureFixture[str]) -> str:
-    """Start a cloud, and stop it when it has looked for files to remove; what it wrote to its error output."""
+    """Start a cloud, and stop it after its sweep for unused files; return its error output."""
     app, looked = App(options), trio.Event()
     look = app._sweep
 
@@ -75,7 +75,7 @@ async def started(options: Options, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def row(sql: Sql, key: str, size: int = 1, digest: str = "") -> None:
-    """Name a file, as an upload does."""
+    """Insert the row of a file, as an upload does."""
     if sql.row("SELECT number FROM data_sources") is None:
         words = ("key", "organization_id", "location_id", "machine_id", "machine", "part_id", "part")
         words += ("component_type", "component", "method", "parameters")
@@ -89,7 +89,7 @@ def row(sql: Sql, key: str, size: int = 1, digest: str = "") -> None:
 
 
 async def fill(options: Options, count: int = COUNT) -> list[str]:
-    """Files in the store with a row for each."""
+    """Store files with a row for each; return their keys."""
     keys = sorted(new_key() for _ in range(count))
     async with store_of(options.files) as blobs, opened_beside(options.database, options.postgres) as store:
         for key in keys:
@@ -108,20 +108,20 @@ async def swept(options: Options, days: float = 0.0) -> Swept:
         try:
             return await sweep(store, blobs, now() + timedelta(days=days), age=-1)
         except MachineError as error:
-            failure = error  # raised here, it would leave the nursery of the store in a group
+            failure = error  # raised outside, because the nursery of the store would wrap it in a group
     raise failure
 
 
 @pytest.fixture
 async def kept(options: Options, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The files of a cloud that was started once."""
+    """Return the files of a cloud that was started once."""
     options.data.mkdir(mode=0o700)
     assert await started(options, capsys) == ""
     return await fill(options)
 
 
 async def refused(options: Options, kept: list[str], capsys: pytest.CaptureFixture[str], *words: str) -> None:
-    """The cloud does not start and says why and what helps; no file is gone, and no sweep removes one later."""
+    """Check that the cloud does not start and explains what to do; no file is deleted, then or by a later sweep."""
     said = await started(options, capsys)
     for word in (*words, ADOPT):
         assert word in said
@@ -159,7 +159,7 @@ async def test_a_new_database_is_refused_beside_files_of_a_cloud_without_id(
     keys = await fill(options)
     options.database.unlink()
     await refused(options, keys, capsys, "it names none of the files there", str(options.files))
-    assert "key id" not in capsys.readouterr().out  # no cloud was made
+    assert "key id" not in capsys.readouterr().out  # no cloud was created
 
 
 async def test_the_database_of_another_cloud_is_refused(
@@ -176,13 +176,13 @@ async def test_two_clouds_on_one_place_are_refused(
 ) -> None:
     other = replace(options, data=tmp_path / "other")
     await refused(other, kept, capsys, "the database is new")
-    assert await started(options, capsys) == ""  # the first goes on
+    assert await started(options, capsys) == ""  # the first keeps working
 
 
 async def test_two_clouds_that_begin_on_one_place_at_once_do_not_both_go_on(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have seen an empty place. The one that was overtaken notices before it removes anything."""
+    """Both have seen an empty place. The one whose stamp was overwritten notices it before it deletes anything."""
     other = replace(options, data=tmp_path / "other")
     for one in (options, other):
         one.data.mkdir()
@@ -205,7 +205,7 @@ async def test_two_clouds_that_begin_on_one_place_at_once_do_not_both_go_on(
 async def test_an_older_database_starts_and_nothing_is_removed(
     options: Options, kept: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A backup was put back: files that came later have no row."""
+    """A backup was restored: newer files have no row."""
     before = tmp_path / "before"
     with closing(sqlite3.connect(options.database)) as now_, closing(sqlite3.connect(before)) as copied:
         now_.backup(copied)
@@ -224,14 +224,14 @@ async def test_an_older_database_starts_and_nothing_is_removed(
     assert await there(options) == {*kept, *later}
     async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
         await adopt(store, blobs)
-    assert await swept(options) == Swept(0, noticed=1, total=COUNT + 1)  # the person said that it is right
+    assert await swept(options) == Swept(0, noticed=1, total=COUNT + 1)  # the person confirmed that this is correct
     assert await swept(options, days=7.1) == Swept(1, total=COUNT + 1)
 
 
 async def test_a_newer_database_starts_and_says_what_is_missing(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The files are those of an earlier time, as after a restored snapshot."""
+    """The files are older than the database, as after a restored snapshot."""
     async with store_of(options.files) as blobs:
         stamp = await blobs.stamp()
         assert await started(options, capsys) == ""
@@ -267,9 +267,9 @@ async def test_a_database_whose_rows_are_gone_removes_nothing(
         assert await swept(options, days=100) == Swept(0, held=COUNT, total=COUNT)
         assert await there(options) == set(kept)
         if not isinstance(options.files, Path):
-            return  # objects of the test bucket cannot be made older: the message is checked with a folder
+            return  # objects of the test bucket cannot be made older: only a folder can show the message
         for path in options.files.glob("??/*"):
-            os.utime(path, (time.time() - 7200,) * 2)  # older than an upload may wait for its row
+            os.utime(path, (time.time() - 7200,) * 2)  # older than the time within which an upload gets its row
         await started(options, capsys)
     errors = [one for one in logs if one["log_level"] == "error"]
     assert f"names 0 of {COUNT} files" in errors[0]["event"]
@@ -280,7 +280,7 @@ async def test_a_database_whose_rows_are_gone_removes_nothing(
 async def test_a_store_that_has_lost_its_id_is_refused(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The disk is not mounted, or --files names another place."""
+    """The disk is not mounted, or --files names the wrong place."""
     async with store_of(options.files) as blobs:
         await unmarked(blobs)
     await refused(options, kept, capsys, "machine-cloud.json", "mounted")
@@ -310,7 +310,7 @@ async def test_a_cloud_of_before_there_were_ids_is_marked_by_itself(
         assert await started(options, capsys) == ""
         await confirm(store, blobs)
         assert await there(options) == set(kept)
-        # a kill between the two marks
+        # killed between the two stamps
         await unmarked(blobs)
         identity = await store.read(of)
         assert identity is not None

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("_owner")
 
 
 class Bucket:
-    """A place in the server's bucket, and the options that lead there."""
+    """A place in the server's bucket, and the options for it."""
 
     def __init__(self, server: S3Server) -> None:
         self.server = server
@@ -55,13 +55,13 @@ class Bucket:
         return self.server.place(self.files)
 
     def there(self) -> tuple[int, int]:
-        """How many files, and how many uploads that have not ended."""
+        """Return the number of files and of unfinished uploads."""
         objects, uploads = self.server.there(self.place)
         assert objects.pop(f"{self.place.prefix}{STAMP}") > 0
         return len(objects), len(uploads)
 
     async def a_week_later(self, folder: Path, postgres: str = "") -> None:
-        """What was deleted goes."""
+        """Sweep as if a week had passed, which removes deleted files."""
         async with S3Blobs(self.place).opened() as blobs, opened_beside(folder / "data/cloud.db", postgres) as store:
             await sweep(store, blobs, now() + timedelta(days=7.1))
 

@@ -1,4 +1,4 @@
-"""Access keys, permissions and certificates: what is refused says why, and secrets are told to nobody."""
+"""Access keys, permissions and certificates: refusals give a reason, and secrets are never disclosed."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_credentials_that_expire_are_read_anew_from_their_file(s3: S3Serve
         async with S3Blobs(place).opened() as blobs:
             front.faults = [("PUT", Way.EXPIRED)]
             with pytest.raises(MachineError, match="ExpiredToken"):
-                await put(blobs, b"x")  # there are no others yet
+                await put(blobs, b"x")  # there are no other credentials yet
             write(*s3.user("renewed", "s3:*"))
             front.faults = [("PUT", Way.EXPIRED)]
             made = await put(blobs, b"x")
@@ -123,7 +123,7 @@ async def test_credentials_that_expire_are_read_anew_from_their_file(s3: S3Serve
 
 @asynccontextmanager
 async def over_tls(front: Proxy, issuer: trustme.CA) -> AsyncIterator[str]:
-    """The address of the proxy under TLS."""
+    """Serve the proxy over TLS; yield its address."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     issuer.issue_cert("localhost").configure_cert(context)
     listeners = await trio.open_ssl_over_tcp_listeners(0, context, host="127.0.0.1")

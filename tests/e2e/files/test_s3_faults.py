@@ -1,4 +1,4 @@
-"""A store with bad days: what is lost in between is asked for again, and what was acknowledged is whole."""
+"""An unreliable store: what is lost is requested again, and what was acknowledged is complete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Weather:
 
 @pytest.fixture
 async def weather(s3: S3Server, _owner: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Weather]:
-    monkeypatch.setattr(client, "FIRST", 0.01)  # pauses: only their number matters here
+    monkeypatch.setattr(client, "FIRST", 0.01)  # short pauses: only their number matters here
     async with proxy(s3.port) as front:
         place = s3.place(endpoint=front.endpoint)
         async with S3Blobs(place, part=PART).opened() as blobs:
@@ -75,7 +75,7 @@ async def test_a_large_file_arrives_all_the_same(weather: Weather, kind: str, wa
     assert await content_of(weather.blobs, made.key) == weather.data
     objects, left = weather.server.there(weather.place)
     assert list(objects.values()) == [BIG]
-    assert len(left) == (2 if (kind, way) == (BEGIN, Way.LOST) else 0)  # nobody heard their ids: for the sweep
+    assert len(left) == (2 if (kind, way) == (BEGIN, Way.LOST) else 0)  # no client received their ids
     assert await weather.blobs.tidy(0.0) == len(left)
     assert weather.server.there(weather.place) == (objects, [])
 
@@ -125,7 +125,7 @@ async def test_a_download_goes_on_where_it_was_cut_off(weather: Weather, way: Wa
     firsts = [int(one.partition("=")[2].partition("-")[0]) for one in wanted]
     assert firsts == sorted(firsts)
     if way in (Way.HALF, Way.SHORT):
-        assert len(set(firsts)) == len(firsts)  # nothing is asked for twice
+        assert len(set(firsts)) == len(firsts)  # no range is requested twice
 
 
 def _range(request: Request) -> str:
@@ -140,7 +140,7 @@ async def test_a_download_that_always_breaks_goes_on_as_long_as_something_comes(
     with pytest.raises(MachineError) as caught:
         await content_of(weather.blobs, made.key)
     assert caught.value.kind is ErrorKind.UNAVAILABLE
-    assert len(weather.proxy.asked) == 12 + client.ATTEMPTS - 1  # 1500, 750, ... 1 bytes, and at last none
+    assert len(weather.proxy.asked) == 12 + client.ATTEMPTS - 1  # 1500, 750, ... 1 bytes, and finally none
 
 
 async def test_content_of_another_range_is_refused(weather: Weather) -> None:
@@ -181,7 +181,7 @@ async def test_a_store_that_is_away_is_unavailable(weather: Weather) -> None:
 async def test_an_upload_that_hangs_may_be_cancelled(
     weather: Weather, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only for a bounded time is it waited for what hangs, and what was begun is removed."""
+    """A request that hangs delays the cancellation only for a limited time, and the unfinished upload is removed."""
     monkeypatch.setattr("cloud.blobs.s3.GRACE", 2.0)
     weather.proxy.faults = [(kind, Way.HANG)]
     with trio.fail_after(LIMIT):
@@ -194,7 +194,7 @@ async def test_an_upload_that_hangs_may_be_cancelled(
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, END])
 async def test_what_is_cancelled_while_the_store_works_on_it_is_undone(weather: Weather, kind: str) -> None:
-    """The answer comes after the cancellation: then it is known what there is to remove."""
+    """The answer arrives after the cancellation, and names what must be removed."""
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
 
@@ -220,7 +220,7 @@ async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) 
 
 
 async def test_bad_weather(weather: Weather) -> None:
-    """Faults of all kinds at random while files come and go: what was acknowledged is there, and whole."""
+    """Random faults of all kinds while files are stored and deleted: acknowledged files exist and are complete."""
     chance = random.Random(SEED)
     kinds = ("PUT", "GET", "DELETE", PIECES, END)
     ways = (Way.ERROR, Way.SLOW_DOWN, Way.LOST, Way.HALF)
@@ -231,7 +231,7 @@ async def test_bad_weather(weather: Weather) -> None:
 
     weather.proxy.before = trouble
     kept: dict[str, bytes] = {}
-    doubtful: set[str] = set()  # to be deleted; a refusal may come after the deed
+    doubtful: set[str] = set()  # deletions in progress; an error may arrive although the file was deleted
     kinds_seen: set[ErrorKind] = set()
 
     async def client_(number: int) -> None:
@@ -261,7 +261,7 @@ async def test_bad_weather(weather: Weather) -> None:
 
 
 async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> None:
-    """Old uploads are swept up by their beginning, so none may be older and still be finished."""
+    """Sweeps remove uploads by their start time, so an old upload must not be completed."""
     async with S3Blobs(weather.place, longest=-1.0, part=PART).opened() as hasty:
         with pytest.raises(MachineError, match="on its way") as caught:
             await put(hasty, weather.data)
@@ -288,7 +288,7 @@ async def test_a_reader_that_takes_its_time_holds_no_connection(weather: Weather
 
 
 async def test_memory_is_bounded(weather: Weather) -> None:
-    """No request has more than a part, whatever the pieces are that come."""
+    """No request is larger than a part, whatever the size of the pieces."""
     sizes: list[int] = []
     weather.proxy.before = lambda request: sizes.append(len(request.body))
     async with aclosing(pieces(bytes(3 * PART), b"x")) as given:
@@ -298,7 +298,7 @@ async def test_memory_is_bounded(weather: Weather) -> None:
 
 
 async def test_a_copy_that_was_interrupted_goes_on(weather: Weather, tmp_path: Path) -> None:
-    """The store refuses everything after some files; what half-written files a folder has are left behind."""
+    """The store refuses everything after some files; incomplete files of the folder are not copied."""
     for number in range(20):
         key = f"{number:02x}".ljust(32, "0")
         (tmp_path / key[:2]).mkdir()
@@ -328,7 +328,7 @@ async def test_a_copy_that_was_interrupted_goes_on(weather: Weather, tmp_path: P
 
 async def test_a_file_that_is_damaged_or_gone_while_it_is_copied(weather: Weather, tmp_path: Path) -> None:
     class Odd(FolderBlobs):
-        """Lists a file that is gone, and tells another size than one has."""
+        """Lists a file that does not exist, and a wrong size for another."""
 
         async def listed(self) -> AsyncGenerator[list[Kept], None]:
             yield [Kept("aa" + "0" * 30, 5, 0.0)]

@@ -1,4 +1,4 @@
-"""The contract of both stores of files: a folder, and a bucket of an independent S3 server."""
+"""The contract of both file stores: a folder, and a bucket of an independent S3 server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
 
 
 class Stored:
-    """A store, and what is really there."""
+    """A store, with access to its actual content."""
 
     def __init__(self, blobs: Blobs, files: Path | Place, server: S3Server | None) -> None:
         self.blobs = blobs
@@ -33,7 +33,7 @@ class Stored:
         self.server = server
 
     def there(self) -> dict[str, int]:
-        """Everything: names and sizes; what was not finished counts."""
+        """Return the names and sizes of everything, including incomplete files."""
         if self.server is None:
             assert isinstance(self.files, Path)
             found = [path for path in self.files.glob("*/*") if path.is_file()]
@@ -127,7 +127,7 @@ async def test_nothing_stays_of_what_was_not_put_whole(stored: Stored) -> None:
         with pytest.raises(MachineError, match="too large"):
             async with aclosing(failing(count)) as content:
                 await stored.blobs.put(content)
-    assert await sizes(stored.blobs) == {}  # after what was posted to the folder's thread before
+    assert await sizes(stored.blobs) == {}  # also waits for the work that was queued on the thread
     assert stored.there() == {}
 
 
@@ -147,7 +147,7 @@ async def test_nothing_stays_of_what_was_cancelled_at_any_moment(stored: Stored)
 
 async def test_a_reader_that_goes_away_leaves_nothing_open(stored: Stored) -> None:
     made = await put(stored.blobs, *([bytes(PIECE)] * 6))
-    for _ in range(40):  # more than there are connections
+    for _ in range(40):  # more than the number of connections
         async with aclosing(stored.blobs.read(made.key)) as reading:
             assert await anext(reading)
     assert len(await content_of(stored.blobs, made.key)) == 6 * PIECE

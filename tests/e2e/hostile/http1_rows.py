@@ -1,4 +1,4 @@
-"""What a hostile peer may send to the HTTP/1.1 and TLS side of a port, and what must come of it; see `table`."""
+"""Input of hostile peers for the HTTP/1.1 and TLS side of a port, and the required results; see `table`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _row(
     bound: str = "",
     reason: str = "",
 ) -> Row:
-    """A row by the statuses that may answer; "" means that the connection may be closed without an answer."""
+    """Return a row with the allowed statuses; "" means that the connection may be closed without an answer."""
     numbers = [int(status) for status in statuses if status]
     answer = Answer(":status", numbers[0], tuple(numbers[1:]), "" in statuses) if numbers else Answer("closed")
     return Row(name, data, answer, reason, bound, preface=False, ends=ends)

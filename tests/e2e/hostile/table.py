@@ -1,4 +1,4 @@
-"""What hostile peers do to a port, and what they get: one table, run by test_hostile and written to the documentation.
+"""Attacks of hostile peers and the required results, in one table for test_hostile and the documentation.
 
 Rows of HTTP/2 are here, those of HTTP/1.1 and TLS in http1_rows, in the same form; `document` joins them.
 """
@@ -27,7 +27,7 @@ LIMITS = Limits(
     keepalive_timeout=0.3,
     close_timeout=0.3,
 )
-"""As in service but smaller, so that the tests are short."""
+"""Smaller than in service, so that the tests are short."""
 
 SETTINGS = frames.settings([])
 PATH = "/test.v1.EchoService/"
@@ -57,15 +57,15 @@ def prefix(length: int, flag: int = 0) -> bytes:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the peer gets: GOAWAY or RST_STREAM with a code, a gRPC or HTTP status, or the connection closed."""
+    """The result for the peer: GOAWAY or RST_STREAM with a code, a gRPC or HTTP status, or a closed connection."""
 
     kind: str  # goaway | reset | grpc-status | :status | closed
     value: int = 0
-    instead: tuple[int, ...] = ()  # statuses that may come as well: it depends on how the bytes arrive
+    instead: tuple[int, ...] = ()  # other allowed statuses: the result depends on how the bytes arrive
     or_closed: bool = False  # the connection may also be closed without an answer
 
     def allows(self, status: int | None) -> bool:
-        """Whether an HTTP status, None for a close without one, is this answer."""
+        """Return whether an HTTP status matches, None for a close without one."""
         if status is None:
             return self.kind == "closed" or self.or_closed
         return self.kind == ":status" and status in (self.value, *self.instead)
@@ -81,7 +81,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Row:
-    """One attack. `reason` is what `Statistics.refusals` counts it under, empty if nothing is refused."""
+    """An attack. `reason` is the key of `Statistics.refusals` that counts it, empty if nothing is refused."""
 
     name: str
     data: bytes
@@ -89,10 +89,10 @@ class Row:
     reason: str = ""
     bound: str = ""  # the field of Limits that stops it
     preface: bool = True  # begin with preface and SETTINGS
-    reads: bool = True  # False: never reads, and is looked at by what the server counts
+    reads: bool = True  # False: never reads; the test checks the server's counters instead
     repeat: int = 1  # times `data` is sent
-    answers: tuple[str, ...] = field(default=("PING", "SETTINGS"))  # what the peer acknowledges
-    ends: Literal["waits", "half-closes", "resets"] = "waits"  # how the peer goes on after the bytes
+    answers: tuple[str, ...] = field(default=("PING", "SETTINGS"))  # frames that the peer acknowledges
+    ends: Literal["waits", "half-closes", "resets"] = "waits"  # what the peer does after the bytes
 
 
 def goaway(code: int) -> Answer:
@@ -115,7 +115,7 @@ BOMB = b"\x40" + b"\x04bomb" + b"\x7f\xb9\x1d" + b"x" * 3896 + b"\xbe" * 12_000
 INDEXED = b"".join(head(sid) + frames.rst_stream(sid, 8) for sid in range(1, 201, 2))
 
 HTTP2: tuple[Row, ...] = (
-    # Life of a connection
+    # Connection lifetime
     Row("not HTTP/2 at all", b"\x00" * 64, PROTOCOL, "preface", preface=False),
     Row(
         "half a preface, then silence",
@@ -329,7 +329,7 @@ HTTP2: tuple[Row, ...] = (
 
 
 def document() -> str:
-    """docs/reference/hostile-peers.md."""
+    """Return docs/reference/hostile-peers.md."""
     from tests.e2e.hostile.http1_rows import ROWS
 
     lines = [

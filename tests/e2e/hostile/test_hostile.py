@@ -22,7 +22,7 @@ from rpc.http2.server import serve_http2
 from tests.e2e.hostile.table import HTTP2, LIMITS, PATH, SETTINGS, Answer, Row, document
 from tests.unit.rpc.echo import EchoService, Stub
 
-MEMORY = 24 << 20  # bytes that server, attacker and good client may have at once, over what they begin with
+MEMORY = 24 << 20  # bytes that server, attacker and good client may use in addition to what they start with
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "hostile-peers.md"
 
 
@@ -33,7 +33,7 @@ async def flood(stream: Any) -> None:
 
 
 class Attacker:
-    """A raw socket that sends a row and reads what comes back."""
+    """A raw socket that sends a row and reads the answer."""
 
     def __init__(self, stream: trio.SocketStream, row: Row) -> None:
         self.stream = stream
@@ -46,10 +46,10 @@ class Attacker:
         try:
             await self.stream.send_all(start + row.data * row.repeat)
         except trio.BrokenResourceError:
-            pass  # the server has had enough before the end
+            pass  # the server closed the connection before the end
 
     async def answered(self) -> Answer:
-        """The first answer of the row's kind; `closed` when the connection ends without."""
+        """Return the first answer of the row's kind; `closed` if the connection ends without one."""
         data = b""
         while True:
             while len(data) >= 9:
@@ -87,7 +87,7 @@ async def keep_calling(stub: Stub, served: list[int]) -> None:
     while True:
         assert (await stub.Echo(Request(host="good"), timeout=5)).valid_host == "good"
         served[0] += 1
-        await trio.sleep(0.002)  # a pace, not a synchronisation: without it the good client would be a flood itself
+        await trio.sleep(0.002)  # a pace, not a synchronization: without it the good client would itself be a flood
 
 
 @pytest.mark.parametrize("row", HTTP2, ids=lambda row: row.name)

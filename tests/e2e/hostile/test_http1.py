@@ -1,4 +1,4 @@
-"""Each row against one port, which goes on serving another client; nothing is left open."""
+"""Each row against one port, which keeps serving another client; no resource is left open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.port.support import port
 
 pytestmark = pytest.mark.slow
 LIMITS = Limits(handshake_timeout=0.3)
-MEMORY = 8 << 20  # bytes that server, attacker and good client may have at once, over what they begin with
+MEMORY = 8 << 20  # bytes that server, attacker and good client may use in addition to what they start with
 HTTP = HttpLimits(head_timeout=0.3, body_grace=0.3, idle_timeout=0.3, linger=0.2)
 
 
@@ -44,7 +44,7 @@ async def test_row(row: Row, caplog: pytest.LogCaptureFixture) -> None:
     served, answered = 0, 0.0
 
     async def ask(stream: trio.SocketStream) -> bool:
-        """Whether it was answered; not if it came too late, which may happen on a busy computer."""
+        """Return whether an answer arrived in time; on a busy computer it may not."""
         received, began = b"", trio.current_time()
         try:
             await stream.send_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -69,7 +69,7 @@ async def test_row(row: Row, caplog: pytest.LogCaptureFixture) -> None:
                 answered = trio.current_time()
                 while await ask(stream):
                     served, answered = served + 1, trio.current_time()
-                    await trio.sleep(0.005)  # a pace, not a synchronisation
+                    await trio.sleep(0.005)  # a pace, not a synchronization
 
     async with port(limits=LIMITS, http=HTTP) as server, trio.open_nursery() as good:
         await server.raw(b"GET / HTTP/1.0\r\nhost: localhost\r\n\r\n")

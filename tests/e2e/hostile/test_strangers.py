@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit
 DESCRIPTORS: Final = 1024
 STRANGERS: Final = 1000
 ROUNDS: Final = 5
-ANSWER: Final = 10.0  # seconds; one takes milliseconds on a quiet computer
+ANSWER: Final = 10.0  # seconds; an answer takes milliseconds on a quiet computer
 KEY: Final = ("11111111-2222-3333-4444-555555555555", "k" * 32)
 LIMITED: Final = ("prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", sys.executable, "-m")
 
@@ -62,7 +62,7 @@ async def test_clients_with_a_key_keep_working(tmp_path: Path, served: object) -
             try:
                 await stream.send_all(frames.PREFACE + frames.settings(()))
             except trio.BrokenResourceError:
-                pass  # it has given its place to a later one
+                pass  # it was closed to make room for a later connection
         for _ in range(ROUNDS):
             await call(old, service, name)
             async with Channel(address, credentials=key) as new:

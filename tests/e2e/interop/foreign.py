@@ -1,7 +1,7 @@
-"""The other implementations, in a process of their own because they run on asyncio.
+"""Other implementations of gRPC, in a separate process because they run on asyncio.
 
 `python -m tests.e2e.interop.foreign serve grpclib|grpcio` prints its port and serves until killed.
-`python -m tests.e2e.interop.foreign call grpclib|grpcio PORT` makes calls of every kind and prints what came back as
+`python -m tests.e2e.interop.foreign call grpclib|grpcio PORT` makes calls of every kind and prints the results as
 JSON.
 """
 
@@ -32,7 +32,7 @@ async def _collect_error(awaitable: Any) -> list[object]:
 
 
 async def _timed_out(awaitable: Any) -> str:
-    """grpclib raises TimeoutError by its own clock or the server's status, grpcio its own error."""
+    """Return how a call timed out: grpclib raises TimeoutError or the server's status, grpcio its own error."""
     try:
         await awaitable
     except TimeoutError:

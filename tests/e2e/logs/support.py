@@ -1,4 +1,4 @@
-"""What the tests of logs share."""
+"""Helpers for tests of logs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def printed(one: Server, *words: str) -> list[dict[str, Any]]:
 
 
 async def say(one: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
-    """Have the server log something."""
+    """Make the server log a message."""
     async with one.client() as client:
         entry = {"logger_name": logger, "level": level, "message": text, "fields": [fields] if fields else []}
         await client.call("viam.robot.v1.RobotService", "", "log", logs=[entry])

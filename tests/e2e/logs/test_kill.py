@@ -1,4 +1,4 @@
-"""kill -9 while an outbox and a cached configuration are written: what was appended and what was saved is there."""
+"""kill -9 while an outbox and a cached configuration are written: all appended records and saved documents survive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_nothing_that_was_said_to_be_kept_is_lost(tmp_path: Path) -> None:
         )
         assert process.stdout is not None
         said = b""
-        wanted = chance.randrange(1, 4000)  # bytes of what it says: anywhere in its work
+        wanted = chance.randrange(1, 4000)  # bytes of its output: anywhere in its work
         with trio.fail_after(30):
             while len(said) < wanted:
                 data = await process.stdout.receive_some()

@@ -1,4 +1,4 @@
-"""`-log-file` of a real machine-server: rotated by others, on a full disk, after a restart."""
+"""`-log-file` of a real machine-server: rotated by another program, on a full disk, after a restart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_lines_go_to_the_file_and_to_a_new_one_when_it_is_taken_away(tmp_p
         file.unlink()
         await say(one, "third")
         assert "\tthird\n" in read(file)
-        assert one.log() == ""  # nothing on standard output
+        assert one.log() == ""  # no output on standard output
         assert await one.stop() == 0
     events = [line.split("\t") for line in read(file).splitlines() if "\trdk.activity\t" in line]
     assert events[-1][4] == "server shutdown"
@@ -44,7 +44,7 @@ async def test_lines_go_to_the_file_and_to_a_new_one_when_it_is_taken_away(tmp_p
     assert all(LINE.fullmatch(line) for line in read(file).splitlines())
     async with server(tmp_path, {}, "-log-file", str(file), "-disable-mdns", running=True):
         pass
-    assert "\tthird\n" in read(file)  # it is continued
+    assert "\tthird\n" in read(file)  # the file is appended to
     assert read(file).count("server startup") == 1
 
 
@@ -60,7 +60,7 @@ sys.exit(main())
 
 @pytest.mark.slow
 async def test_a_full_disk_never_stops_the_server_and_is_said_once(tmp_path: Path) -> None:
-    """The limit of a file's size stands for the disk; it is raised from outside, as a disk is cleared."""
+    """The limit of the file's size simulates a full disk; another process raises it, which simulates freed space."""
     file = tmp_path / "machine.log"
     document = {"disable_log_deduplication": True}
     async with server(

@@ -1,4 +1,4 @@
-"""`machine logs` against a real machine-server: filters, styles, keys, restarts; following does not feed itself."""
+"""`machine logs` against a real machine-server: filters, styles, keys, restarts; following does not log itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Following:
         self.err = b""
 
     async def read(self, stream: str, text: str) -> str:
-        """Everything up to and including the first line with `text` in it that was not read yet."""
+        """Return everything up to and including the first unread line with `text` in it."""
         pipe = self.process.stdout if stream == "out" else self.process.stderr
         assert pipe is not None
         with trio.fail_after(30):

@@ -1,4 +1,4 @@
-"""Messages of a module on the official SDK: their names, and that patterns and levels reach them while it runs."""
+"""Messages of a module on the official SDK: their names, and patterns and levels that apply to it while it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READINGS, PRINTED = "asked for readings", "this is said on stdout"
 
 
 async def ask(running: Server, client: ApiClient, shown: set[str]) -> None:
-    """Have it send both messages, by RobotService.Log and by its output; wait for those that are to be seen."""
+    """Make the module send both messages, by RobotService.Log and by its output; wait for those in `shown`."""
     before = len(running.log())
     await client.call(SENSOR, "t", "get_readings")
     await client.call(SENSOR, "t", "do_command", command={"do": "print"})
@@ -59,10 +59,10 @@ async def test_patterns_and_levels_reach_a_module(tmp_path: Path) -> None:
                 ([], {READINGS, PRINTED}),
             )
         ):
-            network = {"bind_address": "localhost:0"}  # as before: the port stays
+            network = {"bind_address": "localhost:0"}  # unchanged, so that the port stays open
             before = len(running.log())
             running.write({**document, "log": log, "network": network, "revision": f"number {revision}"})
             await until(running, before, f'"event":"complete","revision":"number {revision}"')
             await ask(running, client, shown)
-        # Each way keeps its order: what was to be left out would have come before what came last.
+        # Both ways preserve the order: a message that must not appear would have arrived before the last one.
         assert [running.log().count(f"\t{text}\n") for text in (READINGS, PRINTED)] == [4, 4]

@@ -1,7 +1,7 @@
-"""Writes to an outbox and to a cached configuration as fast as it can until it is killed, and tells what it has done.
+"""Write to an outbox and to a cached configuration as fast as possible until killed, and report each step.
 
 `python -m tests.e2e.logs.victim FOLDER` prints a line after each step: `appended N` (the kernel has it), `durable N`
-(the disk has it), `acknowledged N`, `cached N`. With `check` as a second argument it prints what is there as JSON.
+(the disk has it), `acknowledged N`, `cached N`. With `check` as a second argument it prints what is stored as JSON.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ SENSORS = 20
 
 
 def data_of(number: int) -> bytes:
-    """What record `number` holds: of many lengths, and different each time."""
+    """Return the content of record `number`: of various lengths, and different for each number."""
     return (f"{number}:" + "x" * (number * 37 % 900)).encode()
 
 
 def document_of(number: int) -> bytes:
-    """The configuration saved as the `number`th: its number stands all over it."""
+    """Return the configuration with the number `number`, which occurs in all parts of it."""
     return json.dumps({"components": [{"name": f"s{index}-of-{number}"} for index in range(SENSORS)]}).encode()
 
 
 def tell(what: str, number: int) -> None:
-    """One line, in one write: it is out or not."""
+    """Print a line with one write, so that it is printed completely or not at all."""
     os.write(1, f"{what} {number}\n".encode())
 
 
 async def write(folder: Path) -> None:
-    """Until killed."""
+    """Write until killed."""
     worker = Worker("disk")
     async with worker.opened(), trio.open_nursery() as nursery:
         nursery.start_soon(fill, Outbox(folder / "outbox", worker.run, segment_bytes=16 * 1024))
@@ -49,7 +49,7 @@ async def write(folder: Path) -> None:
 
 
 async def fill(outbox: Outbox) -> None:
-    """Append in bursts, bring to the disk, acknowledge a part."""
+    """Append in bursts, sync to the disk, acknowledge a part."""
     random.seed()
     await outbox.sync()
     while True:
@@ -65,7 +65,7 @@ async def fill(outbox: Outbox) -> None:
 
 
 async def cache(path: Path, run: Any) -> None:
-    """Save one configuration after the other."""
+    """Save one configuration after another."""
     cached = load(path)
     number = numbers_of(bytes(cached.document)).pop() if cached is not None else 0
     while True:
@@ -75,12 +75,12 @@ async def cache(path: Path, run: Any) -> None:
 
 
 def numbers_of(document: bytes) -> set[int]:
-    """Which saves a document is of: one, if it is whole."""
+    """Return the numbers of the saves that a document consists of: one, if it is consistent."""
     return {int(entry["name"].rpartition("-")[2]) for entry in json.loads(document)["components"]}
 
 
 async def check(folder: Path) -> dict[str, Any]:
-    """What is there: numbers of records, whether each holds what it should, gaps; numbers in the configuration."""
+    """Return the stored state: numbers of records, whether they are correct, gaps; numbers in the configuration."""
 
     async def here(function: Callable[[], T]) -> T:
         return function()
@@ -104,9 +104,9 @@ async def check(folder: Path) -> dict[str, Any]:
 
 
 def judge(found: dict[str, Any], said: str, before: dict[str, Any] | None, *, power: bool) -> None:
-    """Raise AssertionError unless everything is there that was said to be; after a power cut, to be on the disk.
+    """Raise AssertionError unless everything reported is stored; after a power cut, everything reported as durable.
 
-    `before` is what was found the last time, which this run may not have come to change.
+    `before` is the result of the previous check, which this run may not have changed.
     """
     last: dict[str, int] = {"acknowledged": before["acknowledged"] if before is not None else 0}
     for line in said.splitlines():
@@ -114,11 +114,11 @@ def judge(found: dict[str, Any], said: str, before: dict[str, Any] | None, *, po
         if number.isdecimal():
             last[what] = int(number)
     assert found["wrong"] == [], found
-    # A disk writes what is not flushed in any order: what was lost with the power may have later records behind it.
+    # A disk writes unflushed data in any order, so records lost with the power may have later records behind them.
     lost_from = last.get("durable", 0) if power else found["last"]
     assert all(first > lost_from for first, _ in found["gaps"]), (found, last)
     assert found["acknowledged"] <= found["last"], found
-    if not power:  # then words may have been on their way; here one at most was not written yet
+    if not power:  # after a power cut, reports may have been in transit; here at most one was not printed yet
         assert found["acknowledged"] <= last["acknowledged"] + 50, (found, last)
     assert found["last"] >= last.get("durable" if power else "appended", 0), (found, last)
     assert found["first"] in (None, found["acknowledged"] + 1), (found, last)

@@ -1,4 +1,4 @@
-"""A module of the official SDK with one sensor: a door, whose state stands in a file."""
+"""A module of the official SDK with one sensor: a door, whose state is stored in a file."""
 
 import asyncio
 import json

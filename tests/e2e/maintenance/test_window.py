@@ -1,4 +1,4 @@
-"""The maintenance window of real servers: a door that opens and closes, built in, of a module, of a remote."""
+"""The maintenance window of real servers: the sensor of a door, as a built-in model, in a module, on a remote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e.harness import Server
 
-LIMIT = 60.0  # seconds; more than the 10 s between two looks at the sensor
+LIMIT = 60.0  # seconds; more than the 10 s between two reads of the sensor
 WINDOW = {"sensor_name": "rdk:component:sensor/door", "maintenance_allowed_key": "open"}
 BUILT_IN = {"name": "door", "api": "rdk:component:sensor", "model": "command"}
 
@@ -42,7 +42,7 @@ class Door:
 
 
 def document(level: int, *components: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Version `level`: the fake sensor is another one each time."""
+    """Return version `level` of the configuration, whose fake sensor differs from that of every other version."""
     changing = {
         "name": "changing",
         "api": "rdk:component:sensor",
@@ -105,7 +105,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
         assert html.count(reason) >= 2
 
         door.says({"open": True})
-        get(server, "/restart_status")  # asks now, not 10 s ago; what waits comes into force with it
+        get(server, "/restart_status")  # asks now, not 10 s ago; the pending configuration is applied with it
         until(lambda: revision(server) == "2")
         until(lambda: allowed(server))
         door.says({"open": False})
@@ -129,7 +129,7 @@ def test_a_door_that_says_nothing_of_use(tmp_path: Path, readings: Any, reason: 
         server.write(document(2, door.entry))
         until(lambda: reason in pending(server))
         assert not allowed(server)
-        server.write({**document(3, door.entry), "maintenance": None})  # the way out: a document without the window
+        server.write({**document(3, door.entry), "maintenance": None})  # the remedy: a document without the window
         until(lambda: revision(server) == "3")
 
 
@@ -169,7 +169,7 @@ def test_a_door_of_a_module(tmp_path: Path) -> None:
         try:
             begin = time.monotonic()
             assert not allowed(server)
-            assert time.monotonic() - begin < 30  # a module that stands still has 5 s
+            assert time.monotonic() - begin < 30  # an unresponsive module has 5 s
             until(lambda: "nothing within 5 s" in pending(server))
         finally:
             module.send_signal(signal.SIGCONT)
@@ -191,9 +191,9 @@ def test_a_door_of_a_remote(tmp_path: Path) -> None:
         pi.stop()
         until(lambda: "gave no readings" in pending(server))
         assert revision(server) == "1"
-        server.write(document(3, remotes=[], maintenance=window))  # without the remote there is no such sensor at all
+        server.write(document(3, remotes=[], maintenance=window))  # without the remote, the sensor does not exist
         until(lambda: bool(pending(server)))
-        assert revision(server) == "1"  # the remote is still there, in the configuration that is in force
+        assert revision(server) == "1"  # the remote still exists in the current configuration
         server.write({**document(4, remotes=[]), "maintenance": None})
         until(lambda: revision(server) == "4")
 

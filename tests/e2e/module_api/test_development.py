@@ -1,4 +1,4 @@
-"""A module from `machine module new` to its archive on a machine, as its author goes."""
+"""A module from `machine module new` to its archive on a machine, in the steps of its author."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_module_that_does_not_start_is_shown_with_its_words(folder: Path) -> N
 
 @asynccontextmanager
 async def development(folder: Path, *arguments: str) -> AsyncIterator[tuple[trio.Process, ApiClient]]:
-    """`machine module dev`, and a client of its machine."""
+    """Run `machine module dev`; yield its process and a client of its machine."""
     command = [*MACHINE, "module", "dev", str(folder), "--port", "0", "--hardware", "sim", *arguments]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = ""
@@ -219,7 +219,7 @@ async def test_the_example_runs_as_its_page_says(tmp_path: Path) -> None:
         await readings(client, {"x": 4})
 
 
-# ---- what a server may ask of its program
+# ---- requests that a server may send to a module
 
 
 OWN = Path(__file__).parent / "fixtures" / "own_module.py"
@@ -260,7 +260,7 @@ def test_an_address_that_cannot_be_had_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])
 async def test_the_bare_protocol_over_both_kinds_of_sockets(tmp_path: Path, tcp: bool) -> None:
-    """Without any machine-server: what the reference sends, in its order, then SIGTERM."""
+    """Without machine-server: the requests of the reference implementation, in its order, then SIGTERM."""
     address = f"127.0.0.1:{free_port()}" if tcp else str(tmp_path / "m.sock")
     arguments = [address, "--log-level=debug", *(["--tcp-mode"] if tcp else [])]
     environment = {**os.environ, "VIAM_MODULE_NAME": "demo"}

@@ -1,4 +1,4 @@
-"""The machine's own fakes, once built in and once in a module: clients cannot tell them apart."""
+"""The machine's own fakes, built in and in a module: clients cannot distinguish them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.e2e.server.process import server
 FIXTURE = Path(__file__).parent / "fixtures" / "fakes_module.py"
 NAMES = {one["name"] for one in (*COMPONENTS, *SERVICES)}
 VARYING = {"get_images", "get_point_cloud", "get_events", "get_poses", "discover_resources"}
-"""What they say differs from moment to moment, or is of another simulated bench: only its form is compared."""
+"""Methods whose results change over time or belong to another simulated bench: only the types are compared."""
 
 
 def in_module(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The same entry, of the module, with everything it is wired to."""
+    """Return the same entry as a resource of the module, with all its dependencies renamed."""
     subtype = entry["api"].rpartition(":")[2]
     return {
         **entry,
@@ -40,7 +40,7 @@ def renamed(key: str, value: Any) -> Any:
 
 
 def plain(value: Any, *, form: bool) -> Any:
-    """Without the module's prefix of names, numbers as far as they are meant; only the form if that is wanted."""
+    """Return a value without the module's prefix of names and with rounded numbers; with `form`, only its types."""
     if isinstance(value, Mapping):
         return {key.replace("m-", ""): plain(each, form=form) for key, each in value.items()}
     if isinstance(value, list):
@@ -53,7 +53,7 @@ def plain(value: Any, *, form: bool) -> Any:
 
 
 def simple(api: API) -> list[str]:
-    """Methods that look and need no arguments."""
+    """Return the read-only methods without arguments."""
     base = base_of(api)
     found = []
     for name, method in methods_for(api).items():

@@ -1,4 +1,4 @@
-"""One module written twice, with our API and with the official SDK: the same clients see the same."""
+"""The same module, written with our API and with the official SDK, is the same to clients."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_configurations_that_are_wrong_and_that_change(
         component("bad", SENSOR, "acme:demo:thermometer", offset="wrong"),
         component("broken", SENSOR, "acme:demo:thermometer", fail=True),
     )
-    running.write({**changed, "network": {"bind_address": "localhost:0"}})  # as before: the port stays
+    running.write({**changed, "network": {"bind_address": "localhost:0"}})  # unchanged, so that the port stays open
     found: dict[str, Any] = {}
     with trio.move_on_after(30):
         while not ("more" in found and found["more"]["state"].lower().endswith("ready") and found["broken"]["error"]):
@@ -182,12 +182,12 @@ async def test_nothing_is_left_by_an_orderly_stop(tmp_path: Path, kind: str) -> 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "by a shell"])
 async def test_a_module_ends_with_a_server_that_is_killed(tmp_path: Path, wrapped: bool) -> None:
-    await left_behind(tmp_path, "own", signal.SIGKILL, wrapped=wrapped)  # one on the SDK does not
+    await left_behind(tmp_path, "own", signal.SIGKILL, wrapped=wrapped)  # a module on the SDK does not
 
 
 async def left_behind(folder: Path, kind: str, number: signal.Signals, *, wrapped: bool = False) -> None:
     wanted = document(folder, kind, component("air", SENSOR, "acme:demo:thermometer"))
-    if wrapped:  # a shell stays between server and module
+    if wrapped:  # a shell remains between server and module
         (folder / "module").write_text(f'#!/bin/sh\n{sys.executable} {PROGRAMS[kind]} "$@"\nexit $?\n')
     environment = {"TMPDIR": str(folder)}
     async with server(folder, wanted, running=True, env=environment) as running, running.client() as client:

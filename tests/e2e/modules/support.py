@@ -1,4 +1,4 @@
-"""What the tests of modules share."""
+"""Helpers for tests of modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN: Final = {"a": 1, "b": 2, "c": 3}  # readings of a fake sensor
 
 
 def program(folder: Path, name: str = "module", *, fixture: str = "sdk_module.py") -> str:
-    """An executable that runs a fixture with this Python."""
+    """Write an executable that runs a fixture with this Python; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f'#!/bin/sh\nexec {sys.executable} {FIXTURES / fixture} "$@"\n')
@@ -37,7 +37,7 @@ def component(name: str, api: str, model: str, **attributes: Any) -> dict[str, A
 
 @asynccontextmanager
 async def server(*arguments: Any, **options: Any) -> AsyncIterator[Server]:
-    """As `process.server`, but stopped in order at the end: a killed server would leave its modules behind."""
+    """Run a server like `process.server`, but stop it at the end: a killed server would leave its modules running."""
     async with process.server(*arguments, **options) as running:
         try:
             yield running
@@ -52,7 +52,7 @@ async def server(*arguments: Any, **options: Any) -> AsyncIterator[Server]:
 async def machine(
     folder: Path, document: dict[str, Any], *options: str, running: bool = True, **env: str
 ) -> AsyncIterator[tuple[Server, ApiClient]]:
-    """A machine-server whose files are all below `folder`, and a client."""
+    """Run a machine-server whose files are all in `folder`; yield it and a client."""
     environment = {"MACHINE_HOME": str(folder / "home"), **env}
     async with server(folder, document, *options, running=running, env=environment) as running_server:
         async with running_server.client() as client:
@@ -60,7 +60,7 @@ async def machine(
 
 
 async def until_ready(client: ApiClient, *names: str, seconds: float = 30) -> dict[str, str]:
-    """Wait until these resources are ready; the reasons of all that are not ready if that takes too long."""
+    """Wait until these resources are ready; if that takes too long, fail with the reasons of the others."""
     errors: dict[str, str] = {}
     with trio.move_on_after(seconds):
         while True:
@@ -74,14 +74,14 @@ async def until_ready(client: ApiClient, *names: str, seconds: float = 30) -> di
 
 
 async def module_state(client: ApiClient, name: str = "demo") -> dict[str, Any]:
-    """What GetMachineStatus says of a module."""
+    """Return the state of a module from GetMachineStatus."""
     status = await client.call(ROBOT, "", "get_machine_status")
     found: dict[str, Any] = next(one for one in status["modules"] if one["module_name"] == name)
     return found
 
 
 async def until(what: Callable[[], Awaitable[bool]], *, seconds: float = 30, message: str = "") -> None:
-    """Ask until it is so; MachineErrors count as no."""
+    """Repeat a check until it is true; a MachineError counts as false."""
     with trio.move_on_after(seconds):
         while True:
             try:
@@ -89,7 +89,7 @@ async def until(what: Callable[[], Awaitable[bool]], *, seconds: float = 30, mes
                     return
             except MachineError:
                 pass
-            await trio.sleep(0.05)  # the published API has no events for that
+            await trio.sleep(0.05)  # the published API has no events for it
     raise AssertionError(message or f"not within {seconds:g} s")
 
 
@@ -98,5 +98,5 @@ async def readings(client: ApiClient, name: str) -> Any:
 
 
 async def pid_of(client: ApiClient, name: str = "air") -> int:
-    """Process of the module that provides a thermometer."""
+    """Return the process id of the module that provides a thermometer."""
     return int((await readings(client, name))["pid"])

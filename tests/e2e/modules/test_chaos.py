@@ -1,6 +1,6 @@
-"""Real modules that are killed, stopped, slow to start, printing garbage, leaking and exiting at random.
+"""Real modules that are killed, stopped, slow to start, print garbage, leak memory and exit at random.
 
-MACHINE_CHAOS_SECONDS says for how long (20 by default), MACHINE_CHAOS_SEED what happens.
+MACHINE_CHAOS_SECONDS is the duration (20 by default), MACHINE_CHAOS_SEED the seed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def document(folder: Path) -> dict[str, Any]:
 
 
 class Watch:
-    """What was seen."""
+    """Observations of the run."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -66,7 +66,7 @@ class Watch:
         self.most_descriptors = 0
 
     async def steady(self, client: ApiClient, name: str) -> None:
-        """A resource that nothing is done to answers every call."""
+        """Check that a resource without faults answers every call."""
         while True:
             began = trio.current_time()
             with trio.fail_after(ANSWER_LIMIT):
@@ -77,7 +77,7 @@ class Watch:
             await trio.sleep(0.02)
 
     async def troubled(self, client: ApiClient, name: str) -> None:
-        """A resource of a module in trouble answers or says that it does not."""
+        """Check that a resource of a faulty module answers or reports an error."""
         while True:
             with trio.fail_after(60):
                 try:
@@ -92,12 +92,12 @@ class Watch:
             await trio.sleep(0.05)
 
     async def processes(self, server: Server) -> None:
-        """No module has two processes, and the server's descriptors stay few."""
+        """Check that no module has two processes, and that the server's descriptors stay few."""
         while True:
             before = processes_of_modules(server)
             self.most_descriptors = max(self.most_descriptors, server.descriptors())
             await trio.sleep(0.3)
-            still = processes_of_modules(server)  # one that ends while it is looked at is not among them
+            still = processes_of_modules(server)  # without processes that ended since
             assert not {name for name in still if len(still[name] & before[name]) > 1}, (before, still)
 
 
@@ -106,7 +106,7 @@ def children(server: Server) -> list[psutil.Process]:
 
 
 def module_of(process: psutil.Process) -> str:
-    """Name of the module whose process it is; empty for one that has just ended."""
+    """Return the name of the module that a process runs; empty if it has just ended."""
     try:
         return process.environ().get("VIAM_MODULE_NAME", "")
     except psutil.Error:
@@ -114,7 +114,7 @@ def module_of(process: psutil.Process) -> str:
 
 
 def processes_of_modules(server: Server) -> dict[str, set[int]]:
-    """Ids of the processes of each module."""
+    """Return the ids of the processes of each module."""
     found: dict[str, set[int]] = {name: set() for name in MODULES}
     for process in children(server):
         if (name := module_of(process)) in found:
@@ -127,7 +127,7 @@ async def make_trouble(server: Server, random: Random) -> None:
         await trio.sleep(random.uniform(0.3, 1.5))
         name = random.choice(("killed", "killed", "stopped", "slow", "leaking"))
         for process in (one for one in children(server) if module_of(one) == name):
-            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+            with suppress(psutil.NoSuchProcess):  # it has just ended on its own
                 if name == "stopped":
                     process.send_signal(signal.SIGSTOP)
                     if random.random() < 0.5:

@@ -128,7 +128,7 @@ async def test_services_those_too_that_the_machine_has_no_class_for(every: tuple
 
 
 def with_sdk(address: str, script: Callable[[RobotClient, Any], Awaitable[None]]) -> None:
-    """Run a script with the official client, to which the API was made known as its documentation shows it."""
+    """Run a script with the official client, in which the API is registered as in its documentation."""
     from tests.e2e.modules.fixtures import gizmo_api
 
     async def main() -> None:

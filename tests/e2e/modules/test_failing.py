@@ -1,4 +1,4 @@
-"""Modules that fail, each in its way: what the machine says, and that nobody else notices."""
+"""Modules that fail in different ways: the machine's report, and that no other resource is affected."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def reason_of(client: ApiClient, name: str) -> str:
 
 
 async def says(client: ApiClient, *words: str, name: str = "air") -> str:
-    """Wait until the reason why a resource is not ready has these words, while another one answers."""
+    """Wait until the error of a resource has these words, while another resource answers."""
     said = ""
 
     async def said_so() -> bool:
@@ -82,7 +82,7 @@ async def test_a_module_that_never_comes(tmp_path: Path, env: dict[str, str], wo
 async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> None:
     wanted = document(tmp_path, AIR, env={"LIE": "never"})
     said = ""
-    for seconds in (2, 8, 32):  # what a busy computer takes to start Python is in it
+    for seconds in (2, 8, 32):  # includes the start of Python on a busy computer
         limit = {"VIAM_MODULE_STARTUP_TIMEOUT": f"{seconds}s"}
         async with machine(tmp_path, wanted, running=False, **limit) as (_, client):
             said = await says(client, f"was not ready within {seconds} s")
@@ -131,7 +131,7 @@ async def test_a_constructor_that_hangs(tmp_path: Path) -> None:
         await until_ready(client, "plain")
         for _ in range(20):
             assert await readings(client, "plain") == PLAIN
-        # The constructor blocks the whole process: after its limit the watchdog finds that it does not answer.
+        # The constructor blocks the whole process: after the limit the watchdog notices that it does not answer.
         await until(lambda: _in_log(server, "the module 'demo' has answered nothing for"), message=server.log()[-2000:])
         assert await readings(client, "plain") == PLAIN
 
@@ -170,8 +170,8 @@ async def test_a_resource_that_does_not_close(tmp_path: Path) -> None:
     async with machine(tmp_path, wanted, **limit) as (server, client):
         await until_ready(client, "air")
         pid = await pid_of(client)
-        network = {"network": {"bind_address": "localhost:0"}}  # as before: the port stays
-        server.write({**document(tmp_path, watchdog="2s"), **network})  # the resource is gone, the module is not
+        network = {"network": {"bind_address": "localhost:0"}}  # unchanged, so that the port stays open
+        server.write({**document(tmp_path, watchdog="2s"), **network})  # removes the resource, but not the module
         await until(lambda: _gone(client, "air"))
         with trio.fail_after(30):
             for _ in range(20):
@@ -184,7 +184,7 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
         await until_ready(client, "air")
         first = await pid_of(client)
         await client.call(SENSOR, "air", "do_command", command={"do": "leak", "mb": 50})
-        await trio.sleep(1.5)  # longer than from one look to the next: fifty are allowed
+        await trio.sleep(1.5)  # longer than the interval of the checks: fifty are allowed
         assert await pid_of(client) == first
         await _until_refused(client, {"do": "leak", "mb": 50})
         await until(lambda: _another(client, first))
@@ -207,7 +207,7 @@ async def test_processes_are_limited_and_end_with_the_module(tmp_path: Path) -> 
 
 
 async def _until_refused(client: ApiClient, command: dict[str, Any]) -> None:
-    """Give the command again and again, until the module is ended for it."""
+    """Repeat the command until the module is killed because of it."""
     while True:
         try:
             await client.call(SENSOR, "air", "do_command", command=command)

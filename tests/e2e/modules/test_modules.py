@@ -1,4 +1,4 @@
-"""Modules on the official Python SDK, unmodified, as children of a real machine-server."""
+"""Unmodified modules on the official Python SDK, as children of a real machine-server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[tuple[Server, ApiClient]]:
 
 
 async def until_another(client: ApiClient, pid: float) -> None:
-    """Wait until `air` answers from another process than `pid`: the module's end is noticed some moments later."""
+    """Wait until `air` is served by a process other than `pid`: the end of the module is noticed moments later."""
     with trio.fail_after(30):
         while True:
             try:
@@ -70,11 +70,7 @@ async def test_resources_of_a_module_answer_like_others(machine: tuple[Server, A
 
 
 async def test_a_module_that_logs_from_a_thread_loses_no_call(machine: tuple[Server, ApiClient]) -> None:
-    """The SDK's log messages and its calls share one connection and overtake each other. SDK_CALLS: how many calls.
-
-    A lost call ends DEADLINE_EXCEEDED in the module. What its two threads do to each other before anything is sent is
-    counted; no server can mend that.
-    """
+    """The SDK's log messages and calls share a connection and can overtake each other. SDK_CALLS: number of calls."""
     _, client = machine
     await until_ready(client, "mean", "plain")
     calls, clashes = int(os.environ.get("SDK_CALLS", "400")), 0
@@ -145,7 +141,7 @@ async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClie
     running, client = machine
     await until_ready(client, "air")
     pid = (await client.call(SENSOR, "air", "get_readings"))["pid"]
-    network = {"network": {"bind_address": "localhost:0"}}  # as before: the port stays
+    network = {"network": {"bind_address": "localhost:0"}}  # unchanged, so that the port stays open
     changed = document(
         tmp_path,
         component("air", SENSOR, "acme:demo:thermometer", offset=-5),

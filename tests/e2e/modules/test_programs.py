@@ -1,4 +1,4 @@
-"""What is run and how: archives, first_run, TCP, environment, levels, reloading, folders of removed modules."""
+"""Programs of modules: archives, first_run, TCP, environment, levels, reloading, folders of removed modules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def document(executable: str, *components: dict[str, Any], **entry: Any) -> dict
 
 
 def archive(folder: Path, *, first_run: str = "", note: str = "") -> str:
-    """An archive of the fixture, written anew in place."""
+    """Write an archive of the fixture, replacing an existing one; return its path."""
     content = folder / "content"
     program(content / "bin", "run.sh")
     meta = {"entrypoint": "bin/run.sh", **({"first_run": "first.sh"} if first_run else {}), "note": note}
@@ -210,7 +210,7 @@ async def test_what_a_removed_module_kept_is_removed_but_not_for_a_mistake(tmp_p
         kept = home / "module-data" / "local" / "demo"
         (kept / "calibration").write_text("7")
         pid = await pid_of(client)
-        server.write({**wanted, "modules": [{**wanted["modules"][0], "log_level": 5}]})  # a mistake
+        server.write({**wanted, "modules": [{**wanted["modules"][0], "log_level": 5}]})  # an invalid value
         await until(lambda: gone(pid))
         assert (kept / "calibration").read_text() == "7"
         server.write(wanted)

@@ -1,4 +1,4 @@
-"""Runs in namespaces of its own: a server asked by loopback and by another address, or with a very small disk.
+"""Runs in separate namespaces: a server called over loopback and another address, or with a very small disk.
 
 python -m tests.e2e.options.inside debug|credentials|disk FOLDER prints one JSON object.
 """
@@ -23,7 +23,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 
 def debug(folder: Path) -> dict[str, int]:
-    """Status of /debug/ by who asks."""
+    """Return the status of /debug/ by caller."""
     with Server({"network": {"bind_address": ":0"}}, folder, "-webprofile") as server:
         port = server.port
         return {
@@ -43,7 +43,7 @@ def status(url: str, *, host: str = "") -> int:
 
 
 def credentials(folder: Path) -> dict[str, str]:
-    """Whether a key is taken, by option and by who shows it."""
+    """Return whether a key is accepted, by option and by caller."""
     auth = {"handlers": [{"type": "api-key", "config": {"operator": KEY, "keys": ["operator"]}}]}
     document = {"network": {"bind_address": ":0"}, "auth": auth}
     found = {}
@@ -61,7 +61,7 @@ def asked(address: str) -> str:
 
 
 def disk(folder: Path) -> dict[str, Any]:
-    """What comes of a disk that is full after the first samples."""
+    """Return what happens when the disk is full after the first samples."""
     home = folder / "home"
     home.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", home], check=True)
@@ -71,7 +71,7 @@ def disk(folder: Path) -> dict[str, Any]:
         methods = itertools.cycle(("get_position", "is_powered", "get_properties", "stop", "set_power", "go_to"))
 
         def full() -> bool:
-            server.command("call", "m", next(methods))  # more to count: the next sample has a schema of its own
+            server.command("call", "m", next(methods))  # adds counters, so that the next sample has a different schema
             return "diagnostic data is not kept" in server.log()
 
         until(full, "the disk was not full")

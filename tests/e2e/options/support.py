@@ -1,4 +1,4 @@
-"""What the tests of options share: documents, requests over HTTP, waiting for what another process says."""
+"""Helpers for tests of options: documents, HTTP requests, waiting for another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def motor(name: str, **attributes: Any) -> dict[str, Any]:
 
 
 def get(server: Server, path: str, *, host: str = "", limit: float = LIMIT_S) -> tuple[int, bytes]:
-    """Status and body of a request over plain HTTP."""
+    """Return the status and the body of a plaintext HTTP request."""
     request = urllib.request.Request(f"http://{server.address}{path}", headers={"Host": host} if host else {})
     try:
         with urllib.request.urlopen(request, timeout=limit) as response:
@@ -36,7 +36,7 @@ def get(server: Server, path: str, *, host: str = "", limit: float = LIMIT_S) ->
 
 
 def until(look: Callable[[], T], what: str) -> T:
-    """What `look` gives as soon as it is true; it looks at another process, which tells nobody."""
+    """Return the result of `look` once it is true; it reads the state of another process, which sends no events."""
     deadline = time.monotonic() + LIMIT_S
     while not (found := look()):
         assert time.monotonic() < deadline, what
@@ -45,12 +45,12 @@ def until(look: Callable[[], T], what: str) -> T:
 
 
 def until_logged(server: Server, words: str) -> str:
-    """The log once it has `words`."""
+    """Return the log once it contains `words`."""
     return until(lambda: server.log() if words in server.log() else "", f"{words!r} is not in the log:\n{server.log()}")
 
 
 def inside(what: str, folder: Path) -> Any:
-    """Run `tests.e2e.options.inside` in namespaces where this computer has another address too, and may mount."""
+    """Run `tests.e2e.options.inside` in namespaces with another address, where it can mount."""
     if refusal := namespace_refusal():
         pytest.skip(f"no network namespace: {refusal}")
     done = subprocess.run(

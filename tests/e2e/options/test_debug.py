@@ -1,4 +1,4 @@
-"""-webprofile on the real process: every page under /debug/, and who may ask."""
+"""-webprofile on the real process: every page under /debug/, and who may read it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_counters_are_those_of_ftdc(server: Server) -> None:
 
 
 def busy(server: Server, path: str) -> bytes:
-    """What the page says in the end; until then the server is kept busy with another one."""
+    """Return the body of a page, while requests for another page keep the server busy."""
     with contextlib.closing(HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_S)) as connection:
         connection.request("GET", path)
         while not select.select([connection.sock], [], [], 0)[0]:
@@ -75,7 +75,7 @@ def test_a_profile_has_what_ran_meanwhile(server: Server, tmp_path: Path) -> Non
     file = tmp_path / "profile"
     file.write_bytes(busy(server, "/debug/profile?seconds=1&format=pstats"))
     names = {name for _, _, name in pstats.Stats(str(file)).stats}  # type: ignore[attr-defined]
-    assert "get_events" in names  # of the event loop
+    assert "get_events" in names  # a function of the event loop
     assert "function calls" in get(server, "/debug/pprof/profile?seconds=0.1&format=text")[1].decode()
 
 
@@ -110,7 +110,7 @@ def test_a_second_profile_is_refused_while_one_is_taken(server: Server) -> None:
     with subprocess.Popen([sys.executable, "-c", LONG_PROFILE.format(server.address)]) as first:
         until(lambda: get(server, "/debug/memory?seconds=0.01")[0] == 409, "a second one was let in")
         first.terminate()
-    # whoever goes away takes the profile along
+    # a profile ends when its client disconnects
     until(lambda: get(server, "/debug/memory?seconds=0.01")[0] == 200, "the first one goes on")
 
 
@@ -141,7 +141,7 @@ def test_only_callers_on_this_computer(tmp_path: Path) -> None:
         "localhost": 200,
         "192.0.2.1": 403,
         "a name that leads here": 421,
-    }  # not its own name
+    }  # Host is not a name of the server
 
 
 def test_keys_over_plaintext_from_elsewhere_need_allow_insecure_creds(tmp_path: Path) -> None:

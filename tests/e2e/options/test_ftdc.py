@@ -1,4 +1,4 @@
-"""-ftdc on the real process: what is kept, where, after which end; and what `machine ftdc` makes of it."""
+"""-ftdc on the real process: the stored samples, where, after which kind of exit; and the output of `machine ftdc`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ftdc(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a machine that was called, recorded it and was killed."""
+    """Return the folder of a machine that recorded some calls and was killed."""
     folder = tmp_path_factory.mktemp("recorded")
     with Server({"components": [motor("m")]}, folder) as server:
         server.wait_running()

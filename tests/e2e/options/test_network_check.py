@@ -1,4 +1,4 @@
-"""-network-check on the real process, against stand-ins on loopback."""
+"""-network-check on the real process, with test servers on loopback."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check(folder: Path, targets: dict[str, Any] | str, *options: str) -> subproc
 
 
 def stun_answer(request: bytes, address: tuple[str, int]) -> bytes:
-    """RFC 8489, section 14.2, written out by hand."""
+    """Return an answer as in RFC 8489, section 14.2, without a library."""
     port = address[1] ^ 0x2112
     host = struct.unpack(">I", socket.inet_aton(address[0]))[0] ^ 0x2112A442
     attribute = struct.pack(">HHBBHI", 0x0020, 8, 0, 1, port, host)
@@ -53,7 +53,7 @@ def stun_answer(request: bytes, address: tuple[str, int]) -> bytes:
 
 
 def dns_answer(query: bytes) -> bytes:
-    """One address for whatever is asked, over TCP."""
+    """Return an answer over TCP with one address for any query."""
     question = query[14:]
     record = struct.pack(">HHHIH4s", 0xC00C, 1, 1, 60, 4, socket.inet_aton("192.0.2.53"))
     message = query[2:4] + struct.pack(">5H", 0x8180, 1, 1, 0, 0) + question + record
@@ -62,7 +62,7 @@ def dns_answer(query: bytes) -> bytes:
 
 @pytest.fixture
 def stand_ins() -> Iterator[dict[str, Any]]:
-    """A resolver and a STUN server by TCP, and two STUN servers by UDP, on loopback."""
+    """Run a resolver and a STUN server with TCP, and two STUN servers with UDP, on loopback."""
     resolver = socket.create_server(("127.0.0.1", 0))
     relay = socket.create_server(("127.0.0.1", 0))
     datagrams = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -126,7 +126,7 @@ def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_each_failure_has_its_remedy(tmp_path: Path) -> None:
-    nobody = "127.0.0.1:9"  # discard: nobody listens
+    nobody = "127.0.0.1:9"  # discard: nothing listens there
     done = check(tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]})
     assert done.returncode == EXIT_FAILED
     for words in ("dns: check cable", "resolve: the system's resolver", "stun: a firewall", "stun-tcp: a firewall"):

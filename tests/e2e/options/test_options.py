@@ -1,4 +1,4 @@
-"""Each option of machine-server on the real process: what it changes is seen from outside."""
+"""Each option of machine-server on the real process: its effect as seen from outside."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_mistyped_option_is_told_which_was_meant(mistyped: str, meant: str) ->
 def test_what_follows_a_value_option_is_no_option(tmp_path: Path) -> None:
     done = run("-config", "-confg.json", "--", "-nonsense")
     assert done.returncode == EXIT_USAGE
-    assert "-nonsense" in done.stderr  # as an argument too many
+    assert "-nonsense" in done.stderr  # as an unexpected argument
     done = run("-config", str(tmp_path / "-confg.json"))
     assert (done.returncode, "does not exist" in done.stderr) == (EXIT_FAILED, True)
 
@@ -169,7 +169,7 @@ def test_shareddir_has_static_files_that_come_first(tmp_path: Path) -> None:
         assert get(server, "/static/logo.svg") == (200, b"<svg/>")
         assert get(server, "/static/secret.txt")[0] == 404
         assert get(server, "/static/..%2Fmachine.json")[0] == 404
-        assert get(server, "/static/app.js")[0] == 200  # the program's own
+        assert get(server, "/static/app.js")[0] == 200  # a file of the program itself
 
 
 def test_a_shareddir_that_is_no_folder_is_refused(tmp_path: Path) -> None:

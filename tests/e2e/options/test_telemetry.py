@@ -1,4 +1,4 @@
-"""-output-telemetry and `tracing` on the real process: what is printed, kept, and sent to a stand-in of a collector."""
+"""-output-telemetry and `tracing` on the real process: what is printed, stored, and sent to a test collector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT_S = 60.0
 
 
 class Receiver:
-    """An OTLP receiver over HTTP: keeps what it is sent and answers `status`."""
+    """An OTLP receiver over HTTP: stores the requests and answers `status`."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -75,7 +75,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def until(look: Any, running: Server) -> Any:
-    """What `look` gives as soon as it is true."""
+    """Return the result of `look` once it is true."""
     with trio.move_on_after(LIMIT_S):
         while not (found := look()):  # noqa: ASYNC110 - another process tells nobody
             await trio.sleep(0.02)

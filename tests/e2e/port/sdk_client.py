@@ -1,4 +1,4 @@
-"""Connects with the official SDK and prints the names of the resources: sdk_client.py ADDRESS MODE [KEY_ID KEY]."""
+"""Connect with the official SDK and print the names of the resources: sdk_client.py ADDRESS MODE [KEY_ID KEY]."""
 
 from __future__ import annotations
 

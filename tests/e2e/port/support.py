@@ -1,4 +1,4 @@
-"""A port on loopback with a few methods and pages, and programs that talk to it."""
+"""A port on loopback with a few methods and pages, and its clients."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Port:
         return await trio.open_tcp_stream("127.0.0.1", self.number)
 
     async def raw(self, data: bytes) -> bytes:
-        """Send bytes, then read until the server closes."""
+        """Send bytes, then read until the server closes the connection."""
         stream = await self.connect()
         async with stream:
             await stream.send_all(data)
@@ -89,7 +89,7 @@ async def port(
     app: Any = PAGES,
     inner: Any = None,
 ) -> AsyncIterator[Port]:
-    """A served port; with TLS if a `folder` is given."""
+    """Run a port; with TLS if a `folder` is passed."""
     methods = Methods()
     authenticator = Authenticator(credentials=[Credential(API_KEY, KEY_ID, KEY)] if keys else [])
     core = ServerCore(

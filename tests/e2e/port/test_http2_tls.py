@@ -48,7 +48,7 @@ async def upload(request: Request) -> PlainTextResponse:
 
 
 class Endless:
-    """A page that streams for ever and says when it was cancelled."""
+    """A page that streams forever and records its cancellation."""
 
     def __init__(self) -> None:
         self.ended = trio.Event()
@@ -143,7 +143,7 @@ async def test_the_last_answer_over_tls_survives_the_drain(tmp_path: Path) -> No
                 while not server.core.statistics.calls:  # noqa: ASYNC110 - counters have no event
                     await trio.sleep(0.001)
                 server.serving.cancel()
-                await trio.sleep(0.01)  # the drain begins, or not yet: both must do
+                await trio.sleep(0.01)  # the drain has started or not: both must work
                 await stream.send_message(StringValue(value="y" * 500_000), end=True)
                 reply = await stream.recv_message()
             assert len(reply.value) == 500_002
@@ -151,7 +151,7 @@ async def test_the_last_answer_over_tls_survives_the_drain(tmp_path: Path) -> No
 
 async def test_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "machine.sock"
-    async with port() as tcp:  # for its core
+    async with port() as tcp:  # used only for its core
         listener = await open_unix_listener(path)
         assert names_of([listener]) == [str(path)]
         assert only_loopback([listener])
@@ -168,5 +168,5 @@ async def test_a_unix_socket(tmp_path: Path) -> None:
                     assert (await stream.recv_message()).value == "x"
                     assert stream.peer is not None
             nursery.cancel_scope.cancel()
-        second = await open_unix_listener(path)  # nobody listens on the old one any more
+        second = await open_unix_listener(path)  # nothing listens on the old socket any more
         await second.aclose()

@@ -1,4 +1,4 @@
-"""One port on loopback, spoken to by curl, Python's ssl and ordinary sockets."""
+"""A port on loopback, called by curl, Python's ssl and plain sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_pages_without_tls(option: str, version: str) -> None:
     async with port() as server:
         result = await curl(option, "--data", "body", server.url)
         assert result.stdout.decode() == f"http {version} body", result.stderr
-        upgraded = await curl("--http2", server.url)  # asks for an upgrade, gets an answer in HTTP/1.1
+        upgraded = await curl("--http2", server.url)  # requests an upgrade, gets an answer in HTTP/1.1
         assert upgraded.stdout == b"http 1.1 "
 
 
@@ -83,7 +83,7 @@ async def test_an_upload_with_expect_and_an_endless_download() -> None:
 
 
 def probe(number: int) -> tuple[str, float]:
-    """What the official SDK does to find out whether a port speaks TLS, synchronously."""
+    """Do the synchronous test of the official SDK for TLS on a port."""
     begin = time.monotonic()
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -155,7 +155,7 @@ async def test_connections_per_address() -> None:
         assert await server.raw(b"") == b""
         assert server.core.statistics.refusals["connections"] == 1
         await first.aclose()
-        with trio.fail_after(30):  # its place is free once its task has ended, which nothing tells from outside
+        with trio.fail_after(30):  # its slot is free after its task has ended, of which there is no event
             while not await server.raw(b"GET / HTTP/1.0\r\nhost: localhost\r\n\r\n"):
                 await trio.lowlevel.checkpoint()
         await second.aclose()

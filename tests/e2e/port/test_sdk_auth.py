@@ -1,4 +1,4 @@
-"""The official SDK, in a process of its own, authenticates with an API key."""
+"""The official SDK, in a separate process, authenticates with an API key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).with_name("sdk_client.py")
 
 
 class Robot:
-    """Just enough of a machine for an SDK to connect; everything else is UNIMPLEMENTED."""
+    """The minimum of a machine for an SDK connection; everything else is UNIMPLEMENTED."""
 
     def __init__(self) -> None:
         robot = messages.robot()

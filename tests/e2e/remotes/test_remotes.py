@@ -1,4 +1,4 @@
-"""Two and three real machine-servers that have each other as remotes; clients of the one use what the other has."""
+"""Two or three real machine-servers that are each other's remotes; clients of one use the resources of the others."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.e2e.server.process import Server, server
 
 MOTOR, SENSOR, ROBOT = "rdk:component:motor", "rdk:component:sensor", "viam.robot.v1.RobotService"
 KEY_ID, KEY = "11111111-2222-3333-4444-555555555555", "hush-hush-hush-hush"
-LIMIT = 60.0  # seconds; generous, the machine that runs the tests may be busy
-SAME = {"network": {"bind_address": "localhost:0"}}  # what tests begin with: the port is left alone
+LIMIT = 60.0  # seconds; generous, because the computer that runs the tests may be busy
+SAME = {"network": {"bind_address": "localhost:0"}}  # as at the start, so that the port stays open
 DRIVERS = "tests.e2e.server.drivers:Recorder"
 
 
@@ -51,7 +51,7 @@ async def running(folder: Path, document: dict[str, Any], **more: Any) -> AsyncI
 
 
 def at(address: str) -> dict[str, Any]:
-    """The network section of a machine that comes back where it was."""
+    """Return the network section of a machine that restarts at the same address."""
     return {"bind_address": f"localhost:{address.rpartition(':')[2]}"}
 
 
@@ -63,7 +63,7 @@ async def states(client: ApiClient) -> dict[str, tuple[str, str]]:
 async def until(
     client: ApiClient, condition: Callable[[dict[str, tuple[str, str]]], bool]
 ) -> dict[str, tuple[str, str]]:
-    """Wait until the states of the machine's resources and remotes are so."""
+    """Wait until the states of the machine's resources and remotes satisfy a condition; return them."""
     found: dict[str, tuple[str, str]] = {}
     with trio.move_on_after(LIMIT):
         while True:
@@ -105,7 +105,7 @@ async def test_a_remote_is_killed_and_comes_back_with_another_configuration(tmp_
                 assert await client.call(SENSOR, "water", "get_readings") == {"a": 1, "b": 2, "c": 3}
                 log = parent.log()
                 mine = [line for line in log.splitlines() if "resource_manager.rdk:component:sensor/needy" in line]
-                # It waited for the remote, which it may have said, was ready once, and went on.
+                # It waited for the remote, perhaps logged that, was ready once, and kept running.
                 assert [line for line in mine if "\tready" in line] == mine[-1:], mine
                 assert log.count("\tdisconnected") == 1, log
 
@@ -173,11 +173,11 @@ async def test_keys(tmp_path: Path) -> None:
             assert await client.call(SENSOR, "pi:air", "get_readings") == {"a": 1, "b": 2, "c": 3}
             for secret in ("wrong-wrong", KEY):
                 assert secret not in parent.log() + pi.log()
-            # The remote's keys change while it runs: no longer let in, and told why.
+            # The keys of the remote change while it runs: access is denied, with a reason.
             pi.write({**SAME, "components": [AIR], "auth": keys("another-another-another")})
             await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
             error = await refused(client, SENSOR, "pi:air", "get_readings")
-            assert error.kind is ErrorKind.UNAVAILABLE  # not UNAUTHENTICATED: the caller's own key is good
+            assert error.kind is ErrorKind.UNAVAILABLE  # not UNAUTHENTICATED: the caller's own key is valid
 
 
 async def test_a_remote_at_another_address(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_three_in_a_row_and_a_circle(tmp_path: Path) -> None:
         await client.call(MOTOR, "crane", "set_power", power_pct=0.5)
         async with deck.client() as direct:
             assert await direct.call(MOTOR, "crane", "is_moving") is True
-        # The last one takes the first one as its remote: each of them sees each once.
+        # The last machine uses the first as its remote: each machine sees every other once.
         circle = {"components": [component("crane", MOTOR)], "remotes": [remote(parent.address, "top")]}
         deck.write({**circle, **SAME})
         async with deck.client() as direct:

@@ -1,4 +1,4 @@
-"""A rig builder's project in a folder of its own: written, run by pytest in another process, and read afterwards."""
+"""The project of a rig's author in a separate folder: written, run by pytest in another process, and then read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.machine("machine.json")
 
 
 class Project:
-    """`run` starts pytest on what was written, and waits for its end."""
+    """A project; `run` runs pytest on its files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Project:
         (self.folder / name).write_text(dedent(text))
 
     def test(self, text: str) -> None:
-        """The one test module."""
+        """Write the only test module."""
         self.write("test_it.py", HEAD + dedent(text))
 
     def command(self, *options: str) -> list[str]:
@@ -60,7 +60,7 @@ class Project:
         )
 
     def journal(self) -> list[str]:
-        """What happened to outputs, in order, between the lines that begin and end each test."""
+        """Return the changes of outputs, in order, between the lines that begin and end each test."""
         return (self.folder / "artifacts/rig/journal.txt").read_text().splitlines()
 
     def artefacts(self, test: str) -> Path:
@@ -77,5 +77,5 @@ class Project:
 
 
 def environment() -> dict[str, str]:
-    """Without what this run of pytest has set for itself."""
+    """Return the environment without the variables of this pytest process."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}

@@ -1,4 +1,4 @@
-"""What a test leaves behind, and how the plugin is used: options, markers, fixtures, mistakes."""
+"""The files that a test leaves, and the plugin's interface: options, markers, fixtures, mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine in another process: the same handles, everything stopped between tests and when this side vanishes."""
+"""A machine in another process: the same handles; everything stops between tests and when this process disappears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens in a test, every output is safe before the next one begins: read from the recorded order."""
+"""Whatever happens in a test, every output is safe before the next test begins, according to the recorded order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDS = {
 
 
 def blocks(journal: list[str]) -> dict[str, list[str]]:
-    """The lines between the beginning and the end of each test."""
+    """Return the lines between the beginning and the end of each test."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in journal:

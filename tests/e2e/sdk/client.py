@@ -7,14 +7,14 @@ from viam.rpc.dial import Credentials, DialOptions
 
 
 def plaintext() -> RobotClient.Options:
-    """Direct, no TLS, no credentials: no native helper, so nothing leaves loopback."""
+    """Return options for a direct connection without TLS or credentials: no native helper, so only loopback is used."""
     return RobotClient.Options(
         dial_options=DialOptions(disable_webrtc=True, insecure=True, timeout=5), check_connection_interval=0
     )
 
 
 def over_tls(key_id: str | None = None, key: str | None = None) -> RobotClient.Options:
-    """Direct over TLS, with an API key if given; the SDK verifies no certificate on loopback."""
+    """Return options for a direct TLS connection, with an optional API key; nothing is verified on loopback."""
     credentials = Credentials(type="api-key", payload=key) if key is not None else None
     dial = DialOptions(disable_webrtc=True, auth_entity=key_id, credentials=credentials, timeout=5)
     return RobotClient.Options(dial_options=dial, check_connection_interval=0)

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _sockets_of_the_sdk() -> Iterator[None]:
-    """The SDK leaves channels open that were refused: collect them here, not in the middle of somebody else's test."""
+    """Collect the channels that the SDK leaves open after a refusal here, not during an unrelated test."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -1,4 +1,4 @@
-"""The machine that the SDK tests talk to: one fake of every component API, wired where wires matter."""
+"""The machine of the SDK tests: one fake of every component API, wired where the tests need it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SERVICES: list[dict[str, Any]] = [
     {"api": "rdk:service:discovery", "name": "discovery", "model": "fake"},
 ]
 
-SESSION_WINDOW_S = 2.0  # ten times the pause between heartbeats: a client on a busy computer may be late
+SESSION_WINDOW_S = 2.0  # ten times the heartbeat interval: a client on a busy computer may be late
 
 
 def document(**extra: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def options(way: str) -> RobotClient.Options:
 async def main(way: str, folder: Path, ca: Path) -> None:
     extra: dict[str, object] = {}
     if "tls" in way:
-        os.environ["SSL_CERT_FILE"] = str(ca)  # the native helper verifies always
+        os.environ["SSL_CERT_FILE"] = str(ca)  # the native helper always verifies
         extra["network"] = {
             "tls_cert_file": str(ca.with_name("server.pem")),
             "tls_key_file": str(ca.with_name("server.key")),

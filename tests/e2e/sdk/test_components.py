@@ -1,4 +1,4 @@
-"""Every component API's methods through the official Python SDK, unmodified."""
+"""The methods of every component API through the unmodified official Python SDK."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Script = Callable[[RobotClient], Awaitable[None]]
 
 
 def play(address: str, script: Script) -> None:
-    """Connect with the SDK, run one script, disconnect; a minute at most."""
+    """Connect with the SDK, run one script, disconnect; within one minute."""
 
     async def main() -> None:
         async with asyncio.timeout(60):
@@ -66,7 +66,7 @@ async def refused(status: Status, call: Awaitable[Any]) -> GRPCError:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again until true; the SDK has no event for it. Bounded by play()."""
+    """Repeat a check until it is true; the SDK has no event for it. play() limits the time."""
     while not await condition():
         await asyncio.sleep(0.01)
 
@@ -170,7 +170,7 @@ def test_stream_ticks(machine: str) -> None:
 
         listening = asyncio.create_task(listen())
         high = True
-        while not listening.done():  # the stream opens some time after the call returns: go on until four edges came
+        while not listening.done():  # the stream opens after the call returns: continue until four edges arrived
             await out.set(high)
             high = not high
             await asyncio.sleep(0.005)

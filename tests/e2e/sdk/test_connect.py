@@ -1,7 +1,7 @@
 """Every way in which the official Python SDK connects to a self-hosted machine.
 
-The SDK's default transport carries a native helper that asks the network for names: those ways run in a network
-namespace that holds nothing but loopback.
+The SDK's default transport uses a native helper that resolves names on the network: these tests run in a network
+namespace with nothing but loopback.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_tls_with_an_api_key(tmp_path: Path, certificate: dict[str, str]) -> Non
 
 
 def status_of(error: BaseException | None) -> Status | None:
-    """The gRPC status behind an error of the SDK, which wraps some and not others."""
+    """Return the gRPC status that caused an error of the SDK, which wraps only some of them."""
     while error is not None and not isinstance(error, GRPCError):
         error = error.__cause__ or error.__context__
     return error.status if isinstance(error, GRPCError) else None
@@ -67,7 +67,7 @@ def status_of(error: BaseException | None) -> Status | None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_a_plaintext_port_refuses_a_tls_client_fast(machine: str) -> None:
-    """The SDK's probe is synchronous: without an answer at once it would hang for 20 s."""
+    """The SDK's probe is synchronous: without an immediate answer it would hang for 20 s."""
 
     async def main() -> None:
         async with asyncio.timeout(5):

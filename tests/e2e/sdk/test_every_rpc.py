@@ -1,4 +1,4 @@
-"""Every RPC of every component API through the SDK's generated stubs: answered, or refused for a reason listed here."""
+"""Every RPC of every component API through the SDK's generated stubs: answered, or refused for a listed reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SERVICES = {
     "switch": ("switch.v1.switch", "SwitchServiceStub", "switch"),
 }
 
-# Arguments where an empty request would be a mistake.
+# Arguments of calls for which an empty request is invalid.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Arm.MoveToJointPositions": {"positions": {"values": [0.0] * 6}},
     "Arm.MoveThroughJointPositions": {"positions": [{"values": [0.0] * 6}]},
@@ -68,7 +68,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Motor.SetRPM": {"rpm": 60.0},
 }
 
-# What these fakes do not do, and say so.
+# Calls that these fakes refuse because they do not implement them.
 UNIMPLEMENTED = {
     "DoCommand",
     "Arm.Get3DModels",
@@ -76,12 +76,12 @@ UNIMPLEMENTED = {
     "Arm.GetManualMode",
 }
 
-# A stream that begins with nothing is a mistake that must be told; the arm's base is no place to move its hand to.
+# An empty first message is an error that must be reported; the arm's base is not a valid frame to move its hand to.
 INVALID = {"AudioOut.PlayStream", "Arm.MoveThroughJointPositionsStreamed", "Arm.MoveToPosition"}
 
 
 async def call(method: ServiceMethod[Any, Any], request: Any) -> None:
-    """One call to its end; a stream until its first message or a quarter of a second of silence."""
+    """Make a call and wait for its end; end a stream after its first message or a quarter of a second."""
     if isinstance(method, UnaryUnaryMethod):
         await method(request, timeout=10)
     elif isinstance(method, StreamUnaryMethod):

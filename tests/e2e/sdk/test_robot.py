@@ -127,7 +127,7 @@ def test_sessions_are_listed_and_expire_by_name(machine: str) -> None:
         return {one.id for one in (await robot._client.GetSessions(GetSessionsRequest())).sessions}
 
     async def script(robot: RobotClient) -> None:
-        before = await sessions(robot)  # of the tests before, until their windows are over
+        before = await sessions(robot)  # of earlier tests, until their windows have passed
         await Motor.from_robot(robot, "motor").set_power(0.1)
         assert len(await sessions(robot) - before) == 1
         await Motor.from_robot(robot, "motor").stop()
@@ -157,7 +157,7 @@ asyncio.run(main())
 def test_killing_a_client_stops_what_it_controlled(machine: str) -> None:
     """A motor whose client sends heartbeats runs for longer than their window, and stops after kill -9.
 
-    That it stops after exactly one window is shown in virtual time, by tests/unit/runtime/engine/test_machine.py.
+    tests/unit/runtime/engine/test_machine.py shows in virtual time that it stops after exactly one window.
     """
 
     async def main() -> float:

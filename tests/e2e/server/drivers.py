@@ -1,4 +1,4 @@
-"""A driver for real processes, loaded through MACHINE_MODELS: it writes what happens to it, and when, into a file."""
+"""A driver for real processes, loaded through MACHINE_MODELS: it writes its events and their times to a file."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from runtime.engine.resource import Attributes, Extra, Started, model
 
 
 class Needs(Attributes):
-    """What it needs and how it misbehaves: crash, hang or stubborn, or nothing."""
+    """Dependencies and misbehavior: crash, hang, stubborn, or none."""
 
     needs: tuple[str, ...] = ()
     trick: str = ""
 
     def requires(self) -> Iterable[str]:
-        """Names of other motors."""
+        """Return the names of other motors."""
         return self.needs
 
 
 @model("test:server:recorder")
 class Recorder(Motor):
-    """Appends `time event name` to the file named in TEST_EVENTS."""
+    """A motor that appends `time event name` to the file named in TEST_EVENTS."""
 
     Config = Needs
 
     def note(self, event: str) -> None:
-        """One line, written as a whole."""
+        """Write a line with one write."""
         line = f"{time.monotonic():.6f} {event} {self.name.name}\n"
         descriptor = os.open(os.environ["TEST_EVENTS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(descriptor, line.encode())
@@ -64,10 +64,10 @@ class Recorder(Motor):
 
 @model("test:server:linked")
 class Linked(Recorder):
-    """Notes a violation when it, or what it depends on, is used after it has ended."""
+    """A motor that records a violation when it, or one of its dependencies, is used after it has ended."""
 
     def note(self, event: str) -> None:
-        """Only violations: a thousand changes would make a large file."""
+        """Record only violations: a thousand changes would make a large file."""
         if event == "violation":
             super().note(event)
 
@@ -83,12 +83,12 @@ class Linked(Recorder):
             self.ended = True
 
     def check(self) -> None:
-        """Everything that is used here must live."""
+        """Check that this motor and its dependencies have not ended."""
         if self.ended or any(isinstance(other, Linked) and other.ended for other in self.dependencies.values()):
             self.note("violation")
 
     async def is_moving(self) -> bool:
         self.check()
-        await trio.sleep(0.002)  # as long as a bus transaction: calls are inside whenever a change comes
+        await trio.sleep(0.002)  # as long as a bus transaction, so that changes arrive during calls
         self.check()
         return False

@@ -20,27 +20,27 @@ from tests.e2e.process import ready
 
 
 class Server(Files):
-    """One running process; made by `server`."""
+    """A running process; created by `server`."""
 
     process: trio.Process
 
     def descriptors(self) -> int:
-        """Open file descriptors of the process."""
+        """Return the number of open file descriptors of the process."""
         return psutil.Process(self.process.pid).num_fds()
 
     def memory(self) -> int:
-        """Resident bytes of the process."""
+        """Return the resident bytes of the process."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     async def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and give the exit code."""
+        """Send a signal and return the exit code."""
         self.process.send_signal(number)
         with trio.fail_after(STOP_LIMIT_S):
             return await self.process.wait()
 
     @asynccontextmanager
     async def client(self, metadata: Mapping[str, str] | None = None) -> AsyncIterator[ApiClient]:
-        """A client over a connection of its own."""
+        """Yield a client with a separate connection."""
         async with Channel(self.address) as channel:
             yield ApiClient(channel, metadata=metadata)
 
@@ -54,9 +54,9 @@ async def server(
     running: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Server]:
-    """Start machine-server, wait until its port is open, kill it at the end if it still runs.
+    """Run machine-server; yield it when its port is open, and kill it at the end if it still runs.
 
-    `program` is run instead of the usual entry point; `running` waits until everything was tried once.
+    `program` is run instead of the usual entry point; `running` waits for the first attempt to start every resource.
     """
     found = Server(document, folder)
     command = found.words(*options, program=program)
@@ -68,6 +68,6 @@ async def server(
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run machine-server with options that make it end by itself."""
+    """Run machine-server with options that make it exit on its own."""
     command: Sequence[str] = [sys.executable, "-m", "runtime.server.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

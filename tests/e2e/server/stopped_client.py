@@ -1,4 +1,4 @@
-"""A client process of `test_stopped`: makes one call with a deadline and prints the reply, or the status it ends with.
+"""A client process of `test_stopped`: makes a call with a deadline and prints the reply, or the status of the call.
 
 Arguments: the port of the server, and the deadline in seconds.
 """

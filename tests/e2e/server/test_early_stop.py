@@ -1,4 +1,4 @@
-"""A signal that comes while a program still imports stops it in order: code 0, a last word, the profile written."""
+"""A signal during the imports of a program stops it in order: code 0, a last message, the profile written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reconfiguration over real sockets: untouched resources answer every call, nothing is used after its end, and the
-process does not grow.
+"""Reconfiguration over real sockets: unchanged resources answer every call, no ended driver is used, no memory leaks.
 
 `MACHINE_LOAD_CHANGES=1000 pytest tests/e2e/server/test_load.py` makes more changes; 1,000 take about a minute.
 """
@@ -22,8 +21,8 @@ MOTOR = "rdk:component:motor"
 ROBOT = "viam.robot.v1.RobotService"
 MODEL = "test:server:linked"
 CHANGES = int(os.environ.get("MACHINE_LOAD_CHANGES", "100"))
-WARM = CHANGES // 4  # changes before the first look at memory: allocators have seen every kind of change by then
-GROWTH = 12 * 2**20  # bytes; allocator noise is some MiB, a driver leaked per change would be seen by its descriptors
+WARM = CHANGES // 4  # changes before the first measurement: by then allocators have seen every kind of change
+GROWTH = 12 * 2**20  # bytes; allocator noise is some MiB, and descriptors would reveal a driver leaked per change
 
 Entries = dict[str, dict[str, Any]]
 
@@ -33,7 +32,7 @@ def entry(name: str, **attributes: Any) -> dict[str, Any]:
 
 
 class Changes:
-    """A document that changes at random: its entries by name, some of which need others."""
+    """A document that changes at random: its entries by name, some of which depend on others."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -69,7 +68,7 @@ class Changes:
 
 async def in_force(client: Any, revision: int) -> None:
     while (await client.call(ROBOT, "", "get_machine_status"))["config"]["revision"] != str(revision):  # noqa: ASYNC110
-        await trio.sleep(0.005)  # the other process tells of no event
+        await trio.sleep(0.005)  # the other process sends no events
 
 
 async def call_untouched(running: Server, name: str, answered: Counter[str]) -> None:

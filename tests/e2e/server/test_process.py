@@ -151,9 +151,9 @@ async def test_a_new_address_moves_the_port_and_nothing_else(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("number", "levels"),
     [
-        # The kernel closes the connection, as at a client's own end, or resets it if an answer was not read yet.
+        # The kernel closes the connection, as when a client ends, or resets it if an answer was not read yet.
         (signal.SIGKILL, {"client closed its connection": "INFO", "client vanished": "WARN"}),
-        (signal.SIGSTOP, {"client vanished": "WARN"}),  # the connection stays open, in silence
+        (signal.SIGSTOP, {"client vanished": "WARN"}),  # the connection stays open without traffic
     ],
     ids=["killed", "stopped"],
 )
@@ -236,7 +236,7 @@ async def test_a_second_signal_ends_what_is_stuck_and_names_it(tmp_path: Path) -
 
 
 async def until(client: Any, *, revision: str) -> None:
-    """Wait for a configuration to be in force and applied."""
+    """Wait until a configuration is current and applied."""
     with trio.fail_after(30):
         while True:
             status = await client.call(ROBOT, "", "get_machine_status")
@@ -247,7 +247,7 @@ async def until(client: Any, *, revision: str) -> None:
 
 
 async def until_logged(running: Any, words: str, *, times: int = 1) -> None:
-    """Wait for words in the log of the other process."""
+    """Wait until the log of the other process contains `words`."""
     with trio.fail_after(30):
         while running.log().count(words) < times:  # noqa: ASYNC110 - the log of another process
             await trio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""What a driver of a real process sees: the order of an orderly stop, and how soon a dead client is noticed."""
+"""Events that a driver of a real process records: the order of an orderly stop, and the detection of a dead client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def environment(events: Path) -> dict[str, str]:
 
 
 def recorded(events: Path) -> dict[tuple[str, str], float]:
-    """The first time of each event, by event and name."""
+    """Return the first time of each event, by event and name."""
     found: dict[tuple[str, str], float] = {}
     for line in events.read_text().splitlines():
         when, event, name = line.split()
@@ -49,7 +49,7 @@ async def test_two_hundred_resources_stop_in_order_whatever_they_do(number: int,
     async with server(tmp_path, {"components": entries}, running=True, env=environment(events)) as process:
         began = time.monotonic()
         assert await process.stop(number) == EXIT_OK
-        assert time.monotonic() - began < REST_LIMIT + 30  # the one that hangs costs its limit, no other anything
+        assert time.monotonic() - began < REST_LIMIT + 30  # the stop that hangs takes its limit, the others nothing
     seen = recorded(events)
     for n, dependencies in needs.items():
         assert seen["stop", f"m{n}"] <= seen["end", f"m{n}"], n
@@ -75,7 +75,7 @@ trio.run(main)
 
 
 async def test_a_killed_clients_motor_is_stopped_and_not_before_its_window_is_over(tmp_path: Path) -> None:
-    """That it is stopped after exactly one window is shown in virtual time, by unit/runtime/engine/test_machine.py."""
+    """unit/runtime/engine/test_machine.py shows in virtual time that it is stopped after exactly one window."""
     events = tmp_path / "events"
     network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": f"{WINDOW * 1000:.0f}ms"}}
     document = {"components": [motor("m")], "network": network}
@@ -98,4 +98,4 @@ async def test_a_killed_clients_motor_is_stopped_and_not_before_its_window_is_ov
         await client.stdout.aclose()
     window, begun = map(float, said.split()[:2])
     assert window == WINDOW
-    assert seen["stop", "m"] - begun >= WINDOW  # both are times of the kernel's monotonic clock
+    assert seen["stop", "m"] - begun >= WINDOW  # both are from the kernel's monotonic clock

@@ -1,6 +1,6 @@
-"""Processes that were stopped (SIGSTOP) read what has arrived before they act on a deadline that has passed meanwhile.
+"""Processes that were stopped (SIGSTOP) read received data before they act on a deadline that passed meanwhile.
 
-A machine-server keeps the sessions of its clients, and a client takes the reply to its call.
+A machine-server keeps the sessions of its clients, and a client accepts the reply to its call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROBOT = "viam.robot.v1.RobotService"
 async def beat(client: ApiClient, session: str) -> None:
     while True:
         await client.call(ROBOT, "", "send_session_heartbeat", id=session)
-        await trio.sleep(0.06)  # a thirtieth of the window: this process may be late, too
+        await trio.sleep(0.06)  # a thirtieth of the window: this process may be late too
 
 
 async def test_sessions_of_living_clients_survive(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ async def test_sessions_of_living_clients_survive(tmp_path: Path) -> None:
                 os.kill(running.process.pid, signal.SIGSTOP)
                 await trio.sleep(2.5)  # longer than the window
                 os.kill(running.process.pid, signal.SIGCONT)
-            await trio.sleep(2.2)  # a window in which a late deadline would still end it
+            await trio.sleep(2.2)  # a window in which a wrong deadline would still end it
             nursery.cancel_scope.cancel()
         await client.call(ROBOT, "", "send_session_heartbeat", id=session)
 
@@ -59,7 +59,7 @@ async def test_a_client_takes_the_reply_that_came_before_its_deadline() -> None:
             assert process.stdout is not None
             with trio.fail_after(30):
                 await service.started.wait()
-                begun = trio.current_time()  # the client's time began before
+                begun = trio.current_time()  # the client's deadline started earlier
                 os.kill(process.pid, signal.SIGSTOP)
                 service.gate.set()
                 await trio.sleep_until(begun + limit)

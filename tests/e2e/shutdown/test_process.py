@@ -15,7 +15,7 @@ from nursery_graph import Graph, Node, ProcessFailed, ProcessGroup, State, proce
 
 pytestmark = pytest.mark.slow
 
-# Says its process id, and that of a child it starts; `deaf` ignores SIGTERM in both.
+# Prints its process id, and that of a child that it starts; `deaf` ignores SIGTERM in both.
 SCRIPT = """
 import os, signal, subprocess, sys, time
 if sys.argv[1] == "deaf":
@@ -35,7 +35,7 @@ def command(kind: str) -> list[str]:
 
 
 async def said(group: ProcessGroup) -> list[int]:
-    """The process ids that it printed."""
+    """Return the process ids that it printed."""
     assert group.process.stdout is not None
     line = b""
     while not line.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""A real process with 200 nodes is stopped in order by SIGTERM, by Ctrl-C and by a deadline from outside."""
+"""A real process with 200 nodes is stopped in order by SIGTERM, by Ctrl-C and by an external deadline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 async def shut_down(cause: str, path: Path, seed: int) -> tuple[int, list[dict[str, Any]]]:
-    """Start the process, end it by `cause` and return its status and what it wrote."""
+    """Start the process, end it by `cause`; return its status and what it wrote."""
     deadline = "0.2" if cause == "deadline" else "0"
     command = [sys.executable, "-m", "tests.e2e.shutdown.victim", str(path), str(seed), deadline]
     with trio.fail_after(60):
@@ -65,7 +65,7 @@ async def test_a_real_process_stops_in_dependency_order(cause: str, seed: int, t
             overdue.setdefault(name, entry["reason"])
         assert entry["what"] != "begin", "a node was started during the shutdown"
 
-    # Everything that ran has ended, dependents first; the two that do not stop are named and waited for no longer.
+    # Every node has ended, dependents first; the two that do not stop were named and then abandoned.
     running = {e["name"] for e in log if e["what"] == "begin"} - {e["name"] for e in log if e["what"] == "end"}
     assert running == set()
     assert overdue.keys() == {HUNG, THREAD}
@@ -79,7 +79,7 @@ async def test_a_real_process_stops_in_dependency_order(cause: str, seed: int, t
                 checked += 1
     assert checked > SIZE / 2
 
-    # Limits: what the two depend on is stopped after their limit, long before they end.
+    # Limits: the dependencies of the two are stopped after the limit, long before the two end.
     for dependency in requires[HUNG]:
         assert begin["at"] + STOP_TIMEOUT <= cancelled[dependency] < begin["at"] + THREAD_SECONDS
     last_orderly = max(at for name, at in ended.items() if name not in (HUNG, THREAD))

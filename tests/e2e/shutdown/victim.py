@@ -1,7 +1,7 @@
-"""A process with a random graph of 200 nodes, some of them wicked; writes what happens to a file, a JSON line each.
+"""A process with a random graph of 200 nodes, some of them faulty; writes events to a file, one line of JSON each.
 
 Usage: python -m tests.e2e.shutdown.victim FILE SEED DEADLINE. It prints `ready` when the graph is up. SIGTERM and
-Ctrl-C stop it; so does DEADLINE, seconds after it is ready, unless it is 0.
+Ctrl-C stop it; so does DEADLINE, in seconds after it is ready, unless it is 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def build(file: IO[str], seed: int) -> list[Node]:
                     await trio.sleep(0.02)
                     raise RuntimeError("crashing, as always")
                 if name == THREAD:
-                    await trio.to_thread.run_sync(released.wait, THREAD_SECONDS)  # does not hear cancellation
+                    await trio.to_thread.run_sync(released.wait, THREAD_SECONDS)  # ignores cancellation
                 else:
                     await trio.sleep_forever()
             except trio.Cancelled:
@@ -60,7 +60,7 @@ def build(file: IO[str], seed: int) -> list[Node]:
     nodes = []
     for number in range(SIZE):
         requires = {f"n{draw.randrange(number)}" for _ in range(draw.randrange(4))} if number else set()
-        # The crashing one is a dependency of some, but of none of the other wicked ones.
+        # The crashing node is a dependency of some nodes, but not of the other faulty nodes.
         if f"n{number}" in (HUNG, THREAD):
             requires = {"n1", "n2"}
         write(file, "node", name=f"n{number}", requires=sorted(requires))
@@ -69,7 +69,7 @@ def build(file: IO[str], seed: int) -> list[Node]:
 
 
 def up(snapshot: Snapshot) -> bool:
-    """All are ready but the crashing one, which has crashed, and what depends on it."""
+    """Return whether all nodes are ready except the crashing one, which has crashed, and its dependents."""
     shaky = {CRASHING}
     for status in snapshot.nodes.values():
         if status.requires & shaky:
@@ -116,7 +116,7 @@ if __name__ == "__main__":
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         try:
             trio.run(main, out, int(sys.argv[2]), float(sys.argv[3]))
-        except* KeyboardInterrupt:  # alone or in a group, as it happens to arrive
+        except* KeyboardInterrupt:  # alone or in a group, depending on where it is raised
             write(out, "interrupted")
             status = 130
         finally:

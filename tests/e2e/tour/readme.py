@@ -1,4 +1,4 @@
-"""The tour in README.md as a test follows it: its commands are read from the text, so that the two cannot part."""
+"""The tour in README.md for its test: its commands are read from the text, so that the two cannot diverge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT = 60.0
 
 
 def tour() -> str:
-    """The section of README.md."""
+    """Return the section of README.md."""
     text = (ROOT / "README.md").read_text()
     found = re.search(r"^## Five-minute tour\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     assert found is not None, "README.md has no tour"
@@ -29,19 +29,19 @@ def tour() -> str:
 
 
 def step(number: int) -> str:
-    """One numbered step of the tour."""
+    """Return a numbered step of the tour."""
     found = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", tour(), re.MULTILINE | re.DOTALL)
     assert found is not None, f"the tour has no step {number}"
     return found[1]
 
 
 def blocks(text: str, language: str = "sh") -> list[str]:
-    """The code blocks of a text."""
+    """Return the code blocks of a text."""
     return [textwrap.dedent(one).strip() for one in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)]
 
 
 def spoken(text: str, beginning: str) -> str:
-    """The command that the text names in the middle of a sentence."""
+    """Return the command that the text mentions within a sentence."""
     found = [one for one in re.findall(r"`([^`\n]+)`", text) if one.startswith(beginning)]
     assert found, f"the tour does not name {beginning!r}"
     return found[0]
@@ -49,21 +49,21 @@ def spoken(text: str, beginning: str) -> str:
 
 @dataclass(frozen=True)
 class Ports:
-    """Free ones in the place of those of the tour."""
+    """Free ports that replace those of the tour."""
 
     cloud: str
     machine: str
     webhook: str
 
     def put(self, text: str) -> str:
-        """The text with these ports."""
+        """Return the text with these ports."""
         for known, own in (("8090", self.cloud), ("8080", self.machine), ("8099", self.webhook)):
             text = text.replace(f"localhost:{known}", f"localhost:{own}")
         return text
 
 
 class Checkout:
-    """A folder as `git clone` and `make setup` leave it, with nothing started yet: all but `.run` is linked."""
+    """A folder like that after `git clone` and `make setup`, with nothing started yet: all but `.run` is linked."""
 
     def __init__(self, folder: Path, ports: Ports) -> None:
         self.folder, self.ports = folder / "checkout", ports
@@ -86,12 +86,12 @@ class Checkout:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What `. .run/env` sets."""
+        """Return the variables that `. .run/env` sets."""
         words = re.findall(r"export (.*)", (self.folder / ".run" / "env").read_text())
         return dict(word.split("=", 1) for line in words for word in line.split())
 
     async def __call__(self, commands: str, **environment: str) -> str:
-        """Carry out what a terminal of its own is told; what is printed. Fails as soon as one command does."""
+        """Run commands as in a separate terminal; return their output. Fail at the first command that fails."""
         with trio.fail_after(LIMIT):
             done = await trio.run_process(
                 ["bash", "-e", "-c", self.ports.put(commands)],
@@ -107,7 +107,7 @@ class Checkout:
 
     @asynccontextmanager
     async def running(self, command: str) -> AsyncIterator[Running]:
-        """A command that goes on until Ctrl-C, in a terminal of its own."""
+        """Run a command in a separate terminal until Ctrl-C."""
         process = await trio.lowlevel.open_process(
             ["bash", "-c", self.ports.put(command)],
             cwd=self.folder,
@@ -126,13 +126,13 @@ class Checkout:
 
 
 class Running:
-    """What is printed, and Ctrl-C."""
+    """A running command: its output, and Ctrl-C."""
 
     def __init__(self, process: trio.Process) -> None:
         self.process, self.said = process, ""
 
     async def until(self, words: str) -> str:
-        """Wait until something is printed; all that was so far."""
+        """Wait until `words` are printed; return all output so far."""
         assert self.process.stdout is not None
         with trio.fail_after(LIMIT):
             while words not in self.said:
@@ -142,7 +142,7 @@ class Running:
         return self.said
 
     async def interrupt(self) -> None:
-        """Ctrl-C, which a terminal sends to all in the foreground; return when all have ended."""
+        """Press Ctrl-C, which a terminal sends to all foreground processes; return when all have ended."""
         if self.process.stdout is None:
             return
         try:
@@ -161,7 +161,7 @@ class Running:
 
 
 def editor(folder: Path, old: str, new: str) -> str:
-    """A command for $EDITOR that writes `new` where the file says `old`."""
+    """Return a command for $EDITOR that replaces `old` with `new`."""
     script = folder / f"editor-{len(list(folder.glob('editor-*')))}"
     script.write_text(
         f"#!{shutil.which('python3')}\nimport pathlib, sys\np = pathlib.Path(sys.argv[-1])\n"

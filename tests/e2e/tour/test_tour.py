@@ -1,6 +1,6 @@
-"""A new user at the tour of README.md: its commands as they stand there, its pages in a real browser.
+"""A new user follows the tour of README.md: its literal commands, its pages in a real browser.
 
-Some 25 s: two programs start, an upload is waited for, and a dozen commands are typed.
+Takes about 25 s: two programs start, an upload arrives, and a dozen commands run.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
         await hear(page, checkout)
         assert "turned to" in await checkout(". .venv/bin/activate; . .run/env; " + spoken(step(6), "python examples"))
         compile(blocks(step(6), "python")[0], "README.md", "exec")
-        await page.goto("about:blank")  # it would say that nobody answers any more
+        await page.goto("about:blank")  # the page would report that the server does not answer
         await started.interrupt()
         assert "Traceback" not in started.said
 
 
 async def log_in(page: Page, checkout: Checkout, said: str) -> None:
-    """1: what is printed opens the cloud, where the machine is online and its graph lives."""
+    """1: the printed address opens the cloud, where the machine is online and its graph is live."""
     address = re.search(r"<(http://localhost:\d+)>", checkout.ports.put(step(1)))
     assert address is not None
     assert address[1] in said
@@ -70,7 +70,7 @@ async def look(checkout: Checkout) -> None:
 
 
 async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: str) -> None:
-    """3: the outline leads to the motor; what is changed is reviewed, saved and runs."""
+    """3: the outline jumps to the motor; the change is reviewed, saved and applied."""
     assert "*Configuration*" in step(3)
     await page.click(".tabs a:nth-of-type(2)")
     await page.until("document.querySelector('#outline a') && document.readyState === 'complete'")
@@ -88,7 +88,7 @@ async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: s
 
 
 async def break_it(page: Page, checkout: Checkout) -> None:
-    """4: the mistake is told at its line, the machine goes on without the motor, and it is taken back twice."""
+    """4: the mistake is reported at its line, the machine keeps running without the motor, and two reverts undo it."""
     assert '`"max_rpm": "fast"`' in step(4)
     wrong = '"max_rpm": "fast"'
     await page.until("document.querySelector('#document')")
@@ -101,7 +101,7 @@ async def break_it(page: Page, checkout: Checkout) -> None:
     await change(page, checkout, '"max_rpm": 150', wrong, saved="3 resources do not work")
     assert "'fast'" in await page.text("#running")
 
-    # the machine's page leads to the line
+    # the machine's page links to the line
     await page.click(".tabs a:nth-of-type(1)")
     await page.until_text("22 ready")
     await page.click(".reason a")
@@ -122,13 +122,13 @@ async def break_it(page: Page, checkout: Checkout) -> None:
 
 
 async def answered(checkout: Checkout, command: str, **environment: str) -> str:
-    """A command that asks whether it should, in a terminal where somebody says yes."""
+    """Run a command that asks for confirmation, in a terminal that answers yes; return its output."""
     asked = f". .venv/bin/activate; . .run/env; echo y | script -qec '{command}' /dev/null"
     return await checkout(asked, **environment)
 
 
 async def hear(page: Page, checkout: Checkout) -> None:
-    """5: what nobody heard is sent again, and verified by the example and by another one."""
+    """5: a failed delivery is sent again, and verified by the example and by another program."""
     first, second = blocks(step(5))
     await page.click(".tabs a:nth-of-type(6)")
     await page.until_text("next attempt", "#delivery-log")

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on a loopback port, that answers as a test wants it to."""
+"""A receiver of webhooks on a loopback port, with answers chosen by the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Respond = Callable[[trio.abc.Stream, "Received"], Awaitable[None]]
 
 @dataclass
 class Received:
-    """One request as it came."""
+    """A received request."""
 
     method: str
     target: str
@@ -27,19 +27,19 @@ class Received:
 
 @dataclass
 class Receiver:
-    """What was received so far, and where."""
+    """The requests received so far, and the receiver's address."""
 
     port: int
     requests: list[Received] = field(default_factory=list)
     changed: trio.Event = field(default_factory=trio.Event)
-    """Set when something came; then there is another one."""
+    """Set at the next request, and then replaced with a new event."""
 
     def url(self, host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}/hook?a=1"
 
 
 def answering(status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> Respond:
-    """Answers with this, whatever comes."""
+    """Return a responder that always sends this answer."""
 
     async def respond(stream: trio.abc.Stream, received: Received) -> None:
         lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in (headers or {}).items())]
@@ -52,7 +52,7 @@ def answering(status: int, headers: dict[str, str] | None = None, body: bytes = 
 async def receiver(
     respond: Respond | None = None, tls: ssl.SSLContext | None = None, *, port: int = 0
 ) -> AsyncIterator[Receiver]:
-    """A receiver that lives as long as the context."""
+    """Yield a receiver that runs until the block ends."""
     made = Receiver(port)
 
     async def serve(plain: trio.SocketStream) -> None:
@@ -64,7 +64,7 @@ async def receiver(
             made.changed = trio.Event()
             await (respond or answering(200))(stream, received)
         except (trio.BrokenResourceError, ssl.SSLError, h11.RemoteProtocolError):
-            pass  # the client went away
+            pass  # the client disconnected
         finally:
             await trio.aclose_forcefully(plain)
 

@@ -1,7 +1,7 @@
-"""A real SMTP server in a process of its own: `python smtp_server.py none|starttls|tls CERT KEY`.
+"""A real SMTP server in a separate process: `python smtp_server.py none|starttls|tls CERT KEY`.
 
-Prints its port, then one line of JSON for each message. It knows ann with the password hush, refuses messages to
-nobody@example.com for good, and those to later@example.com for now.
+Prints its port, then one line of JSON for each message. It accepts the user ann with the password hush, rejects
+messages to nobody@example.com permanently, and those to later@example.com temporarily.
 """
 
 from __future__ import annotations

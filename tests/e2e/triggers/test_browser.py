@@ -1,4 +1,4 @@
-"""The page of triggers in a real browser, on a desk and on a phone."""
+"""The page of triggers in a real browser, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_dry_run_test_delivery_and_replay(tmp_path: Path) -> None:
             assert await page.unnamed() == []
             assert await page.overflow() <= 0
 
-            # a dry run, first without success
+            # a dry run, first one that does not fire
             await page.click("#trigger-1 summary")
             await page.fill("#trigger-1 textarea", '{"chamber": {"celsius": 20}}')
             await page.click("#trigger-1 [value=explain]")
@@ -55,7 +55,7 @@ async def test_dry_run_test_delivery_and_replay(tmp_path: Path) -> None:
             await page.screenshot(tmp_path / "triggers.png")
             assert not other.requests
 
-            # a test, that fails, and is sent again
+            # a test delivery that fails and is sent again
             await page.click("#trigger-1 [value=test]")
             await page.until_text("2 test messages on the way")
             log = "document.querySelector('[aria-labelledby=deliveries] .scroll').innerText"
@@ -73,7 +73,7 @@ async def test_dry_run_test_delivery_and_replay(tmp_path: Path) -> None:
             await page.until("document.querySelectorAll('tbody tr').length === 2")
             assert other.requests[1].headers["webhook-id"] == came.headers["webhook-id"]
 
-            # the list of all, on a phone too
+            # the list of all deliveries, also on a phone
             await page.size(390, 800, phone=True)
             for path in ("/triggers", f"/machines/{part['id']}/triggers"):
                 await page.goto(f"http://{running.address}{path}")

@@ -20,7 +20,7 @@ LIMIT = 60.0
 
 
 async def settled(terminal: Terminal, delivery: str) -> dict[str, object]:
-    """A delivery once it was tried, looked at as a person would: again and again."""
+    """Return a delivery after its first attempt; repeat the query until then, as a person would."""
     with trio.fail_after(LIMIT):
         while True:
             found = json.loads(await terminal("triggers", "deliveries", "mill", delivery, "--json"))
@@ -54,7 +54,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
                 app, "", "update_robot_part", id=part["id"], name="", robot_config_json=json.dumps(document)
             )
 
-        # what is in force
+        # the current triggers
         said = await terminal("triggers", "ls", "mill")
         assert 'sensor:t:Readings gt {"t": 30}' in said
         assert other.url() in said
@@ -62,7 +62,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         assert await terminal("triggers", "ls", "mill", "-q") == "hot\n"
         assert json.loads(await terminal("triggers", "ls", "mill", "--json"))["triggers"][0]["name"] == "hot"
 
-        # would it fire
+        # dry runs
         said = await terminal("triggers", "explain", "mill", "hot", "--reading", '{"t": 31}')
         assert "it would fire" in said
         assert "31 is greater than 30" in said
@@ -74,7 +74,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         assert "no JSON" in await terminal("triggers", "explain", "mill", "hot", "--reading", "{", status=2)
         assert not other.requests
 
-        # a test, its delivery and a replay under the same id
+        # a test, its delivery, and a replay with the same id
         sent = (await terminal("triggers", "test", "mill", "hot", "--reading", '{"t": 1}', "-q")).strip()
         first = await settled(terminal, sent)
         assert first["state"] == "failed"
@@ -136,7 +136,7 @@ async def test_the_example_verifies_what_the_cloud_sends(tmp_path: Path) -> None
 
 
 class Lines:
-    """The lines that a program prints."""
+    """The output lines of a program."""
 
     def __init__(self, stream: trio.abc.ReceiveStream) -> None:
         self._stream = stream

@@ -15,7 +15,7 @@ from tests.e2e.triggers.receiver import receiver
 from tests.unit.triggers.make import SECRET, conditional, data, raw
 
 APP = "viam.app.v1.AppService"
-LIMIT = 60.0  # generous: the machine that runs the tests may be busy
+LIMIT = 60.0  # generous: the computer that runs the tests may be busy
 
 
 async def test_a_reading_of_a_machine_becomes_one_webhook(tmp_path: Path) -> None:

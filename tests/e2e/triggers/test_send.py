@@ -1,4 +1,4 @@
-"""Webhooks over real sockets: what arrives, which addresses are called, and how each end is told."""
+"""Webhooks over real sockets: the requests that arrive, the addresses that are called, and the reported outcomes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LOOPBACK = Allow.parse(["127.0.0.0/8"])
 NOWHERE = (
     "the name {} has no address that this cloud calls: correct it, or ask the administrator of the cloud to allow it"
 )
-LIMIT = 60.0  # generous: the machine that runs the tests may be busy
+LIMIT = 60.0  # generous: the computer that runs the tests may be busy
 
 
 class Names(trio.abc.HostnameResolver):
-    """Names as a test wants them: each answer is used once, the last one for ever."""
+    """A resolver with prepared answers: each is used once, the last one forever."""
 
     def __init__(self, known: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self.known = {name: list(answers) for name, answers in known.items()}
@@ -130,12 +130,12 @@ async def test_one_bad_address_among_good_ones_refuses_them_all(names: Names) ->
             outcome = await deliver(request(other.url("mixed.test")), Allow.parse(["mixed.test"]))
         assert "169.254.169.254" in outcome.internal
         assert outcome.error == NOWHERE.format("mixed.test")
-        assert not outcome.final  # as a name that does not exist
+        assert not outcome.final  # like a name that does not exist
         assert not other.requests
 
 
 async def test_a_name_is_resolved_once_so_that_it_cannot_change_in_between(names: Names) -> None:
-    """DNS rebinding: the second answer would be a private address; nobody asks a second time."""
+    """DNS rebinding: the second answer would be a private address, but there is no second query."""
     names.known["rebind.test"] = [["127.0.0.1"], ["127.0.0.2"]]
     async with receiver() as other:
         with trio.fail_after(LIMIT):
@@ -165,7 +165,7 @@ async def test_redirects_are_not_followed() -> None:
         assert not hidden.requests
 
 
-# ---- how it ends
+# ---- outcomes
 
 
 async def test_what_a_receiver_says_about_its_failure_is_told() -> None:
@@ -201,7 +201,7 @@ async def test_retry_after_in_seconds_and_as_a_date() -> None:
     for date in ("Mon, 01 Jan 99999999999 00:00:00 GMT", f"Mon, 01 Jan 2026 {'9' * 20}:00:00 GMT"):
         async with receiver(answering(200, {"Retry-After": date})) as other:
             with trio.fail_after(LIMIT):
-                assert (await deliver(request(other.url()), LOOPBACK)).delivered  # not sent once more
+                assert (await deliver(request(other.url()), LOOPBACK)).delivered  # sent only once
 
 
 async def test_an_endless_answer_is_not_read_to_its_end() -> None:
@@ -217,7 +217,7 @@ async def test_an_endless_answer_is_not_read_to_its_end() -> None:
     async with receiver(endless) as other:
         with trio.fail_after(LIMIT):
             assert (await deliver(request(other.url()), LOOPBACK)).delivered
-    assert sent < MAX_ANSWER + 8 * 1024 * 1024  # what the kernel's buffers took
+    assert sent < MAX_ANSWER + 8 * 1024 * 1024  # the rest is in the kernel's buffers
 
 
 async def test_no_answer_is_ended_by_the_caller() -> None:
@@ -308,7 +308,7 @@ async def test_a_header_that_http_does_not_have_is_not_sent() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Contexts of a server for hooks.test and of a client that trusts it."""
+    """Return the contexts of a server for hooks.test and of a client that trusts it."""
     folder: Path = tmp_path_factory.mktemp("tls")
     pem, key = self_signed(["hooks.test"])
     (folder / "cert.pem").write_bytes(pem)

@@ -1,4 +1,4 @@
-"""Emails handed to a real SMTP server in every way, and how refusals are told."""
+"""Emails submitted to a real SMTP server in every mode, and reports of refusals."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from triggers.retry import next_try
 from triggers.smtp import Mailer, Settings
 
 SERVER = Path(__file__).with_name("smtp_server.py")
-LIMIT = 60.0  # generous: the machine that runs the tests may be busy
+LIMIT = 60.0  # generous: the computer that runs the tests may be busy
 
 Security = Literal["starttls", "tls", "none"]
 
 
 class Server:
-    """A running server, and what it has received."""
+    """A running server, and the messages that it received."""
 
     def __init__(self, process: trio.Process, folder: Path) -> None:
         self._process = process
@@ -102,7 +102,7 @@ async def test_delivered(security: Security, user: bool, tmp_path: Path) -> None
             assert outcome.delivered, outcome.error
         envelope, content = await other.message()
     assert (envelope["from"], envelope["to"]) == ("cloud@example.com", ["bob@example.com"])
-    assert envelope["tls"] is (security == "starttls")  # with tls the server sees nothing else at all
+    assert envelope["tls"] is (security == "starttls")  # with tls the server receives nothing in plaintext
     assert envelope["user"] == ("ann" if user else "")
     assert content["Subject"] == "Mill: data met the condition (t)"
     assert content["Message-ID"] == "<d-1@example.com>"

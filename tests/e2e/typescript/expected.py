@@ -1,4 +1,4 @@
-"""What the walk of walk.mjs finds in a new cloud, for each method of the two clients of the TypeScript SDK."""
+"""The results that walk.mjs must get from a new cloud, for each method of the two clients of the TypeScript SDK."""
 
 from __future__ import annotations
 
@@ -123,4 +123,4 @@ DATA: Final[dict[str, Any]] = {
 }
 
 WEB: Final = {"fileUpload": [2, "The fetch API does not support streaming request bodies"]}
-"""What differs where the SDK calls by `fetch`, which cannot send a stream: the SDK refuses that itself."""
+"""Differences where the SDK calls with `fetch`, which cannot send a stream: the SDK refuses these calls."""

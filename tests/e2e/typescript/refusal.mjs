@@ -1,4 +1,4 @@
-// What a call is refused with: its code and its sentence.
+// The code and the message of the error of a refused call.
 export const refusal = async (call) => {
   try {
     return { answered: await call };

@@ -28,7 +28,7 @@ from tests.e2e.cloud.sdk_table import CALLS
 from tests.e2e.typescript import expected
 
 UNIMPLEMENTED = 12
-OVER = (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.UNAVAILABLE)  # the walk ends with deleting all
+OVER = (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.UNAVAILABLE)  # the walk finally deletes everything
 HERE = Path(__file__).parent
 SDK = HERE / "node_modules" / "@viamrobotics" / "sdk" / "dist" / "main.es.js"
 TRANSPORT = HERE / "node_modules" / "@connectrpc" / "connect-node"
@@ -59,7 +59,7 @@ def _sdk() -> None:
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[CloudProcess]:
-    """A cloud with a machine that logs an error again and again: whoever follows it hears the next one."""
+    """Run a cloud whose machine logs an error repeatedly, so that a follower receives the next one."""
     noted, module = tmp_path / "calls", "tests.e2e.cloud.sdk_recorded"
     async with (
         cloud(tmp_path / "cloud", module=module, environ={FILE: str(noted)}) as one,
@@ -93,7 +93,7 @@ def words(one: CloudProcess) -> list[str]:
 
 
 def refusals(kind: str) -> dict[str, list[Any]]:
-    """What methods answer whose call this cloud does not have."""
+    """Return the expected refusals of methods whose call this cloud does not serve."""
     found = {}
     for service, rows in CALLS.items():
         for call, _, methods in rows:
@@ -104,7 +104,7 @@ def refusals(kind: str) -> dict[str, list[Any]]:
 
 
 async def check(found: dict[str, Any], one: CloudProcess, *, web: bool) -> None:
-    """Every method has answered as it should; what the SDK's source calls is what the table says, and was reached."""
+    """Check every result, and that the calls in the SDK's source are those of the table and were reached."""
     assert "failed" not in found, found
     assert found["app"] == {**expected.APP, **refusals("app")}
     assert found["data"] == {**expected.DATA, **refusals("data"), **(expected.WEB if web else {})}
@@ -140,7 +140,7 @@ async def test_in_node(running: CloudProcess, transport: str) -> None:
 
 
 class Files(http.server.BaseHTTPRequestHandler):
-    """The page, the SDK and the walk: another origin than the cloud's, as with anybody's own page."""
+    """Serve the page, the SDK and the walk from an origin other than the cloud's, like a user's own page."""
 
     def __init__(self, page: bytes, *args: Any) -> None:
         self.files = {

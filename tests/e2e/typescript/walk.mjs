@@ -1,9 +1,9 @@
-// What a user of the TypeScript SDK does with a cloud; the same in Node and in a page. `sdk` is the module itself.
-// Returns for each method of the two clients what shows that it did what it should, by the method's name.
+// Calls of a user of the TypeScript SDK to a cloud; the same in Node and in a page. `sdk` is the SDK as a module.
+// Returns a value that shows the effect of each method of the two clients, by the name of the method.
 import { walkApp, leave } from './walk_app.mjs';
 import { walkData } from './walk_data.mjs';
 
-// The published call that each method of a client makes, as its source says.
+// The published call of each method of a client, according to its source.
 const sources = (client) => {
   const methods = Object.getPrototypeOf(client);
   const names = Object.getOwnPropertyNames(methods).filter((name) => name !== 'constructor');

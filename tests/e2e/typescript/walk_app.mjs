@@ -232,7 +232,7 @@ async function unbuilt(app, found, organization) {
   found.getAppBranding = await refusal(app.getAppBranding('acme', 'x'));
 }
 
-// The organization goes at last, and the key that walks with it. The talker of the test has to go first.
+// The organization is deleted last, with the key of this walk. The program of the test that logs must end first.
 export async function leave(app, organization) {
   const early = await refusal(app.deleteOrganization(organization));
   for (const location of await app.listLocations(organization)) {
@@ -240,6 +240,6 @@ export async function leave(app, organization) {
     await app.deleteLocation(location.id);
   }
   await app.deleteOrganization(organization);
-  const late = await refusal(app.listOrganizations()); // which asks for the key itself, and not for a place first
+  const late = await refusal(app.listOrganizations()); // checks only the key, without an organization
   return { deleteOrganization: [early[0], late[0]] };
 }

@@ -65,7 +65,7 @@ async function upload(data, sdk, found, part) {
   return [first, second];
 }
 
-// Longer than a piece of the SDK's; the size that was kept, or why the SDK's transport cannot send a stream.
+// Longer than a piece of the SDK; returns the stored size, or why the SDK's transport cannot send a stream.
 async function streamed(data, part) {
   const sent = await refusal(data.fileUpload(new Uint8Array(data.constructor.UPLOAD_CHUNK_SIZE + 1), part, { fileName: 'long.bin' }));
   if (!('answered' in sent)) return sent;

@@ -1,4 +1,4 @@
-"""A module on the official Python SDK, as its documentation shows it: a model that finds the brightest row."""
+"""A module on the official Python SDK, as in its documentation: a model that finds the brightest row."""
 
 import asyncio
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Vision, ML models, the transform camera and the frame system through the official Python SDK, unmodified."""
+"""Vision, ML models, the transform camera and the frame system through the unmodified official Python SDK."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def component(
 
 
 def models(folder: Path) -> list[dict[str, Any]]:
-    """Services on ONNX Runtime, and on a model of a module."""
+    """Return ML model services on ONNX Runtime and in a module."""
     labels = str(folder / "labels.txt")
     return [
         service("mlmodel", "colors", "onnx", model_path=str(folder / "colors.onnx"), label_path=labels),
@@ -95,14 +95,14 @@ def document(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def seeing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a machine with cameras, models, vision services and parts that move."""
+    """Run a machine with cameras, models, vision services and parts that move; yield its address."""
     folder = tmp_path_factory.mktemp("seeing")
     with Server(document(folder), folder) as server:
         yield server.wait_running().address
 
 
 async def there(robot: RobotClient, name: str) -> VisionClient:
-    """The service as soon as it is there: the module's takes its time."""
+    """Return the service once it exists: that of the module starts later."""
     while True:
         await robot.refresh()
         if any(one.name == name for one in robot.resource_names):

@@ -1,4 +1,4 @@
-"""`machine` as a person runs it, against a real machine-server on loopback."""
+"""`machine` as a person uses it, against a real machine-server on loopback."""
 
 from __future__ import annotations
 

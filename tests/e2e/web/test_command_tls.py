@@ -1,4 +1,4 @@
-"""`machine` over TLS, and what it says when only one side speaks it."""
+"""`machine` over TLS, and its errors when only one side uses TLS."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.e2e.harness import Server
 
 
 def machine(server: Server, *words: str) -> subprocess.CompletedProcess[str]:
-    """`machine status`, run as a module."""
+    """Run `machine status` as a module."""
     program = [sys.executable, "-m", "command.cli", "status", "--address", server.address]
     return subprocess.run([*program, *words], capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ca.pem, other.pem (of an authority that nobody asked), chain.pem and key.pem."""
+    """Return a folder with ca.pem, other.pem (of an unrelated authority), chain.pem and key.pem."""
     folder = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
