@@ -1,7 +1,7 @@
 """Run the tests of the rig: `python -m tests.hil [PYTEST ARGUMENTS]`.
 
-Files of tests are shared out to two processes of pytest, each with its guests on a processor of its own. Where guests
-are in QEMU, and with arguments, one process runs them in turn: an emulated guest takes both processors.
+Test files are distributed over two pytest processes, each with its guests on a processor of its own. Where guests run
+in QEMU, and with arguments, one process runs them in turn: an emulated guest uses both processors.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tests.hil.rig.uml_machine import PROCESSOR
 
 HERE: Final = Path(__file__).parent
 PARTS: Final = 2
-PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 when there was one part
-USUAL: Final = 15  # seconds for a file that SECONDS does not name
+PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 as a single part
+USUAL: Final = 15  # seconds for a file that is not in SECONDS
 SECONDS: Final = {
     "test_chips.py": 200,
     "test_air.py": 140,
@@ -50,7 +50,7 @@ SECONDS: Final = {
     "test_bench.py": 20,
     "test_gamepad.py": 20,
 }
-"""How long files take that take longer than USUAL, on a computer with two processors. Only their relation matters."""
+"""Durations of files that take longer than USUAL, on a computer with two processors. Only their ratio matters."""
 
 EMULATED: Final = frozenset(
     {
@@ -58,11 +58,11 @@ EMULATED: Final = frozenset(
         *("test_raspberry_pi.py", "test_rig.py", "test_spi.py"),
     }
 )
-"""Files with guests in QEMU: in one part, so that there is one such guest at a time."""
+"""Files with guests in QEMU: in the same part, so that only one such guest runs at a time."""
 
 
 def share_out(files: Sequence[str], parts: int) -> list[list[str]]:
-    """Files for each part, so that all take about as long: the longest first, each to the part that has least."""
+    """Distribute files over parts of similar duration: the longest first, each to the part with the least."""
     shares: list[list[str]] = [[] for _ in range(parts)]
     loads = [0] * parts
     for name in sorted(files, key=lambda name: (name not in EMULATED, -SECONDS.get(name, USUAL), name)):
@@ -73,7 +73,7 @@ def share_out(files: Sequence[str], parts: int) -> list[list[str]]:
 
 
 async def side_by_side(processors: Sequence[int], report: Path) -> int:
-    """All files, on these processors; the exit status."""
+    """Run all files on these processors; return the exit status."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
     shares = share_out(sorted(path.name for path in HERE.glob("test_*.py")), len(processors))
     runs = [
@@ -84,7 +84,7 @@ async def side_by_side(processors: Sequence[int], report: Path) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status of pytest."""
+    """Return the exit status of pytest."""
     BUILD.mkdir(parents=True, exist_ok=True)
     report = BUILD / "junit.xml"
     report.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the tests of chips share: plant models on an emulated adapter, our machine on them, the kernel's drivers."""
+"""Helpers for tests of chips: plant models on an emulated adapter, a machine that uses them, the kernel's drivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.hil.rig.plant import Adapter, Thing
 from tests.hil.rig.sdk import Sdk
 from tests.hil.rig.server import Server
 
-BUS = "i2c-tiny-usb"  # by the adapter's name, which survives another number
+BUS = "i2c-tiny-usb"  # by the adapter's name, which does not change with its number
 CHIPS = "hal.sim.chips"
 
 # name: plant model, its arguments, address, API, model, attributes
@@ -39,7 +39,7 @@ TABLE: Mapping[str, tuple[str, dict[str, Any], int, str, str, dict[str, Any]]] =
 
 
 def entry(name: str, **changes: Any) -> dict[str, Any]:
-    """The configuration of one chip."""
+    """Return the configuration of a chip."""
     _, _, address, api, model, attributes = TABLE[name]
     return {
         "name": name,
@@ -50,7 +50,7 @@ def entry(name: str, **changes: Any) -> dict[str, Any]:
 
 
 async def solder(adapter: Adapter, *names: str) -> dict[str, Thing]:
-    """Put the plant models of these chips on the bus."""
+    """Attach the plant models of these chips to the bus."""
     found = {}
     for name in names:
         what, settings, address, *_ = TABLE[name]
@@ -60,13 +60,13 @@ async def solder(adapter: Adapter, *names: str) -> dict[str, Thing]:
 
 @asynccontextmanager
 async def machine(guest: Guest, *names: str) -> AsyncIterator[tuple[Server, Sdk]]:
-    """machine-server with these chips, and the official SDK connected to it."""
+    """Run machine-server with these chips; yield it with a connected client of the official SDK."""
     async with guest.server({"components": [entry(name) for name in names]}) as server, server.sdk() as sdk:
         yield server, sdk
 
 
 async def ready(server: Server, name: str, method: str = "get_readings", **arguments: Any) -> float:
-    """Seconds until a method answers again."""
+    """Wait until a method succeeds again; return the seconds that took."""
     began = time.monotonic()
     with trio.fail_after(60):
         async with server.client() as client:
@@ -80,12 +80,12 @@ async def ready(server: Server, name: str, method: str = "get_readings", **argum
 
 
 def said(error: BaseException) -> str:
-    """What the user of the official SDK reads."""
+    """Return the message that a user of the official SDK reads."""
     return str(getattr(error, "message", error))
 
 
 class Kernel:
-    """One chip as a driver of the kernel sees it."""
+    """A chip as seen by a driver of the kernel."""
 
     def __init__(self, guest: Guest, bus: str, address: int) -> None:
         self.guest = guest
@@ -101,13 +101,13 @@ class Kernel:
         await self.guest.run(f"echo 0x{self.address:02x} > /sys/bus/i2c/devices/i2c-{self.number}/delete_device")
 
     async def number_of(self, attribute: str) -> float:
-        """One attribute of sysfs, with a wildcard for the device's number."""
+        """Return the value of a sysfs attribute; its path may have a wildcard for the number of the device."""
         return float((await self.guest.run(f"cat {self.folder}/{attribute}")).stdout)
 
 
 @asynccontextmanager
 async def bound(guest: Guest, adapter: Adapter, address: int, module: str, chip: str) -> AsyncIterator[Kernel]:
-    """The kernel's driver on the chip, until the block ends; skipped where this kernel has no such driver."""
+    """Bind the kernel's driver to the chip until the block ends; skip the test if this kernel has no such driver."""
     if (await guest.run(["modprobe", module], check=False)).returncode:
         pytest.skip(f"the kernel has no {module}")
     kernel = Kernel(guest, adapter.bus, address)

@@ -1,4 +1,4 @@
-"""Fixtures of the rig: a guest for each module of tests, there within two seconds."""
+"""Fixtures of the rig: a guest for each test module, available within two seconds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOURNAL: Final = (
 
 
 def why_not() -> str:
-    """Why no guest can be started here; empty if one can."""
+    """Return why no guest can be started here; empty if one can be."""
     missing = [tool for tool in ("qemu-system-x86_64", "qemu-img", "zstd") if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(missing)} not installed: run `make hil` (Debian, amd64, root)"
@@ -39,7 +39,7 @@ def why_not() -> str:
 
 
 def forget_the_dead() -> None:
-    """Remove what test runs left behind that were killed."""
+    """Remove the leftovers of killed test runs."""
     for folder in (*BUILD.glob("run-*"), *BUILD.glob("share-*")):
         number = folder.name.split("-")[1]
         if not number.isdigit() or not Path(f"/proc/{number}").exists():
@@ -61,28 +61,28 @@ def _source() -> Iterator[str]:
 
 
 def pytest_report_header() -> str:
-    """Say in which kind of guest the tests run, and why."""
+    """Report the kind of guest that the tests run in, and why."""
     reason = why_not_uml()
     return f"guests: QEMU, because {reason}" if reason else "guests: User-Mode Linux; QEMU for tests marked `qemu`"
 
 
 @pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, _source: str) -> Iterator[VirtualMachine]:
-    """The machine of this module, of the kind its marks ask for: its disk is as in the image when the module begins."""
+    """Yield the machine of this module, of the kind that its marks require. Its disk is initially that of the image."""
     with new_machine(Path(_source), request.node) as machine:
         yield machine
 
 
 @pytest.fixture(scope="module")
 def qemu_machine(_source: str) -> Iterator[VirtualMachine]:
-    """Another machine of this module, in QEMU, for tests that need it among others that do not."""
+    """Yield another machine of this module, in QEMU, for tests that need it among others that do not."""
     with QemuMachine(Path(_source)) as machine:
         yield machine
 
 
 @pytest.fixture
 def vm(request: pytest.FixtureRequest) -> VirtualMachine:
-    """The machine of this test."""
+    """Return the machine of this test."""
     marked = any(mark.name == "qemu" for mark in request.node.own_markers)
     found: VirtualMachine = request.getfixturevalue("qemu_machine" if marked and not why_not_uml() else "machine")
     return found
@@ -90,7 +90,7 @@ def vm(request: pytest.FixtureRequest) -> VirtualMachine:
 
 @pytest.fixture
 def time_limit() -> float:
-    """Seconds that a test with a guest may take; a module with longer ones has a fixture of its own."""
+    """Return the limit in seconds for a test with a guest; modules with longer tests override this fixture."""
     return 360.0
 
 
@@ -101,7 +101,7 @@ async def _limit(seconds: float, vm: VirtualMachine) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember a failure at once: pytest-trio ends the fixture `guest` before pytest reports it."""
+    """Record a failure at once: pytest-trio ends the fixture `guest` before pytest reports it."""
     if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(test := item.obj):
 
         @functools.wraps(test)
@@ -119,7 +119,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the console of a failed test's guest said."""
+    """Add the console output of the guest to the report of a failed test."""
     report = yield
     arguments = getattr(item, "funcargs", {})
     vm = arguments["time_travel"].vm if "time_travel" in arguments else arguments.get("vm")
@@ -130,7 +130,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
-    """The guest of this module. Programs and USB cables of a test end with it; files stay until the module ends."""
+    """Yield the guest of this module. Programs and USB cables end with the test, files with the module."""
     async with open_guest(vm) as found:
         found.nursery.start_soon(_limit, time_limit, vm)
         try:
@@ -147,7 +147,7 @@ async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: 
 
 @pytest.fixture
 def time_travel(_source: str) -> Iterator[TimeTravel]:
-    """Days in seconds: `result = await time_travel(scenario, days=2)` runs the whole scenario in a guest of its own."""
+    """Simulate days in seconds: `result = await time_travel(scenario, days=2)` runs a scenario in a new guest."""
     if reason := why_not_uml():
         pytest.skip(f"time travel needs a guest of User-Mode Linux: {reason}")
     vm = TravelMachine(Path(_source))
@@ -159,7 +159,7 @@ def time_travel(_source: str) -> Iterator[TimeTravel]:
 
 @pytest.fixture
 async def plant(guest: Guest) -> AsyncIterator[Plant]:
-    """What is wired to the guest: chips, adapters, GPIO chips, USB devices. Taken away after each test."""
+    """Yield what is connected to the guest: chips, adapters, GPIO chips, USB devices. It is removed after each test."""
     made = await open_plant(guest)
     try:
         yield made
@@ -171,5 +171,5 @@ async def plant(guest: Guest) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def record_recovery(request: pytest.FixtureRequest) -> Recorder:
-    """`record_recovery("fault", seconds, seen="what the user reads")` for docs/reference/hardware-faults.md."""
+    """`record_recovery("fault", seconds, seen="message for the user")`, for docs/reference/hardware-faults.md."""
     return Recorder(request.node.nodeid)

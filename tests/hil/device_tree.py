@@ -1,4 +1,4 @@
-"""Changes of a flattened device tree: nodes switched on and nodes added. Devicetree Specification 0.4, chapter 5."""
+"""Edit a flattened device tree: enable and add nodes. Devicetree Specification 0.4, chapter 5."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def number(value: int) -> bytes:
 
 
 def changed(tree: bytes, properties: Mapping[str, Properties], children: Mapping[str, Properties]) -> bytes:
-    """The tree with `properties` of the nodes at these paths replaced, and new nodes at the paths of `children`."""
+    """Return the tree with new `properties` of the nodes at these paths, and new nodes at the paths of `children`."""
     magic, _, structure, strings_at, reserved, version, compatible, cpu, strings_size, _ = HEADER.unpack_from(tree)
     strings = bytearray(tree[strings_at : strings_at + strings_size])
     out = bytearray()

@@ -1,9 +1,9 @@
 """Start many guests and cut the power of many: `python -m tests.hil.soak [--guests 200] [--cuts 50]`.
 
-Guests are started one after the other on each of two processors, asked for a word, and stopped; printed are the times
-until the word came. Then, in one guest, files are written with and without fsync(2) and the power is cut at once: after
-the next boot the first kind must be there and whole, and the second must be missing or empty. Exit status 1 if a guest
-hung or a file was not as it must be. Needs what the tests of the rig need; see README.md.
+Guests are started in turn on each of two processors, sent a request, and stopped; the times until the answer are
+printed. Then files are written in one guest, with and without fsync(2), and the power is cut at once: after the next
+boot the first kind must exist completely, and the second must be missing or empty. Exit status 1 if a guest hung or a
+file was wrong. Has the same requirements as the tests of the rig; see README.md.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def start_and_stop(share: Path, count: int) -> list[float]:
 
 
 async def cut_power(share: Path, count: int) -> list[str]:
-    """Cut the power `count` times right after files were written; return what was not as it must be."""
+    """Cut the power `count` times right after files were written; return the files that were wrong."""
     wrong = []
     with new_machine(share) as vm:
         async with open_guest(vm) as guest:
@@ -81,7 +81,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def in_process(arguments: list[str], processor: int) -> subprocess.Popen[str]:
-    """Start a part of the work whose guests stay on one processor."""
+    """Start a part of the work, with guests that stay on one processor."""
     command = [sys.executable, "-m", "tests.hil.soak", "--part", *arguments]
     return subprocess.Popen(command, env={**os.environ, PROCESSOR: str(processor)}, stdout=subprocess.PIPE, text=True)
 
@@ -103,7 +103,7 @@ def part(guests: int, cuts: int) -> int:
 
 
 def main() -> int:
-    """Parse the command line, share the work out and print the figures."""
+    """Parse the command line, distribute the work and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m tests.hil.soak", description="Start and cut many guests.")
     parser.add_argument("--guests", type=int, default=200, metavar="N", help="guests to start and stop [%(default)s]")
     parser.add_argument("--cuts", type=int, default=50, metavar="N", help="power cuts [%(default)s]")

@@ -1,4 +1,4 @@
-"""machine-server on disks that are full, fail or stand still: nothing that was on the disk is lost, and it says why."""
+"""machine-server on disks that are full, fail or hang: no stored data is lost, and the cause is reported."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MANAGED = json.dumps({"network": network(), "cloud": {"app_address": "http://127
 
 
 async def until(client: ApiClient, true: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-    """The data manager's status, as soon as something is true of it."""
+    """Return the data manager's status as soon as a condition is true of it."""
     with trio.fail_after(90):
         while True:
             status: Mapping[str, Any] = await client.call(MANAGER, "data", "get_status")
@@ -66,7 +66,7 @@ async def state_of_manager(client: ApiClient) -> tuple[str, str]:
 
 
 async def captured(guest: Guest) -> int:
-    """How many readings are in whole files, after everything has been closed."""
+    """Return the number of readings in complete files, after all files have been closed."""
     files = json.loads((await guest.run(f"machine data ls {FOLDER} --json")).stdout)["files"]
     assert {one["state"] for one in files} == {"closed"}
     return sum(one["readings"] for one in files)
@@ -122,7 +122,7 @@ async def test_capture_goes_on_when_a_dead_disk_was_repaired_and_mounted(guest: 
         await disk.repair()
         assert (await guest.run(["touch", f"{PLACE}/x"], check=False)).returncode, "the journal has ended"
         with trio.fail_after(60):
-            while (await guest.run(["umount", PLACE], check=False)).returncode:  # a proof may be going on
+            while (await guest.run(["umount", PLACE], check=False)).returncode:  # a check of the disk may be running
                 pass
         await disk.check()
         await disk.mount()
@@ -187,7 +187,7 @@ async def test_a_configuration_of_the_cloud_is_the_old_or_the_new_one(guest: Gue
 
 
 async def started(guest: Guest, config: str, *options: str, home: str = "") -> str:
-    """Start machine-server; what it has said when it runs or has ended."""
+    """Start machine-server; return its output when it runs or has ended."""
     env = {"MACHINE_READY_FD": "3", **({"MACHINE_HOME": home} if home else {})}
     command = ["machine-server", "-config", config, "-hardware", "sim", *options]
     process = await guest.start(command, env=env, descriptors=(0, 2, 2, 1))
@@ -234,6 +234,6 @@ async def test_a_start_runs_or_says_what_is_wrong_with_the_disk(guest: Guest) ->
 
 
 async def unreadable(guest: Guest, disk: Disk, pattern: str) -> None:
-    """Let the disk fail where the content of files is."""
+    """Make the disk fail at the sectors of the files' content."""
     paths = (await guest.run(f"sync; ls {pattern}")).stdout.split()
     await disk.fail(sectors=[part for path in paths for part in await disk.sectors_of(path)])

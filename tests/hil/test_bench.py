@@ -1,6 +1,6 @@
-"""The hardware layer against the raw libraries on real kernel drivers; prints figures.
+"""The hardware layer compared with the raw libraries on real kernel drivers; prints figures.
 
-They depend on what else the computer does: tests/unit/hal/linux/i2c/test_i2c_budget.py counts what the budget is about.
+The figures depend on the load of the computer: tests/unit/hal/linux/i2c/test_i2c_budget.py counts the operations.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Handle:
         return await self.sdk((await self.sdk(self.board.digital_interrupt_by_name(name))).value())
 
     async def ticks(self, name: str, count: int, ready: Callable[[], Awaitable[object]]) -> list[tuple[bool, int]]:
-        """The next ticks of an interrupt, of which some come while `ready` runs."""
+        """Return the next ticks of an interrupt, some of which are caused by `ready`."""
 
         async def read() -> list[tuple[bool, int]]:
             interrupt = await self.board.digital_interrupt_by_name(name)
@@ -78,7 +78,7 @@ class Handle:
 
 
 async def answers(call: Callable[[], Awaitable[object]], limit: float = LIMIT) -> float:
-    """Call until it is answered without an error; seconds that took."""
+    """Repeat a call until it succeeds; return the seconds that took."""
     start = time.monotonic()
     with trio.fail_after(limit):
         while True:
@@ -86,11 +86,11 @@ async def answers(call: Callable[[], Awaitable[object]], limit: float = LIMIT) -
                 await call()
                 return time.monotonic() - start
             except GRPCError:
-                await trio.sleep(0.02)  # between two questions; each is a round trip to the guest
+                await trio.sleep(0.02)  # between two calls; each is a round trip to the guest
 
 
 async def test_the_kernel_module_is_removed_and_back(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
-    """First of all: in this kernel (6.1) a line that is released after its chip has gone keeps the module for ever."""
+    """Run first: in this kernel (6.1) a line that is released after its chip has gone blocks the module forever."""
     bank = await plant.gpio()
     config = document(outputs=["rig:4"])
     async with guest.server(config) as server, server.sdk() as sdk:
@@ -162,7 +162,7 @@ async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant
 
 
 async def _press(bank: Bank, line: int) -> None:
-    await trio.sleep(2)  # the SDK does not tell when its stream has begun
+    await trio.sleep(2)  # the SDK does not report when its stream has started
     for high in (True, False, True, False, True, False):
         await bank.pull(line, high)
 
@@ -206,7 +206,7 @@ async def test_a_user_without_rights(guest: Guest, plant: Plant, record_recovery
     async with guest.server(document(digital_interrupts=[DOOR]), user="hil") as server:
         await _said(server, "group gpio")
         start = time.monotonic()
-        await guest.run(f"chmod 666 {bank.path}")  # the kernel tells nobody; the next attempt finds it
+        await guest.run(f"chmod 666 {bank.path}")  # there is no event for it; the next attempt succeeds
         await _said(server, r"\sready")
         taken = time.monotonic() - start
         async with server.sdk() as sdk:
@@ -305,13 +305,13 @@ async def test_edges_under_load_are_all_counted(guest: Guest, plant: Plant) -> N
         count = await _counted(board, "door", 100)
         dropped = (await board.status()).get("dropped_edges", {})
         print(f"200 edges on the line in {taken:.1f} s under load: {count} rising ones counted, dropped {dropped}")
-        # The emulated processor does not always look at a pulse in time; what its kernel tells is counted.
+        # The emulated processor does not always see a pulse in time; the events of its kernel are counted.
         assert 90 <= count <= 100
         assert not dropped
 
 
 async def _counted(board: Handle, name: str, count: int) -> int:
-    """The count of an interrupt, when it has become what it should be, or has not in time."""
+    """Return the count of an interrupt when it is as expected, or after a time limit."""
     found = 0
     with trio.move_on_after(LIMIT / 2):
         while True:
@@ -328,7 +328,7 @@ async def _said(server: Server, words: str) -> None:
 
 
 def _reason(server: Server, words: str) -> str:
-    """The reason in the first line of the log that has these words."""
+    """Return the reason in the first log line that contains `words`."""
     line = next(line for line in server.log.splitlines() if words in line)
     reason: str = json.loads("{" + line.partition("\t{")[2])["reason"]
     return reason

@@ -1,7 +1,7 @@
-"""The power goes while data is captured: what the data manager said was on the disk is there, whole, and not twice.
+"""Power cuts while data is captured: what the data manager reported as synced exists completely and only once.
 
-The disk is a journalled ext4. What the guest had not written to it is lost with the process of QEMU, as it is with the
-memory of a computer.
+The disk is a journaled ext4. Data that the guest had not written to it is lost with the process of QEMU, as it is with
+the memory of a computer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DOCUMENT = {
             "model": "fake",
             "service_configs": capturing("Readings", 40),
         },
-        {  # so slow that its file stays open for many commits
+        {  # so slow that its file stays open during many commits
             "name": "slow",
             "api": "rdk:component:sensor",
             "model": "fake",
@@ -64,13 +64,13 @@ ENOUGH = {
     "rdk:component:sensor/slow Readings": 8,
     "rdk:component:camera/eye GetImages": 2,
 }
-"""Readings that are on the disk before the power goes."""
+"""Numbers of synced readings before the power is cut."""
 
 SUMS = f"cd {FOLDER} && find . -name '*.capture' | sort | xargs -r sha256sum"
 
 
 async def sums(guest: Guest) -> dict[str, str]:
-    """Digests of all closed files by name."""
+    """Return the digests of all closed files by name."""
     lines = (await guest.run(SUMS)).stdout.splitlines()
     return {name: digest for digest, name in (line.split() for line in lines)}
 

@@ -1,7 +1,7 @@
 """Chips on a real kernel's I2C bus: read by machine-server and the official SDK, and by the kernel's own drivers.
 
-The plant models behind the emulated USB adapter are judged twice: against our drivers, which were written from the
-same data sheets by themselves, and against drivers of the kernel bound to the very same objects.
+The plant models behind the emulated USB adapter are tested twice: with our drivers, which were written independently
+from the same data sheets, and with drivers of the kernel bound to the same objects.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ async def test_thermometers_and_the_kernel_agree(
         await trio.sleep(0.35)  # the first conversion of the slowest of them
         for celsius in degrees:
             await target.set(temperature_c=celsius)
-            # The driver of LM75 keeps a value for as long as a conversion takes.
+            # The driver of the LM75 caches a value for the duration of a conversion.
             await trio.sleep(0.35 if module == "lm75" else 0.0)
             kernels.append(await kernel.number_of(f"{HWMON}/temp1_input") / 1000)
     await target.call("power_cycle")
@@ -251,7 +251,7 @@ async def test_motion_sensors_and_the_kernel_agree(guest: Guest, adapter: Adapte
     mine = [
         [vector[axis] for axis in "xyz"] for vector in (readings["linear_acceleration"], readings["angular_velocity"])
     ]
-    # The kernel's scales have three digits (0.000598 m/s² a count), and data sheets say 131 for 131.072.
+    # The kernel's scales have three digits (0.000598 m/s² per count), and data sheets say 131 for 131.072.
     assert mine[0] == pytest.approx(pull, abs=0.012)
     assert pull == pytest.approx(acceleration, abs=0.012)
     assert mine[1] == pytest.approx(turn, abs=0.25)
@@ -391,7 +391,7 @@ async def test_the_adapter_is_unplugged_and_comes_back(
         await adapter.unplug()
         thermometer, reason = Sensor.from_robot(sdk.robot, "tmp102"), ""
         with trio.fail_after(60):
-            while "adapter" not in reason:  # for a moment it is only said to be stopping
+            while "adapter" not in reason:  # at first the log only says that it is stopping
                 with pytest.raises(GRPCError) as caught:
                     await sdk(thermometer.get_readings())
                 reason = said(caught.value)

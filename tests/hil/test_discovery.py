@@ -1,4 +1,4 @@
-"""What `machine hal` and the discovery service find among real drivers, and that their entries run."""
+"""`machine hal` and the discovery service on real drivers: what they find, and that the suggested entries work."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BME280 = "hal.sim.chips.bme280:Bme280Target"
 
 
 async def hal(guest: Guest, *arguments: str) -> Any:
-    """`machine hal --json`, read."""
+    """Return the parsed output of `machine hal --json`."""
     return json.loads((await guest.run(["machine", "hal", *arguments, "--json"])).stdout)
 
 
 async def heard(sdk: Sdk, name: str) -> Any:
-    """The readings of a serial sensor; None as long as no line has arrived."""
+    """Return the readings of a serial sensor; None until a line has arrived."""
     with contextlib.suppress(GRPCError):
         return await sdk(Sensor.from_robot(sdk.robot, name).get_readings())
     return None
@@ -160,7 +160,7 @@ async def test_entries_that_were_printed_run(guest: Guest, plant: Plant) -> None
         assert await bank.value(7)
         readings = None
         with trio.fail_after(60):
-            while readings is None:  # the device goes on sending, as a sensor does
+            while readings is None:  # the device sends repeatedly, as a sensor does
                 await cable.far.send_all(b"hello\n")
                 readings = await heard(sdk, "serial")
         assert readings["value"] == "hello"

@@ -1,4 +1,4 @@
-"""Disks of the rig: full, with errors, standing still."""
+"""Disks of the rig: full, failing, hanging."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 
 async def write(guest: Guest, path: str, size: int = 4096) -> int:
-    """Write a file and bring it to the disk; the number of the error, or 0."""
+    """Write a file and sync it to the disk; return the number of the error, or 0."""
     return int((await guest.run(["python3", "-c", WRITE, path, str(size)])).stdout)
 
 
@@ -97,7 +97,7 @@ async def test_a_disk_that_stands_still_answers_later(guest: Guest) -> None:
 
 async def test_what_was_on_the_disk_survives_a_power_cut(guest: Guest) -> None:
     disk = await guest.disk("/mnt/cut", 16 * MIB)
-    await guest.run("sync")  # the guest's own disk, where this one is a file
+    await guest.run("sync")  # the guest's own disk, which stores this one as a file
     assert await write(guest, "/mnt/cut/kept") == 0
     await guest.write("/mnt/cut/lost", b"lost")
     await guest.power_cut()

@@ -25,7 +25,7 @@ async def plugged(plant: Plant, **who: Any) -> tuple[Thing, str]:
 
 
 class Heard:
-    """What a client was told, by callbacks of the SDK, which come from its own thread."""
+    """Events that a client received through callbacks, which the SDK calls in its own thread."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -34,7 +34,7 @@ class Heard:
         self.events.append(event)
 
     async def wait(self, kind: EventType, control: Control, value: float) -> Event:
-        """The first event like that."""
+        """Wait for the first matching event and return it."""
         with trio.fail_after(LIMIT):
             while True:
                 for event in [*self.events]:
@@ -61,7 +61,7 @@ async def test_a_hand_on_a_gamepad_is_heard_and_a_lost_gamepad_lets_go(
                 controller.register_control_callback(control, [EventType.ALL_EVENTS], heard.take)
 
         await sdk(listen())
-        await trio.sleep(1)  # the SDK says nowhere when it has begun to listen
+        await trio.sleep(1)  # the SDK does not report when it has started to listen
         await pad.call("emit", [[EV_ABS, X, 32767]], [[EV_KEY, SOUTH, 1], [EV_ABS, RZ, 51]])
         await heard.wait(EventType.POSITION_CHANGE_ABSOLUTE, Control.ABSOLUTE_X, 1.0)
         await heard.wait(EventType.BUTTON_PRESS, Control.BUTTON_SOUTH, 1.0)
@@ -87,7 +87,7 @@ async def test_a_hand_on_a_gamepad_is_heard_and_a_lost_gamepad_lets_go(
 
 
 async def test_what_the_kernel_had_to_drop_is_made_good(guest: Guest, plant: Plant) -> None:
-    """A machine that stood still: the kernel's buffer of some hundred events overflows, and says so (SYN_DROPPED)."""
+    """After a blocked machine, the kernel's buffer of some hundred events overflows, which SYN_DROPPED reports."""
     pad, _ = await plugged(plant)
     async with machine(guest, component("pad", "input_controller", "gamepad")) as (server, sdk):
         controller = Controller.from_robot(sdk.robot, "pad")

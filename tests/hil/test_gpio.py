@@ -37,13 +37,13 @@ async def refused(manager):
 
 
 async def program(guest: Guest, body: str, **how: Any) -> GuestProcess:
-    """Start a program in the guest: the body of an async function over our ports; `say(a=1)` writes a line of JSON."""
+    """Start a program in the guest: the body of an async function over our ports; `say(a=1)` prints a JSON line."""
     lines = "\n".join(f"    {line}" for line in body.strip("\n").split("\n"))
     return await guest.start(["python3", "-c", f"{PRELUDE}\nasync def main():\n{lines}\n\ntrio.run(main)"], **how)
 
 
 async def said(guest: Guest, body: str, **how: Any) -> list[dict[str, Any]]:
-    """Run a program in the guest to its end; what it said."""
+    """Run a program in the guest to its end; return what it printed."""
     with trio.fail_after(LIMIT):
         process = await program(guest, body, **how)
         status = await process.wait()
@@ -72,7 +72,7 @@ async with hardware.digital_input(three, InputSettings(bias="up", active_low=Tru
 """,
     )
     assert [line["read"] for line in found] == [[False, True, True], [True, True, False], [True], [False], [False]]
-    # What was written and what was requested is told by different tracers, each in order.
+    # Writes and requests are recorded by different tracers, each in order.
     assert [event["high"] for event in await bank.history(4) if event["what"] == "set"] == [False, True, False]
     assert [event["high"] for event in await bank.history(5) if event["what"] == "set"] == [False, True, False]
     assert (await bank.history(4))[-1]["what"] == "released"
@@ -104,7 +104,7 @@ say(dropped=edges.dropped)
         after = await guest.monotonic()
     rise, fall, end = [json.loads(line) for line in process.stdout.splitlines()][1:]
     assert (rise["high"], rise["read"], fall["high"], end["dropped"]) == (True, True, False, 0)
-    assert before - 0.02 <= rise["time"] <= fall["time"] <= after + 0.02  # /proc/uptime has hundredths
+    assert before - 0.02 <= rise["time"] <= fall["time"] <= after + 0.02  # the resolution of /proc/uptime is 0.01 s
     print(f"edge to task: {rise['late'] * 1e3:.2f} ms and {fall['late'] * 1e3:.2f} ms, emulated")
     assert 0 <= rise["late"] < LIMIT
     assert [event["what"] for event in await bank.history(3)] == [
@@ -207,8 +207,8 @@ async with hardware.digital_input(Line("rig", 3), InputSettings()) as line, line
         assert await process.wait() == 0, process.output
     end = json.loads(process.stdout.splitlines()[-1])
     print(end)
-    # The kernel keeps 1024. Of interrupts that come before it has looked at the last one it tells one, and of pulses
-    # that it looked at too late we tell both edges: 52 of 1,500 interrupts were seen to meet so in a slow guest.
+    # The kernel keeps 1024. Of interrupts that come before it has read the last one it reports one, and of pulses
+    # that it read too late we report both edges: this merged 52 of 1,500 interrupts in a slow guest.
     assert 1024 <= end["count"] <= 1024 + 75
     assert 1500 - 1024 - 150 <= end["dropped"] <= 1500 - 1024
 
@@ -267,7 +267,7 @@ async with hardware.digital_output(Line("rig", 4), OutputSettings()) as a, hardw
 
 
 async def test_waves_by_hardware(guest: Guest, plant: Plant) -> None:
-    """The kernel's driver of a PCA9685, on the adapter's bus."""
+    """Waves of the kernel's driver of a PCA9685, on the adapter's bus."""
     if (await guest.run("modprobe pwm-pca9685", check=False)).returncode:
         pytest.skip("the guest's kernel has no pwm-pca9685")
     adapter = await plant.i2c_adapter()
@@ -316,7 +316,7 @@ async with hardware.pwm(PwmChannel("{bus}-0040", 3)) as wave:
     assert await chip.call("duty", 4) == 0.0
     assert "pwm3" not in (await guest.run("ls /sys/class/pwm/pwmchip*/")).stdout
 
-    # killed: the wave goes on, and is ended by the next program that takes the channel
+    # killed: the wave continues until the next program that uses the channel ends it
     body = f"""
 from hal.ports.pwm import PwmChannel
 async with hardware.pwm(PwmChannel("{bus}-0040", 5)) as wave:
@@ -335,7 +335,7 @@ async with hardware.pwm(PwmChannel("{bus}-0040", 5)) as wave:
         assert await said(guest, body % "") == [{"duty": 0.0}]
         assert await chip.call("duty", 5) == 0.0
 
-        # no rights, then no chip
+        # without permission, then without the chip
         body6 = f"""
 from hal.ports.pwm import PwmChannel
 say(why=await refused(hardware.pwm(PwmChannel("{bus}-0040", 6))))

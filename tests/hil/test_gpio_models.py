@@ -1,4 +1,4 @@
-"""Models on pins, on a real GPIO chip, through machine-server and the official SDK; the plant turns what they drive."""
+"""Models on pins, on a real GPIO chip, through machine-server and the official SDK; the plant reacts to the outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.hil.rig.record import Recorder
 from tests.hil.rig.wave import wait_wave
 
 LIMIT = 60.0  # seconds for anything in the guest
-TICKS = 40  # of a wheel's encoder
+TICKS = 40  # encoder ticks per revolution
 WHEEL = {"max_rpm": 60, "pwm_freq": 25, "control_period_ms": 50, "ramp_rate": 0.1}  # software PWM, slow processor
 
 
@@ -42,7 +42,7 @@ def board(*interrupts: int) -> dict[str, Any]:
 
 
 def wheel(name: str, first: int, **attributes: Any) -> list[dict[str, Any]]:
-    """A motor on lines `first` and the next one, its encoder on the two after those."""
+    """Return a motor on lines `first` and the next one, with its encoder on the two lines after those."""
     a, b, track_a, track_b = (f"rig:{line}" for line in range(first, first + 4))
     return [
         component("encoder", f"{name}-encoder", "incremental", board="pi", pins={"a": track_a, "b": track_b}),
@@ -60,7 +60,7 @@ def wheel(name: str, first: int, **attributes: Any) -> list[dict[str, Any]]:
 
 
 async def until(found: Callable[[], Awaitable[bool]], limit: float = LIMIT) -> float:
-    """Ask until the answer is yes; seconds that took."""
+    """Repeat a check until it is true; return the seconds that took."""
     start = time.monotonic()
     with trio.fail_after(limit):
         while not await found():  # noqa: ASYNC110 - the SDK has no event for it
@@ -128,7 +128,7 @@ async def test_a_vanished_client_stops_its_motor(guest: Guest, plant: Plant, rec
         async with server.sdk() as sdk:
             await sdk(Motor.from_robot(sdk.robot, "left").set_rpm(40))
             await until(lambda: _fast(shaft))
-        gone = time.monotonic()  # the SDK closed its connection and stopped nothing
+        gone = time.monotonic()  # the SDK closed its connection without a stop
         await until(lambda: _rests(shaft))
         record_recovery("client of a running motor vanishes", time.monotonic() - gone, seen="the motor comes to rest")
         assert await bank.call("values", 0, 1) == [False, False]
@@ -205,7 +205,7 @@ async def test_relay_switch_button_and_sensor(guest: Guest, plant: Plant) -> Non
         await bank.pull(11, True)
         assert await sdk(doors.get_readings()) == {"open": False, "locked": True}
         begin = await guest.monotonic()
-    # Stopped in order: the drivers wrote the safe levels before the lines were released.
+    # An orderly stop: the drivers wrote the safe levels before the lines were released.
     assert [event["high"] for event in await bank.history(1, begin) if event["what"] == "set"][:1] == [True]
     assert [event["high"] for event in await bank.history(3, begin) if event["what"] == "set"][:1] == [False]
 
@@ -277,7 +277,7 @@ async def test_a_stepper_makes_every_step(guest: Guest, plant: Plant) -> None:
 
 
 async def _at(thing: Thing, position: float) -> bool:
-    """Whether a plant has reached `position`: it processes the last edges up to a beat after they were made."""
+    """Return whether a plant has reached `position`: it processes edges up to one beat late."""
     reached: float = await thing.get("position")
     return reached == position
 
@@ -346,7 +346,7 @@ async def test_buttons_and_toggles(guest: Guest, plant: Plant) -> None:
             pad.register_control_callback(Control.BUTTON_START, [EventType.ALL_EVENTS], listen)
 
         await sdk(register())
-        await trio.sleep(1)  # the SDK opens its stream in a task of its own, and does not say when
+        await trio.sleep(1)  # the SDK opens its stream in a separate task, and does not report when
         for high in (True, False, True, False, True):  # bounces
             await bank.pull(15, high)
         await until(lambda: _event(last(Control.BUTTON_START), ("ButtonPress", 1.0)))

@@ -1,4 +1,4 @@
-"""Hot-plug events of real devices, with udev, without it, and for a user without rights; gpiozero on real lines."""
+"""Hot-plug events of real devices: with udev, without it, and for an unprivileged user; gpiozero on real lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async with hardware.hotplug() as events:
 
 
 async def heard(guest: Guest, user: str = "") -> list[dict[str, object]]:
-    """What a listener says while a cable is plugged in and pulled out."""
+    """Return what a listener prints while a cable is plugged in and unplugged."""
     process = await program(guest, LISTEN, user=user)
     with trio.fail_after(LIMIT):
         await process.wait_output("ready")
@@ -78,7 +78,7 @@ async def test_a_gpio_chip_is_announced(guest: Guest, plant: Plant) -> None:
     with trio.fail_after(LIMIT):
         await process.wait_output("ready")
         bank = await plant.gpio()
-        # the kernel's class for user space announces the same chip without a node, before or after
+        # the kernel's class for user space reports the same chip without a node, before or after
         await process.wait_output(f'"action": "add", "subsystem": "gpio", "node": "{bank.chip}"')
         await bank.drop()
         await process.wait_output(f'"action": "remove", "subsystem": "gpio", "node": "{bank.chip}"')

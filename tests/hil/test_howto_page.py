@@ -1,4 +1,4 @@
-"""The tests of docs/howto/test-in-a-guest.md, run as they are printed there."""
+"""The tests in docs/howto/test-in-a-guest.md, run unchanged."""
 
 from __future__ import annotations
 

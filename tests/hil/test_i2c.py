@@ -1,4 +1,4 @@
-"""I2C through real kernel drivers: values, each fault of the table and the way back, adapters with SMBus calls only."""
+"""I2C through real kernel drivers: values, each fault of the table with recovery, adapters with only SMBus calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Record = Callable[..., None]
 
 
 def thermometers(address: str = "0x48", **buses: str) -> dict[str, Any]:
-    """A machine with an LM75 on each bus."""
+    """Return the configuration of a machine with an LM75 on each bus."""
     return {
         "components": [
             {
@@ -38,25 +38,25 @@ def thermometers(address: str = "0x48", **buses: str) -> dict[str, Any]:
 
 
 async def celsius(sdk: Sdk, name: str = "t") -> float:
-    """As `Sensor.from_robot` would give it, which refuses a resource that was not ready when the SDK connected."""
+    """Read the sensor; unlike `Sensor.from_robot`, also if the resource was not ready when the SDK connected."""
     value: float = (await sdk(SensorClient(name, sdk.robot._channel).get_readings()))["temperature_c"]
     return value
 
 
 async def refusal(sdk: Sdk, words: str, name: str = "t") -> str:
-    """Ask until the answer is an error with `words` in it; what the user reads."""
+    """Repeat a call until it fails with `words` in its message; return the message."""
     return await calls.refusal(lambda: celsius(sdk, name), words)
 
 
 async def swallowed(adapter: Adapter) -> None:
-    """Return once a stalled adapter has been asked for something."""
+    """Return once a stalled adapter has received a request."""
     with trio.fail_after(LIMIT):
         while not await adapter.get("_swallowed"):
             await trio.lowlevel.checkpoint()
 
 
 async def recovery(sdk: Sdk, name: str = "t") -> float:
-    """Ask until the answer is good; seconds from now."""
+    """Repeat a call until it succeeds; return the seconds that took."""
     return await calls.recovery(lambda: celsius(sdk, name))
 
 
@@ -102,7 +102,7 @@ async def main():
 
 trio.run(main)
 """
-"""Opens a bus and keeps it open; carries out what it reads: `0x48 x00 2` (write 00, read two bytes), `scan`, `lost`."""
+"""Open a bus and keep it open; run commands from its input: `0x48 x00 2` (write 00, read two bytes), `scan`, `lost`."""
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def using(guest: Guest, bus: str) -> AsyncIterator[tuple[User, str]]:
 
 @pytest.fixture
 async def adapter(plant: Plant) -> AsyncIterator[Adapter]:
-    """One with an LM75 at 0x48. Unplugging waits until the kernel has seen it, so that the next test begins afresh."""
+    """Yield an adapter with an LM75 at 0x48. Unplugging waits until the kernel has noticed it."""
     adapter = await plant.i2c_adapter()
     await adapter.attach(0x48, LM75, temperature_c=21.5)
     yield adapter
@@ -122,7 +122,7 @@ async def adapter(plant: Plant) -> AsyncIterator[Adapter]:
 
 @pytest.fixture
 async def other(plant: Plant, adapter: Adapter) -> AsyncIterator[Adapter]:
-    """A second one, with an LM75 at 0x48 as well."""
+    """Yield a second adapter, also with an LM75 at 0x48."""
     other = await plant.i2c_adapter("RIGI2C2")
     await other.attach(0x48, LM75, temperature_c=5.0)
     yield other
@@ -138,7 +138,7 @@ async def test_values_are_those_of_the_plant_by_every_name_of_the_bus(guest: Gue
         async with guest.server(thermometers("0x49", t=bus)) as server, server.sdk() as sdk:
             for value in (21.5, -10.0, 125.0):
                 await chip.set(temperature_c=value)
-                with trio.fail_after(LIMIT):  # until the chip has converted it
+                with trio.fail_after(LIMIT):  # until the chip has converted the value
                     while await celsius(sdk) != value:
                         pass
         print(f"by {way}: {bus}")
@@ -260,7 +260,7 @@ async def test_a_kernel_driver_owns_the_address(guest: Guest, adapter: Adapter, 
         await guest.run(f"echo lm75 0x48 > {device}/new_device")
         seen = await refusal(sdk, "is used by the kernel driver lm75")
         (command,) = [part for part in seen.split("`") if part.startswith("echo ")]
-        await guest.run(command.replace("sudo ", ""))  # as the error says
+        await guest.run(command.replace("sudo ", ""))  # as the error suggests
         record_recovery("I2C address owned by a kernel driver", await recovery(sdk), seen=seen)
         await guest.run(f"echo 0x48 > {device}/delete_device")
 
@@ -269,7 +269,7 @@ async def test_permission_is_denied(guest: Guest, adapter: Adapter, record_recov
     await guest.run(f"chown root:root {adapter.bus}; chmod 600 {adapter.bus}")
     async with guest.server(thermometers(t=adapter.bus), user=USER[0]) as server, server.sdk() as sdk:
         seen = await refusal(sdk, f"{adapter.bus}: Permission denied: add the user to group i2c")
-        await guest.run(f"chmod 666 {adapter.bus}")  # by hand: no event says so
+        await guest.run(f"chmod 666 {adapter.bus}")  # manually: there is no event for it
         record_recovery("I2C node without permission", await recovery(sdk), seen=seen)
 
 
@@ -278,7 +278,7 @@ async def test_the_adapters_module_is_removed_and_comes_back(
 ) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
         assert await celsius(sdk) == 21.5
-        await guest.run("rmmod i2c-tiny-usb")  # refused while somebody has the node open
+        await guest.run("rmmod i2c-tiny-usb")  # refused while a program has the node open
         await server.wait_log("t\t.*unhealthy")
         seen = await refusal(sdk, "no I2C adapter is called")
         await guest.run("modprobe i2c-tiny-usb")
@@ -336,7 +336,7 @@ async def test_a_stub_with_smbus_calls_only(guest: Guest) -> None:
 async def test_the_chipsets_own_controller_with_smbus_calls_only(guest: Guest) -> None:
     async with using(guest, "I801") as (user, name):
         found = (await user.ask("scan"))["found"]
-        assert 0x50 in found  # memory modules tell about themselves there
+        assert 0x50 in found  # memory modules have their description there
         listed = (await guest.run(f"i2cdetect -y {name.removeprefix('i2c-')}")).stdout
         assert found == [int(word, 16) for line in listed.splitlines()[1:] for word in line[4:].split() if word != "--"]
         spd = (await user.ask("0x50 x00 16"))["read"][0]

@@ -1,6 +1,6 @@
-"""A control loop through machine-server on real drivers, beside calls, against the same loop as a bare script.
+"""A control loop through machine-server on real drivers, with concurrent calls, and the same loop as a plain script.
 
-How late beats are depends on what else the computer does: the figures are printed, not judged.
+The lateness of beats depends on the load of the computer: the figures are printed, not checked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 
 RATE = 200  # beats a second
-CALLS = 100  # a second: what an emulated processor serves; `python -m bench.control_loop` asks a real one for 1,000
+CALLS = 100  # per second, the limit of an emulated processor; `python -m bench.control_loop` makes 1,000 on a real one
 SECONDS = 5
 
 
@@ -38,4 +38,4 @@ async def test_a_control_loop_keeps_its_beat_while_calls_are_served(guest: Guest
     for row in rows.values():
         assert row["beats"] + row["missed"] > RATE * SECONDS * 0.9  # the beat itself never drifts
     sets = [event for event in await bank.history(4, begin) if event["what"] == "set"]
-    assert len(sets) >= sum(row["beats"] for row in rows.values())  # the kernel saw the loops drive the line
+    assert len(sets) >= sum(row["beats"] for row in rows.values())  # the kernel recorded the loops' writes to the line

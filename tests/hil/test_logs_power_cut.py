@@ -1,4 +1,4 @@
-"""The power goes while log messages are queued and a configuration is cached: what was on the disk is there."""
+"""Power cuts while log messages are queued and a configuration is cached: synced data survives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
         victim = await guest.start(["python3", "-m", "tests.e2e.logs.victim", FOLDER], cwd=SOURCE)
         await victim.wait_output("durable")
         await victim.wait_output("cached")
-        await trio.sleep(chance.uniform(0.5, 5.0))  # anywhere in its work
+        await trio.sleep(chance.uniform(0.5, 5.0))  # at any point of its work
         await guest.power_cut()
         said = victim.stdout
         await guest.boot()

@@ -1,7 +1,7 @@
-"""The power goes while the machine's configuration is being rewritten: the old one or the new one is there afterwards.
+"""Power cuts while the machine's configuration is rewritten: afterwards either the old or the new one exists.
 
-The disk is a journalled ext4. What the guest had not written to it is lost with the process of QEMU, as it is with the
-memory of a computer; what a disk loses of its own cache is not shown here.
+The disk is a journaled ext4. Data that the guest had not written to it is lost with the process of QEMU, as it is with
+the memory of a computer; losses of a disk's own cache are not tested here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.hil.rig.server import network
 CONFIG = "/var/lib/machine/machine.json"
 SENSORS = 40
 
-# Rewrites the configuration as fast as it can; every sensor's name tells of which rewrite it is.
+# Rewrites the configuration as fast as possible; every sensor's name contains the number of the rewrite.
 WRITER = """
 import json, os, sys
 path, sensors, network, safely = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4] == "safely"
@@ -44,16 +44,16 @@ while True:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["safely", "carelessly"])
 async def test_a_configuration_is_whole_after_a_power_cut(guest: Guest, record_recovery: Recorder, how: str) -> None:
-    """Safely: written beside it, brought to the disk, renamed. Carelessly: renamed without waiting for the disk."""
+    """Safely: write a new file, sync it to the disk, rename it. Carelessly: rename without a sync."""
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     await guest.run("mkdir -p /var/lib/machine; rm -f /var/lib/machine/*; sync")
     writer = await guest.start(["python3", "-c", WRITER, CONFIG, str(SENSORS), json.dumps(network()), how])
     await writer.wait_output("3\n")
-    if how == "safely":  # a machine that follows the file meanwhile
+    if how == "safely":  # a machine that follows the file at the same time
         await guest.start(f"exec machine-server -config {CONFIG} -log-file /tmp/server.log")
     await guest.run("sync")
-    await trio.sleep(random.Random(seed).uniform(0.5, 4.0))  # anywhere in a rewrite
+    await trio.sleep(random.Random(seed).uniform(0.5, 4.0))  # at any point of a rewrite
     last = int(writer.stdout.split()[-1])
     await guest.power_cut()
     print(f"{how}: the power went after rewrite {last}")

@@ -1,4 +1,4 @@
-"""An emulated Raspberry Pi 3: its own drivers of pins and I2C, looked at and changed from outside."""
+"""An emulated Raspberry Pi 3: its own drivers of pins and I2C, observed and changed from outside."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_board_is_known_from_its_device_tree(guest: PiGuest) -> None:
 
 
 async def test_pins_and_thermometer_through_the_official_sdk(guest: PiGuest) -> None:
-    """Header pin 11 is GPIO 17, 16 is GPIO 23; what they drive is read from the chip's register, from outside."""
+    """Header pin 11 is GPIO 17, 16 is GPIO 23; their levels are read from the chip's register, from outside."""
     async with guest.server(DOCUMENT) as server:
         assert await level(guest, 17) is False
         async with server.sdk() as sdk:
@@ -72,11 +72,11 @@ async def test_pins_and_thermometer_through_the_official_sdk(guest: PiGuest) -> 
                 await guest.set_temperature(celsius)
                 readings = await converted(sdk, thermometer, celsius)
                 assert readings == {"temperature_c": celsius}
-    assert [await level(guest, line) for line in (17, 27)] == [False, False]  # stopped, and safe
+    assert [await level(guest, line) for line in (17, 27)] == [False, False]  # stopped and safe
 
 
 async def converted(sdk: Any, thermometer: Sensor, celsius: float) -> dict[str, Any]:
-    """Readings once the next conversion is done."""
+    """Return the readings after the next conversion."""
     readings: dict[str, Any] = {}
     with trio.move_on_after(30):
         while readings.get("temperature_c") != celsius:
@@ -85,7 +85,7 @@ async def converted(sdk: Any, thermometer: Sensor, celsius: float) -> dict[str, 
 
 
 async def test_nobody_at_an_address_is_told_as_such(guest: PiGuest) -> None:
-    """This controller says EREMOTEIO (121) where others say ENXIO."""
+    """This controller reports EREMOTEIO (121) where others report ENXIO."""
     said = (await guest.run(["python3", "-c", READ_NOBODY])).stdout
     assert said.split() == ["121"]
     async with guest.server({"components": [sensor("nobody", NOBODY)]}) as server:

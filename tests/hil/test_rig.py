@@ -1,4 +1,4 @@
-"""The rig itself: resumed quickly, reached from here, honest about faults."""
+"""The rig itself: it resumes quickly, is reachable from the host, and simulates faults faithfully."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_chips_answer_refuse_stall_and_come_back(guest: Guest, plant: Plan
         return done.returncode, done.output.strip()
 
     with trio.fail_after(60):
-        while await read() == (0, "0x00 0x00"):  # until the first conversion ends, 0.1 s after the chip gets power
+        while await read() == (0, "0x00 0x00"):  # until the first conversion ends, 0.1 s after the chip is powered
             pass
     asked = await adapter.messages(0x48)
     assert await read() == (0, "0x15 0x80")
@@ -163,7 +163,7 @@ async def test_lines_are_pulled_read_and_watched(guest: Guest, plant: Plant) -> 
     holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
     await bank.wait_value(4, True)
     await holder.stop()
-    await bank.wait_value(4, False)  # the kernel's release: the line follows its pull again
+    await bank.wait_value(4, False)  # released by the kernel: the line follows its pull again
     assert [(event["what"], event["high"]) for event in await bank.history(4)] == [
         ("set", True),
         ("requested", True),
@@ -196,7 +196,7 @@ async def test_a_serial_cable_carries_bytes_both_ways(guest: Guest) -> None:
 @pytest.mark.qemu("in User-Mode Linux a cable ends with the test, as every program does")
 async def test_a_cable_that_an_interrupted_test_left_is_taken_out(guest: Guest) -> None:
     await guest.usb.serial("RIG0003")
-    later = QemuUsb(guest)  # of the next test, which knows nothing of it
+    later = QemuUsb(guest)  # of the next test, which has no information about it
     cable = await later.serial("RIG0004")
     assert (await guest.run("ls /dev/serial/by-id")).stdout.split() == [Path(cable.by_id).name]
     await later.clear()
@@ -246,7 +246,7 @@ async def test_a_machine_runs_and_the_official_sdk_reaches_it(guest: Guest) -> N
 
 
 async def test_wifi_radios_hear_each_other(guest: Guest) -> None:
-    """One radio is an access point, another sees its network: drivers and programs are the kernel's and Debian's."""
+    """A radio is an access point, another sees its network: drivers and programs are the kernel's and Debian's."""
     await guest.run("modprobe mac80211_hwsim radios=3; udevadm settle")
     names = sorted((await guest.run("iw dev | awk '/Interface/ {print $2}'")).stdout.split())
     assert len(names) == 3
@@ -255,5 +255,5 @@ async def test_wifi_radios_hear_each_other(guest: Guest) -> None:
     await guest.run(f"printf '{settings}' > /tmp/point.conf; hostapd -B /tmp/point.conf")
     with trio.fail_after(180):
         found = ""
-        while "SSID: rig" not in found:  # a scan meets no beacon if it comes too early
+        while "SSID: rig" not in found:  # a scan that begins too early receives no beacon
             found = (await guest.run(f"ip link set {station} up; iw dev {station} scan freq 2412", check=False)).stdout

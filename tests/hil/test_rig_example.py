@@ -1,4 +1,4 @@
-"""Rigs on real kernel drivers: the example thermostat by one option, and outputs that are safe after each test."""
+"""Rigs on real kernel drivers: the example thermostat with one option, and outputs that are safe after each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serial devices in the guest: an FTDI cable pulled and plugged from outside, an ACM gadget, a satellite receiver."""
+"""Serial devices in the guest: an FTDI cable that is unplugged and plugged in, an ACM gadget, a satellite receiver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.hil.rig.sdk import Sdk
 from tests.hil.rig.server import Server
 from tests.hil.rig.usb import SerialCable
 
-LIMIT = 60.0  # seconds for whatever is waited for; the guest's processor is emulated
+LIMIT = 60.0  # seconds for each wait; the guest's processor is emulated
 SENSOR = "rdk:component:sensor"
 
 
@@ -38,12 +38,12 @@ async def machine(guest: Guest, *components: dict[str, Any], **how: Any) -> Asyn
 
 
 async def first_good(attempt: Callable[[], Awaitable[Any]]) -> Any:
-    """What `attempt` returns as soon as it does not fail."""
+    """Repeat `attempt` until it succeeds; return its result."""
     with trio.fail_after(LIMIT):
         while True:
             try:
                 return await attempt()
-            except Exception as error:  # of the SDK, of any kind
+            except Exception as error:  # any exception of the SDK
                 last = error
             try:
                 await trio.sleep(0.02)
@@ -53,19 +53,19 @@ async def first_good(attempt: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def refusal(attempt: Callable[[], Awaitable[Any]], words: str) -> str:
-    """What a client reads once the call fails with `words` in it."""
+    """Repeat a call until it fails with `words` in its message; return the message."""
     with trio.fail_after(LIMIT):
         while True:
             try:
                 await attempt()
-            except Exception as error:  # of the SDK, of any kind
+            except Exception as error:  # any exception of the SDK
                 if words in (said := getattr(error, "message", None) or str(error)):
                     return said
             await trio.sleep(0.02)
 
 
 async def found(sdk: Sdk, kind: type[Any], name: str) -> Any:
-    """A client of a resource, which may have become ready since the SDK has last asked what there is."""
+    """Return the client of a resource, even if it became ready after the SDK's last list of resources."""
     try:
         return kind.from_robot(sdk.robot, name)
     except ResourceNotFoundError:
@@ -81,7 +81,7 @@ def readings(sdk: Sdk, name: str) -> Callable[[], Awaitable[Any]]:
 
 
 def value_after(cable: SerialCable, line: bytes, sdk: Sdk, name: str) -> Callable[[], Awaitable[Any]]:
-    """Send a line, then read it: the device goes on sending, as a sensor does."""
+    """Return a function that sends a line, then reads it: the device sends repeatedly, as a sensor does."""
     read = readings(sdk, name)
 
     async def attempt() -> Any:
@@ -111,12 +111,12 @@ async def test_a_line_sensor_survives_unplugging_in_the_middle_of_a_line(
         await cable.far.send_all(b"9.9\n1.5\n")
         assert (await first_good(readings(sdk, "by_path")))["value"] == 1.5
 
-        await cable.far.send_all(b"2.")  # and the plug is pulled
+        await cable.far.send_all(b"2.")  # and then it is unplugged
         await cable.unplug()
         seen = await refusal(readings(sdk, "by_path"), "")
         start = time.monotonic()
         await cable.plug()
-        assert (await guest.run(["readlink", "-f", cable.by_id])).stdout.strip() != node  # the old number is held
+        assert (await guest.run(["readlink", "-f", cable.by_id])).stdout.strip() != node  # the old number is in use
         await cable.far.send_all(b"5\n")  # the other half of the line
         assert (await first_good(value_after(cable, b"3.5\n", sdk, "by_path")))["value"] == 3.5
         record_recovery("serial device unplugged in the middle of a line and back", time.monotonic() - start, seen=seen)
@@ -132,7 +132,7 @@ async def test_a_device_with_another_serial_number_is_not_taken_for_the_first(
         component("by_path", "sensor", "serial_line", path=cable.by_id, parser="number"),
         component("by_identity", "sensor", "serial_line", parser="number", **identity),
     ) as (server, sdk):
-        # One of the two has the port, the other is refused.
+        # One of the two opens the port, the other is refused.
         await server.wait_log("is already open: end the program that uses it, or remove the other resource")
         await cable.far.send_all(b"\n1\n")
         values = []
@@ -221,7 +221,7 @@ ACM = component("it", "generic", "serial_port", vendor_id="1d6b", product_id="01
 
 @pytest.fixture
 async def gadget(guest: Guest) -> AsyncIterator[None]:
-    """An instrument that has USB itself, plugged in."""
+    """Plug in an instrument that has USB itself."""
     await guest.run(GADGET)
     await guest.run(["udevadm", "wait", ACM_BY_ID])
     yield
@@ -230,7 +230,7 @@ async def gadget(guest: Guest) -> AsyncIterator[None]:
 
 
 async def test_an_instrument_with_usb_of_its_own(guest: Guest, gadget: None, record_recovery: Recorder) -> None:
-    """cdc_acm, which needs no cable's chip: Arduino, Pico, most receivers."""
+    """cdc_acm, without a cable's chip: Arduino, Pico, most receivers."""
     instrument = await guest.start(["python3", "-c", ECHO])
     await instrument.wait_output("ready")
     async with machine(guest, ACM) as (_, sdk):
@@ -255,7 +255,7 @@ OTHER = component("other", "sensor", "fake")
 
 
 async def hold_the_wire(client: ApiClient) -> str:
-    """Write until the device, which does not listen, takes nothing more."""
+    """Write until the device, which does not read, accepts no more data."""
 
     async def write() -> Any:
         return await client.call(
@@ -279,7 +279,7 @@ async def test_a_wire_that_takes_nothing_does_not_hold_the_machine_up(guest: Gue
 
 
 async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: None) -> None:
-    """Without the right to change it the port is closed apart; everything else goes on meanwhile."""
+    """Without permission to change the wait, the port is closed in the background, and everything else continues."""
     await guest.run(f"chown hil $(readlink -f {ACM_BY_ID})")
     async with guest.server({"components": [ACM, OTHER]}, user="hil") as server, server.client() as client:
         await hold_the_wire(client)
@@ -292,7 +292,7 @@ async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: Non
             slowest = max(slowest, time.monotonic() - start)
         print(f"the slowest call while the port is being closed: {slowest:.3f} s")
         assert slowest < 25, "it waited for the port"
-        await guest.run(f"echo > {UDC}")  # which frees the wire
+        await guest.run(f"echo > {UDC}")  # frees the wire
 
 
 async def test_a_satellite_receiver(guest: Guest, record_recovery: Recorder) -> None:

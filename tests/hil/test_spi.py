@@ -17,11 +17,11 @@ CONTROLLER = "/soc/spi@7e204000"
 
 
 class WithFlash(RaspberryPi):
-    """A Raspberry Pi with SPI switched on, as dtparam=spi=on does it, and a Winbond W25Q80BL at chip select 0."""
+    """A Raspberry Pi with SPI enabled, as by dtparam=spi=on, and a Winbond W25Q80BL at chip select 0."""
 
     def _command_line(self, initrd: Path) -> list[str]:
         tree = self.folder / DTB
-        # The kernel's driver wants a device it knows by name; this one has a compatible that spidev takes.
+        # The kernel's driver only accepts devices from its list; this one has a `compatible` that spidev accepts.
         device = {"compatible": text("rohm,dh2228fv"), "spi-max-frequency": number(10_000_000)}
         nodes = {f"{CONTROLLER}/device@{select}": {**device, "reg": number(select)} for select in (0, 1)}
         switched_on = {CONTROLLER: {"status": text("okay")}}

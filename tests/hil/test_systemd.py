@@ -28,7 +28,7 @@ TimeoutStopSec=70
 """
 LAMP, HEATER = 4, 5  # lines; the heater's safe level is high
 LIMIT = 60.0
-READY = '"ready":1'  # of the line that says that every resource was tried
+READY = '"ready":1'  # in the line that reports the first attempt to start every resource
 
 
 async def start_unit(guest: Guest, bank: Bank) -> None:
@@ -42,17 +42,17 @@ async def start_unit(guest: Guest, bank: Bank) -> None:
 
 
 async def started(guest: Guest) -> int:
-    """How often the unit has come up, by its journal."""
+    """Return how often the unit has started, according to its journal."""
     return (await guest.run("journalctl -o cat -u machine")).stdout.count(READY)
 
 
 async def wait_started(guest: Guest, count: int) -> None:
-    """Return once the unit has come up so many times."""
+    """Wait until the unit has started `count` times."""
     await journal(guest, READY, count)
 
 
 async def journal(guest: Guest, text: str, count: int = 1) -> str:
-    """The unit's journal, once `text` is in it so many times: it comes there later than it is written."""
+    """Return the unit's journal once it contains `text` `count` times: entries arrive with a delay."""
     following = await guest.start(["journalctl", "-fn", "all", "-o", "cat", "-u", "machine"])
     with trio.fail_after(LIMIT):
         while following.stdout.count(text) < count:

@@ -1,4 +1,4 @@
-"""Days of a real kernel in seconds: scenarios that run wholly in a guest, under time travel."""
+"""Days of a real kernel in seconds: scenarios that run entirely in a guest, under time travel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "operate-a-machi
 UNIT = Path("/etc/systemd/system/machine-server.service")
 CONFIG = Path("/etc/machine.json")
 LOG = Path("/var/log/machine.log")
-OPTIONS = f"-log-file {LOG} -ftdc=false"  # a sample of diagnostic data each second costs most of a minute for a day
+OPTIONS = f"-log-file {LOG} -ftdc=false"  # samples of diagnostic data each second would take most of a minute per day
 HOURLY = {
     "name": "hourly",
     "schedule": "0 * * * *",
@@ -36,7 +36,7 @@ STAMP = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 async def sleep_a_day() -> dict[str, float]:
-    """With both clocks of the guest."""
+    """Sleep, and measure with both clocks of the guest."""
     wall, monotonic = time.time(), time.monotonic()
     await trio.sleep(DAY)
     return {"began": wall, "wall": time.time() - wall, "monotonic": time.monotonic() - monotonic}
@@ -50,7 +50,7 @@ async def test_a_day_of_sleep(time_travel: TimeTravel) -> None:
 
 
 def install() -> None:
-    """DOCUMENT, and the unit of docs/howto/operate-a-machine.md with the guest's path of machine-server and OPTIONS."""
+    """Write DOCUMENT, and the unit of docs/howto/operate-a-machine.md with the guest's machine-server and OPTIONS."""
     unit = PAGE.read_text().partition("```ini\n")[2].partition("```")[0]
     printed = re.search(r"^ExecStart=\S+ (.*)$", unit, re.MULTILINE)
     assert printed is not None
@@ -59,12 +59,12 @@ def install() -> None:
 
 
 def read_logs() -> dict[str, str]:
-    """The log file and its older parts, by name."""
+    """Return the log file and its older parts, by name."""
     return {path.name: path.read_text() for path in LOG.parent.glob(f"{LOG.name}*")}
 
 
 async def serve_a_day() -> dict[str, Any]:
-    """machine-server under systemd: its log files by name, and what systemd says of it after a day."""
+    """Run machine-server under systemd; return its log files by name, and the report of systemd after a day."""
     install()
     await run("systemctl daemon-reload && systemctl start machine-server")
     await trio.sleep(DAY)

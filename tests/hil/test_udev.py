@@ -1,4 +1,4 @@
-"""The rules in a running udev: refused before, groups and names after, an account without rights that does its work."""
+"""The rules in a running udev: refused before, groups and names after, and an unprivileged account that can work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def owner(guest: Guest, path: str) -> str:
 
 
 async def links(guest: Guest) -> dict[str, str]:
-    """What is below /dev/machine once udev has dealt with every device: name of the link, and the node it leads to."""
+    """Return the links below /dev/machine after udev has processed every device: name, and the node of each."""
     find = "udevadm settle; cd /dev/machine 2>/dev/null && find . -type l -printf '%P ' -exec readlink -f {} ';'"
     said = (await guest.run(find, check=False)).stdout
     return dict(line.split(" ", 1) for line in said.splitlines())
@@ -160,7 +160,7 @@ async def test_two_ports_of_one_name_and_their_replug(guest: Guest) -> None:
 
 @pytest.mark.parametrize("device", ["gpiochip", "i2c-dev", "usb-serial", "input"])
 async def test_udev_has_nothing_to_say_against_the_rules(guest: Guest, plant: Plant, device: str) -> None:
-    """`udevadm test` says what is wrong with each file of rules; `udevadm verify` is newer than the guest."""
+    """`udevadm test` reports errors in each file of rules; `udevadm verify` is newer than the guest."""
     if device == "gpiochip":
         path = f"/sys/bus/gpio/devices/{(await plant.gpio()).chip}"
     elif device == "i2c-dev":

@@ -1,4 +1,4 @@
-"""Raw USB devices through libusb and the kernel: transfers, identity, kernel drivers that step aside, faults."""
+"""Raw USB devices through libusb and the kernel: transfers, identity, kernel drivers that are detached, faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = Callable[..., None]
 
 
 def meter(name: str = "meter", **attributes: str) -> dict[str, Any]:
-    """A machine with the raw device of the plant."""
+    """Return the configuration of a machine with the raw device of the plant."""
     attributes = {"vendor_id": "1209", "product_id": "0001", "encoding": "latin-1", **attributes}
     return {"components": [{"name": name, "api": "rdk:component:generic", "model": "usb", "attributes": attributes}]}
 
@@ -32,13 +32,13 @@ async def echo(plant: Plant, serial: str = "E1") -> Cable:
 
 
 async def command(sdk: Sdk, **what: Any) -> dict[str, Any]:
-    """As `Generic.from_robot` would give it, which refuses a resource that was not ready when the SDK connected."""
+    """Run a command; unlike `Generic.from_robot`, also if the resource was not ready when the SDK connected."""
     answer: dict[str, Any] = dict(await sdk(GenericClient("meter", sdk.robot._channel).do_command(what)))
     return answer
 
 
 async def refusal(sdk: Sdk, words: str) -> str:
-    """Ask until the answer is an error with `words` in it; what the user reads."""
+    """Repeat a call until it fails with `words` in its message; return the message."""
     return await calls.refusal(lambda: command(sdk, info=True), words)
 
 
@@ -48,7 +48,7 @@ async def there_and_back(sdk: Sdk) -> None:
 
 
 async def recovery(sdk: Sdk) -> float:
-    """Ask until data comes back; seconds from now."""
+    """Repeat a transfer until it succeeds; return the seconds that took."""
     return await calls.recovery(lambda: there_and_back(sdk))
 
 
@@ -106,7 +106,7 @@ async def main():
 
 trio.run(main)
 """
-"""Opens a device and carries out what it reads: `read 0x81 1.0`, `write 1 text`, `in 1 0 4`, `lost`."""
+"""Open a device and run commands from its input: `read 0x81 1.0`, `write 1 text`, `in 1 0 4`, `lost`."""
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def test_transfers_of_all_kinds_through_the_machine(guest: Guest, plant: P
         assert await command(sdk, control_out={**setup, "data": "abc"}) == {"written": 3}
         setup = {"request_type": 0xC0, "request": 1, "value": 5, "length": 3}
         assert await command(sdk, control_in=setup) == {"data": "abc"}
-        await recovery(sdk)  # bulk, there and back
+        await recovery(sdk)  # a bulk transfer in each direction
         assert await cable.get("stalled") is False
 
 
@@ -215,7 +215,7 @@ async def test_permission_is_denied(guest: Guest, plant: Plant, record_recovery:
     await guest.run(f"chown root:root {node}; chmod 600 {node}")
     async with guest.server(meter(), user=USER[0]) as server, server.sdk() as sdk:
         seen = await refusal(sdk, f"({node}): Access denied (insufficient permissions): install the rules")
-        await guest.run(f"chmod 666 {node}")  # by hand: no event says so
+        await guest.run(f"chmod 666 {node}")  # manually: there is no event for it
         record_recovery("USB device without permission", await recovery(sdk), seen=seen)
 
 
@@ -236,7 +236,7 @@ async def test_a_kernel_driver_steps_aside_and_comes_back(guest: Guest) -> None:
     node = (await guest.run(f"readlink -f {cable.by_id}")).stdout.strip()
     async with using(guest, "0403", "6001", "RIG0001") as (user, said):
         assert "serial RIG0001" in said["open"]
-        assert (await guest.run(f"ls {node}")).returncode == 0  # nothing is taken before it is needed
+        assert (await guest.run(f"ls {node}")).returncode == 0  # the driver is not detached before it is necessary
         assert (await user.ask("write 2 hello"))["written"]  # the FT232's endpoint to the line
         assert (await guest.run(f"ls {node}", check=False)).returncode != 0
         with trio.fail_after(LIMIT):

@@ -28,7 +28,7 @@ LOAD = (
 
 @pytest.fixture
 async def node(guest: Guest) -> AsyncIterator[str]:
-    """The camera's device."""
+    """Yield the camera's device."""
     await guest.run(LOAD)
     await guest.run("udevadm settle")
     found = (await guest.run("ls /dev/video* | head -1")).stdout.strip()
@@ -50,7 +50,7 @@ BARS = [(191, 191, 191), (191, 191, 0), (0, 191, 191), (0, 191, 0), (191, 0, 191
 
 
 def check_bars(picture: Image.Image) -> None:
-    """75 % colour bars: white, yellow, cyan, green, magenta, red, blue (and black)."""
+    """Check for 75 % color bars: white, yellow, cyan, green, magenta, red, blue (and black)."""
     width, height = picture.size
     for index, wanted in enumerate(BARS):
         found = picture.getpixel((round((index + 0.5) * width / 8), height // 2))
@@ -59,7 +59,7 @@ def check_bars(picture: Image.Image) -> None:
 
 
 async def test_what_the_camera_sees_arrives_in_every_format(guest: Guest, node: str) -> None:
-    """One after the other by another configuration: the camera is closed and opened each time."""
+    """Change the configuration for each format: the camera is closed and opened each time."""
 
     def wanted(pixels: str) -> dict[str, Any]:
         attributes = {"video_path": node, "format": pixels, "width_px": 320, "height_px": 180}
@@ -151,7 +151,7 @@ async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) ->
         assert frames > 5
 
 
-# ---- a webcam on USB, for uvcvideo: motion JPEG as webcams send it, without Huffman tables
+# ---- a USB webcam, for uvcvideo: motion JPEG as webcams send it, without Huffman tables
 
 BY_ID = "/dev/v4l/by-id/usb-Rig_Webcam_CAM0001-video-index0"
 
@@ -175,7 +175,7 @@ GREEN_RED = motion_jpeg((0, 255, 0), (255, 0, 0))
 
 
 def halves(picture: Image.Image) -> list[str]:
-    """The strongest colour in each half."""
+    """Return the strongest color in each half."""
     found = [picture.getpixel((x, 240)) for x in (160, 480)]
     return ["rgb"[max(range(3), key=lambda i: colour[i])] for colour in found if isinstance(colour, tuple)]
 
@@ -208,7 +208,7 @@ async def test_a_usb_webcam_by_its_stable_path(guest: Guest, plant: Plant, recor
         await camera.call("unplug")
         seen = await refusal(lambda: image_of(sdk, "cam"), "")
         print(f"unhealthy {time.monotonic() - start:.2f} s after the webcam was unplugged")
-        await camera.call("plug", "CAM0002")  # another one of the same kind
+        await camera.call("plug", "CAM0002")  # another camera of the same model
         await guest.run("udevadm settle")
         await server.wait_log("CAM0001-video-index0: No such file or directory; there are [^\n]*CAM0002")
         await refusal(lambda: image_of(sdk, "cam"), "")

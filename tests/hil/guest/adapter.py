@@ -1,4 +1,4 @@
-"""An I2C adapter on USB: what an i2c-tiny-usb is to its driver, with chips of hal.sim.chips behind it."""
+"""A USB I2C adapter that behaves like an i2c-tiny-usb for its driver, with chips of hal.sim.chips on its bus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FUNCTIONS = 0x0EFF0009  # I2C_FUNC_I2C | I2C_FUNC_SMBUS_EMUL
 
 
 class _Bridge:
-    """The firmware: control requests in, bus messages out."""
+    """The firmware: converts control requests to bus messages."""
 
     def __init__(self, chips: dict[int, I2cTarget], refused: set[int]) -> None:
         self.chips = chips
@@ -56,7 +56,7 @@ class _Bridge:
 
 
 class Adapter(UsbCable):
-    """The adapter, with its chips by address. `stalled` is a bus whose clock is held low."""
+    """The adapter, with its chips by address. If `stalled`, the clock of its bus is held low."""
 
     def __init__(self, serial: str = "RIGI2C1", plugged: bool = True) -> None:
         self.chips: dict[int, I2cTarget] = {}
@@ -74,26 +74,26 @@ class Adapter(UsbCable):
         )
 
     def attach(self, address: int, chip: I2cTarget) -> None:
-        """Solder a chip to the bus."""
+        """Attach a chip to the bus."""
         if address in self.chips:
             raise ValueError(f"address 0x{address:02x} has a chip already")
         self.chips[address] = chip
 
     def detach(self, address: int) -> None:
-        """Take a chip off."""
+        """Detach a chip."""
         del self.chips[address]
 
     def refuse(self, address: int, refused: bool = True) -> None:
-        """Let nobody acknowledge at an address, whatever is soldered there."""
+        """Make every chip at an address refuse to acknowledge."""
         (self.refused.add if refused else self.refused.discard)(address)
 
     def messages(self, address: int | None = None) -> int:
-        """How many messages were sent to an address, or to all: each write and each read of a transaction is one."""
+        """Return the number of messages to an address, or to all: each write and each read of a transaction counts."""
         counts = self._bridge.messages
         return counts.total() if address is None else counts[address]
 
     async def node(self) -> str:
-        """Its device node, such as /dev/i2c-3, once it is there."""
+        """Wait for its device node, such as /dev/i2c-3, and return it."""
         return await wait_until(self._node)
 
     def _node(self) -> str:
@@ -106,6 +106,6 @@ class Adapter(UsbCable):
         return ""
 
     async def plug(self, serial: str = "") -> None:
-        """As UsbCable; returns when the bus is there."""
+        """Plug it in, see UsbCable; return when the bus exists."""
         await super().plug(serial)
         await self.node()

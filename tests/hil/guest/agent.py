@@ -1,8 +1,8 @@
 """The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port or a terminal.
 
-One JSON object in a line each way. A session begins with `hello`, which ends everything that an earlier session
-started, except what was started to be kept. Programs in Python are forked by the interpreter beside this file where the
-host asks for it. The file stands alone: it is copied into the guest's image.
+One JSON object per line in each direction. A session begins with `hello`, which ends everything that an earlier session
+started, except programs started to be kept. At the host's request, Python programs are forked by the interpreter from
+interpreter.py. This file has no dependencies: it is copied into the guest's image.
 """
 
 from __future__ import annotations
@@ -26,18 +26,14 @@ from typing import Any
 import trio
 
 PORT = "/dev/virtio-ports/rig.agent"
-PORT_OPTION = "rig.port="  # on the kernel's command line: the terminal that takes the place of PORT
+PORT_OPTION = "rig.port="  # on the kernel's command line: the terminal that replaces PORT
 CHUNK = 65536
 INTERPRETER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interpreter.py")
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 class Port:
-    """A virtio-serial port, or a terminal made raw.
-
-    Reading a virtio-serial port gives nothing at all while no host is there: SIGIO tells when one comes. A terminal has
-    a host at all times, and SIGIO for everything that is received would only cost time.
-    """
+    """A virtio-serial port, or a terminal in raw mode."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
@@ -45,7 +41,7 @@ class Port:
         if self._terminal:
             tty.setraw(self._fd)
         self._writing = trio.Lock()
-        self.host = trio.Event()  # set anew whenever a host may have come
+        self.host = trio.Event()  # replaced whenever a host may have connected
 
     async def notice_host(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         if self._terminal:
@@ -53,7 +49,7 @@ class Port:
             return
         with trio.open_signal_receiver(signal.SIGIO) as signals:
             fcntl.fcntl(self._fd, fcntl.F_SETOWN, os.getpid())
-            # Not before there is a receiver: SIGIO would end this process, and what the host had sent would be lost.
+            # Not without a receiver: SIGIO would end this process, and data that the host had sent would be lost.
             fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
             task_status.started()
             async for _ in signals:
@@ -84,7 +80,7 @@ class Port:
 
 
 class Forked:
-    """A program that the interpreter has forked: what the agent uses of trio.Process."""
+    """A program forked by the interpreter: the parts of trio.Process that the agent uses."""
 
     def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
         self.pid = pid
@@ -93,7 +89,7 @@ class Forked:
         self.stderr = trio.lowlevel.FdStream(stderr)
 
     async def wait(self) -> int:
-        """The exit status, negative for a signal; to be called once."""
+        """Return the exit status, negative for a signal; call this once."""
         descriptor = os.pidfd_open(self.pid)
         try:
             await trio.lowlevel.wait_readable(descriptor)
@@ -106,14 +102,14 @@ class Forked:
 
 
 class Interpreter:
-    """The ready interpreter, started when it is first asked for."""
+    """The warm interpreter, started on first use."""
 
     def __init__(self) -> None:
         self._asking = trio.Lock()
         self._socket: trio.socket.SocketType | None = None
 
     async def ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        """One request. What it forks becomes a child of this process: orphans do, as long as the request lasts."""
+        """Send a request. Forked programs become children of this process, as orphans do during the request."""
         async with self._asking:
             if self._socket is None:
                 self._socket = self._start()
@@ -131,7 +127,7 @@ class Interpreter:
         return answer
 
     async def fork(self, request: dict[str, Any]) -> Forked:
-        """Run a module as a program of its own."""
+        """Run a module as a separate program."""
         (stdin, to), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
         theirs = [stdin, stdout, stderr]
         try:
@@ -157,7 +153,7 @@ def _adopt_orphans(adopt: bool) -> None:
 
 
 class Agent:
-    """What one port asks for."""
+    """The handler of a port's requests."""
 
     def __init__(self, port: Port, nursery: trio.Nursery) -> None:
         self._port = port
@@ -173,7 +169,7 @@ class Agent:
             for line in lines:
                 try:
                     message = json.loads(line)
-                except ValueError:  # what a host left unfinished when it went
+                except ValueError:  # an incomplete line of a host that disconnected
                     continue
                 await self._handle(message)
 
@@ -192,7 +188,7 @@ class Agent:
         await self._port.send({"id": number, "uptime": time.clock_gettime(time.CLOCK_BOOTTIME)})
 
     async def do_import(self, number: int, message: dict[str, Any]) -> None:
-        """Let the ready interpreter import modules; `failed` are those that it could not."""
+        """Import modules in the warm interpreter; `failed` lists those that it could not import."""
         answer = await self._interpreter.ask({"imports": message["imports"]}, [])
         await self._port.send({"id": number, **answer})
 
@@ -299,7 +295,7 @@ def _kill(process: trio.Process | Forked, number: int) -> None:
 
 
 def port_path() -> str:
-    """The path of the port: PORT, unless the kernel's command line has another."""
+    """Return the path of the port: PORT, unless the kernel's command line has another."""
     with open("/proc/cmdline") as file:
         words = file.read().split()
     return next((word.removeprefix(PORT_OPTION) for word in words if word.startswith(PORT_OPTION)), PORT)

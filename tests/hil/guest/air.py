@@ -1,7 +1,7 @@
-"""Simulated radios and what stands at their other end: home routers, a phone, and a small Internet behind the routers.
+"""Simulated radios and the devices that use them: home routers, a phone, and a small Internet behind the routers.
 
-Everything is the kernel's (mac80211_hwsim) and Debian's (hostapd, wpa_supplicant, dnsmasq, busybox). Each radio that is
-not the machine's is in a network namespace of its own, so it shares nothing with the machine but the air.
+All programs are the kernel's (mac80211_hwsim) and Debian's (hostapd, wpa_supplicant, dnsmasq, busybox). Each radio that
+is not the machine's is in a separate network namespace, so it is connected with the machine only by radio.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RADIOS = Path("/sys/class/ieee80211")
 DEBUG = Path("/sys/kernel/debug/ieee80211")
 FOLDER = Path("/run/air")
 RUNS_SYSTEMD = Path("/run/systemd/system").exists()
-INTERNET = "203.0.113.1"  # TEST-NET-3: every name of the simulated Internet leads there
+INTERNET = "203.0.113.1"  # TEST-NET-3: every name of the simulated Internet resolves to it
 HEARD, AWAY = "1", "2"  # groups of mac80211_hwsim: radios of different groups do not hear each other
-CHANNELS = " ".join(str(2407 + 5 * channel) for channel in range(1, 14))  # MHz; all others would take 8 s
-SENT = 20  # dBm that a radio sends with, to which mac80211_hwsim adds `rx_rssi`
+CHANNELS = " ".join(str(2407 + 5 * channel) for channel in range(1, 14))  # MHz; a scan of all others would take 8 s
+SENT = 20  # transmit power in dBm, to which mac80211_hwsim adds `rx_rssi`
 PORTAL = "http://portal.home.example/"
 JOIN_EVENTS = ("CTRL-EVENT-CONNECTED", "CTRL-EVENT-SSID-TEMP-DISABLED", "CTRL-EVENT-AUTH-REJECT")
 REFUSED = ("reason=WRONG_KEY", "auth_type=3")  # by WPA2, by SAE
@@ -39,7 +39,7 @@ no-resolv
 no-hosts
 bind-dynamic
 """
-"""What every dnsmasq here has."""
+"""The common configuration of every dnsmasq here."""
 
 LEASES = """interface={device}
 dhcp-leasefile={folder}/leases
@@ -53,7 +53,7 @@ UPLINKS = {
     "none": f"server={INTERNET}\n",
     "portal": "address=/#/{net}.1\n",
 }
-"""What a router's name server does, by its uplink. Without one it has nobody to ask."""
+"""The configuration of a router's name server, by its uplink. Without an uplink it has no server to query."""
 
 HOSTAPD = """interface={device}
 ctrl_interface={folder}
@@ -83,7 +83,7 @@ exit 0
 
 @dataclass
 class Radio:
-    """A radio, and the namespace that it is in."""
+    """A radio, and its namespace."""
 
     phy: str
     device: str
@@ -108,17 +108,17 @@ def _internet_answer(host: str, path: str) -> Answer:
 def _make_folder() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    Path("/etc/resolv.conf").touch()  # over which `ip netns exec` mounts a namespace's own
+    Path("/etc/resolv.conf").touch()  # `ip netns exec` mounts the file of a namespace over it
 
 
 def _radios() -> list[tuple[str, str]]:
-    """The radios in the namespace of the machine, and the device of each, in the order of their numbers."""
+    """Return the radios in the machine's namespace and their devices, in the order of their numbers."""
     phys = sorted((path.name for path in RADIOS.iterdir()), key=lambda name: int(name.removeprefix("phy")))
     return [(phy, next((RADIOS / phy / "device" / "net").iterdir()).name) for phy in phys]
 
 
 class Air:
-    """The radios: the first `machine` stay with the machine, the others wait to be taken."""
+    """The radios: the first `machine` ones belong to the machine, the others are available for `take`."""
 
     def __init__(self, radios: int = 3, machine: int = 1) -> None:
         self._counts = (radios, machine)
@@ -161,13 +161,13 @@ class Air:
         await self.internet.run("dnsmasq", f"--conf-file={settings}")
 
     def take(self) -> Radio:
-        """A radio for whoever stands at the other end."""
+        """Return a radio for a device at the other end."""
         if not self._free:
             raise ValueError(f"all {self._counts[0]} radios are in use: make the air with more")
         return self._free.pop(0)
 
     async def close(self) -> None:
-        """Take the radios and everything that used them away, NetworkManager included."""
+        """Remove the radios and everything that used them, including NetworkManager."""
         if RUNS_SYSTEMD:
             await command("systemctl", "stop", "NetworkManager", "wpa_supplicant")
         for namespace in reversed(self._namespaces):
@@ -211,7 +211,7 @@ class AccessPoint:
             Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
     async def up(self, **changed: Any) -> None:
-        """Switch it on, with settings that have changed meanwhile."""
+        """Switch it on, with changed settings."""
         self._settings |= changed
         settings, folder = self._settings, self._radio.folder
         security = settings["security"] or ("wpa2" if settings["passphrase"] else "open")
@@ -230,7 +230,7 @@ class AccessPoint:
         await self._home.run("hostapd", "-B", folder / "hostapd.conf")
 
     async def down(self, *, says_goodbye: bool = False) -> None:
-        """Cut its power: it falls silent. If it says goodbye, it sends its stations away first, as in a restart."""
+        """Cut its power without notice; `says_goodbye` disconnects its stations first, as a restart does."""
         if says_goodbye:
             async with Control(self._radio.folder / self._radio.device) as control:
                 await control.do("TERMINATE")
@@ -240,7 +240,7 @@ class AccessPoint:
         await self._home.ip(f"link set {self._radio.device} down")
 
     async def uplink(self, kind: str) -> None:
-        """Change what is behind it: internet, none or portal."""
+        """Change its uplink: internet, none or portal."""
         self._settings["uplink"] = kind
         await end((self._radio.folder / "dnsmasq.pid").read_text())
         await self._serve(kind)
@@ -257,16 +257,16 @@ class AccessPoint:
         await self._home.run("dnsmasq", f"--conf-file={folder / 'dnsmasq.conf'}")
 
     def signal(self, strength: int) -> None:
-        """How strongly it is received, in dBm from -80 to -10."""
-        # debugfs takes no sign, and mac80211_hwsim reads the number as one with a sign
+        """Set the signal strength at the receivers, in dBm from -80 to -10."""
+        # debugfs accepts no sign, and mac80211_hwsim reads the number as a signed one
         self._radio.tune("rx_rssi", str(strength - SENT + (1 << 64)))
 
     def away(self, away: bool = True) -> None:
-        """Carry it out of reach, or back: it goes on, and nobody hears it."""
+        """Move it out of reach, or back: it keeps running, but no radio receives it."""
         self._radio.tune("group", AWAY if away else HEARD)
 
     async def stations(self) -> list[str]:
-        """The hardware addresses of those who have joined."""
+        """Return the hardware addresses of the connected stations."""
         output = await self._home.run("iw", "dev", self._radio.device, "station", "dump")
         return [line.split()[1] for line in output.splitlines() if line.startswith("Station ")]
 
@@ -277,7 +277,7 @@ class AccessPoint:
 
 
 class Phone:
-    """A phone: it scans, joins a network and takes an address there. Its programs run in its namespace."""
+    """A phone: it scans, joins a network and gets an address. Its programs run in its namespace."""
 
     def __init__(self, air: Air) -> None:
         self._radio = air.take()
@@ -300,7 +300,7 @@ class Phone:
             await trio.sleep_forever()
 
     async def scan(self) -> list[dict[str, Any]]:
-        """The networks in reach now: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
+        """Return the networks in reach: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
         await self._control.do("SCAN only_new=1")
         await self._control.event("CTRL-EVENT-SCAN-RESULTS")
         networks = []
@@ -312,10 +312,10 @@ class Phone:
         return networks
 
     async def join(self, ssid: str, passphrase: str = "", hidden: bool = False, limit: float = 60.0) -> dict[str, Any]:
-        """Join a network and take an address; it goes on looking for one that is not there.
+        """Wait for a network to appear, join it, and obtain an address.
 
-        Returns the lease: address, router, dns, and portal (option 114), empty where not offered. OSError if the
-        passphrase is refused, nobody gives an address, or `limit` seconds were not enough.
+        Return the lease: address, router, dns, and portal (option 114), empty where not offered. OSError if the
+        passphrase is rejected, no address is leased, or it takes more than `limit` seconds.
         """
         with trio.move_on_after(limit):
             return await self._join(ssid, passphrase, hidden)

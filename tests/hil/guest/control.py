@@ -1,7 +1,6 @@
-"""The control socket of hostapd and wpa_supplicant: requests, and events as they come.
+"""The control socket of hostapd and wpa_supplicant: requests, and events as they arrive.
 
-The protocol is one text in each datagram. What begins with "<" is an event, and everything else answers the request
-that was sent last.
+Each datagram is one text. It is an event if it begins with "<"; otherwise it is the answer to the latest request.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _numbers = itertools.count()
 
 
 class Control:
-    """`async with Control(path) as control:` is attached to a daemon whose socket exists."""
+    """`async with Control(path) as control:` attaches to a daemon whose socket exists."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +36,7 @@ class Control:
         self._mine.unlink(missing_ok=True)
 
     async def ask(self, request: str) -> str:
-        """The answer to a request. Events that come before it are kept for `event`."""
+        """Return the answer to a request. Events that arrive before it are kept for `event`."""
         await self._socket.send(request.encode())
         while True:
             text = await self._receive()
@@ -46,13 +45,13 @@ class Control:
             self._events.append(text)
 
     async def do(self, request: str) -> None:
-        """Send a request; OSError unless it is done."""
+        """Send a request; OSError unless it succeeds."""
         answer = await self.ask(request)
         if answer != "OK":
             raise OSError(f"{self._path.name} answers {answer!r} to {request.split()[0]}")
 
     async def event(self, *names: str) -> str:
-        """The next event that begins with one of these names; others before it are dropped."""
+        """Return the next event that begins with one of these names; earlier events are dropped."""
         while True:
             text = self._events.pop(0) if self._events else await self._receive()
             said = text.partition(">")[2]

@@ -1,4 +1,4 @@
-"""USB devices for tests of raw USB: what they do behind their endpoints."""
+"""USB devices for tests of raw USB: the firmware behind their endpoints."""
 
 from __future__ import annotations
 

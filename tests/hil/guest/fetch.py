@@ -1,7 +1,7 @@
-"""Do HTTP requests as a browser does, without following redirects: a program for a namespace of the guest.
+"""Send HTTP requests as a browser does, without following redirects: a program for a namespace of the guest.
 
-Standard input is a list of requests in JSON (method, url, headers, body, ca, limit), standard output the answers:
-status, headers (names in lower case) and body, or `error`. The file stands alone.
+Standard input is a JSON list of requests (method, url, headers, body, ca, limit), standard output the answers:
+status, headers (names in lower case) and body, or `error`. This file has no dependencies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 
 def fetch(request: dict[str, Any]) -> dict[str, Any]:
-    """One request. A certificate is checked against `ca`, a file; without one against nothing."""
+    """Send a request. Certificates are verified with the file `ca`; without it they are not verified."""
     parts = urlsplit(request["url"])
     connection: http.client.HTTPConnection
     if parts.scheme == "https":

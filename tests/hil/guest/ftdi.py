@@ -1,7 +1,8 @@
-"""An FTDI serial cable made of Python behind vhci_hcd: `python3 -m tests.hil.guest.ftdi`.
+"""A simulated FTDI serial cable on vhci_hcd: `python3 -m tests.hil.guest.ftdi`.
 
-It prints the TCP port of its far end, which takes one connection. Standard input has requests, one in a line: a number
-and `plug SERIAL` or `unplug`; `done` and the number are printed when it is. The device is gone when the program ends.
+It prints the TCP port of its far end, which accepts one connection. Standard input has requests, one per line: a number
+and `plug SERIAL` or `unplug`; when a request is done, `done` and its number are printed. The device disappears when the
+program ends.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from tests.hil.guest.usb_cable import UsbCable
 
 IN: Final = 0x81
 OUT: Final = 0x02
-STATUS: Final = b"\x01\x60"  # modem and line status, which begin every packet to the host
-PAYLOAD: Final = 62  # of a packet of 64 bytes
+STATUS: Final = b"\x01\x60"  # modem and line status, the first bytes of every packet to the host
+PAYLOAD: Final = 62  # bytes of data in a packet of 64 bytes
 SET_LATENCY, GET_LATENCY, GET_STATUS = 0x09, 0x0A, 0x05
-FAR_BUFFER: Final = 1000  # packets on their way to the far end
-NAMES: Final = {"manufacturer": "QEMU", "name": "QEMU USB SERIAL"}  # as the same cable is called in QEMU
+FAR_BUFFER: Final = 1000  # queued packets for the far end
+NAMES: Final = {"manufacturer": "QEMU", "name": "QEMU USB SERIAL"}  # as QEMU names the same cable
 
 
 class Ftdi:
-    """The chip of the cable: an FT232 as far as ftdi_sio asks."""
+    """The chip of the cable: the parts of an FT232 that ftdi_sio uses."""
 
     def __init__(self) -> None:
         self._push: Callable[[int, bytes], None] | None = None
@@ -32,29 +33,29 @@ class Ftdi:
         self._to_far, self.written = trio.open_memory_channel[bytes](FAR_BUFFER)
 
     def connected(self, push: Callable[[int, bytes], None]) -> None:
-        """Take the way to the host."""
+        """Store the function that sends data to the host."""
         self._push = push
 
     def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-        """Modem status, latency; zeros for the rest."""
+        """Return modem status and latency; zeros for all other requests."""
         if request == GET_STATUS:
             return STATUS[:length]
         return bytes([self._latency_ms]) if request == GET_LATENCY else bytes(length)
 
     def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes) -> None:
-        """Baud rate, line parameters and the like are accepted."""
+        """Accept baud rate, line parameters and other settings."""
         if request == SET_LATENCY:
             self._latency_ms = value & 0xFF
 
     def write(self, endpoint: int, data: bytes) -> None:
-        """What the host sends; lost where nobody takes it, as on a wire without flow control."""
+        """Forward data from the host; lost if the far end does not read it, as on a wire without flow control."""
         try:
             self._to_far.send_nowait(data)
         except trio.WouldBlock:
             pass
 
     def send(self, data: bytes) -> None:
-        """Let bytes of the far end arrive at the host."""
+        """Send bytes of the far end to the host."""
         assert self._push is not None
         for start in range(0, len(data), PAYLOAD):
             self._push(IN, STATUS + data[start : start + PAYLOAD])

@@ -1,4 +1,4 @@
-"""A gamepad made of Python: a device of the kernel's uinput, as the input subsystem sees any other."""
+"""A simulated gamepad: a uinput device, which the input subsystem treats as any other device."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ AXES = {
     16: (-1, 1, 0),
     17: (-1, 1, 0),
 }
-"""What an Xbox pad has: least, greatest, flat."""
+"""The axes of an Xbox pad: minimum, maximum, flat."""
 
 
 class Gamepad:
-    """Plugged in by `plug`, pulled out by `unplug`; `emit` is what a hand does."""
+    """A gamepad: `plug` connects it, `unplug` disconnects it, `emit` presses buttons and moves sticks."""
 
     def __init__(self, name: str = "Rig Gamepad", vendor: int = 0x045E, product: int = 0x028E) -> None:
         self.name, self.vendor, self.product = name, vendor, product
         self._fd = -1
 
     async def plug(self) -> str:
-        """Returns the path of its event device, once udev has dealt with it."""
+        """Plug it in; return the path of its event device after udev has processed it."""
         fd = self._fd = os.open("/dev/uinput", os.O_WRONLY | os.O_NONBLOCK)
         for kind in (EV_KEY, EV_ABS):
             fcntl.ioctl(fd, SET_EVBIT, kind)
@@ -55,7 +55,7 @@ class Gamepad:
         return await wait_until(lambda: next((f"/dev/input/{p.name}" for p in place.glob("event*")), ""))
 
     def emit(self, *reports: list[list[int]], times: int = 1) -> None:
-        """Each report is a list of [type, code, value], which happen at one moment."""
+        """Emit reports, each a list of [type, code, value] with the same time."""
         once = b"".join(
             b"".join(struct.pack("@LLHHi", 0, 0, *change) for change in [*report, [EV_SYN, 0, 0]]) for report in reports
         )
@@ -63,7 +63,7 @@ class Gamepad:
             os.write(self._fd, once)
 
     def unplug(self) -> None:
-        """It is gone at once."""
+        """Unplug it at once."""
         if self._fd >= 0:
             fcntl.ioctl(self._fd, DEV_DESTROY)
             os.close(self._fd)

@@ -1,8 +1,8 @@
 """GPIO chips of gpio-sim: lines that the plant pulls, reads and watches.
 
-Every change that software makes to a line is seen with its time: writes by the kernel's tracepoint gpio:gpio_value,
-requests and releases by the character device's line information. Times are of CLOCK_MONOTONIC. The two tell in their
-own time; what is asked for here is read from both first, and is in the order in which it happened.
+Every change of a line by software is recorded with its time: writes by the kernel's tracepoint gpio:gpio_value,
+requests and releases by the line information of the character device. Times are of CLOCK_MONOTONIC. The two sources
+have different delays; queries read both first, and return events in the order in which they happened.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ NAMES = itertools.count()
 
 @dataclass(frozen=True)
 class LineEvent:
-    """What software did with a line: `what` is set, requested, released or reconfigured.
+    """A change of a line by software: `what` is set, requested, released or reconfigured.
 
-    `high` is the level that was set; of the others, the level when the plant heard of it, which may be later.
+    `high` is the level that was set; for other events, the level when the plant received the event, which may be later.
     """
 
     time: float
@@ -39,7 +39,7 @@ class LineEvent:
 
 
 class GpioBank:
-    """One chip. `names` gives lines a name; lines are numbered from 0."""
+    """A GPIO chip. `names` maps lines to names; lines are numbered from 0."""
 
     def __init__(self, label: str = "rig", lines: int = 28, names: dict[str, str] | None = None) -> None:
         self.label = label
@@ -60,10 +60,10 @@ class GpioBank:
         self._system = Path("/sys/devices/platform") / device / self.chip
         self.path = f"/dev/{self.chip}"
         self._rest = ""
-        self._readers: list[Callable[[], None]] = []  # of what the kernel has told
+        self._readers: list[Callable[[], None]] = []  # of the kernel's events
 
     def close(self) -> None:
-        """Take the chip away; its users see it vanish."""
+        """Remove the chip, even while programs use it."""
         (self._folder / "live").write_text("0")
         for line in self._folder.glob("bank0/line*"):
             line.rmdir()
@@ -71,19 +71,19 @@ class GpioBank:
         self._folder.rmdir()
 
     def pull(self, line: int, high: bool) -> None:
-        """Drive a line from outside: what an input reads, and what an output falls back to when it is released."""
+        """Drive a line from outside: the value of an input, and of an output after its release."""
         (self._system / f"sim_gpio{line}" / "pull").write_text("pull-up" if high else "pull-down")
 
     def value(self, line: int) -> bool:
-        """The level of a line now."""
+        """Return the current level of a line."""
         return (self._system / f"sim_gpio{line}" / "value").read_text().strip() == "1"
 
     def values(self, *lines: int) -> list[bool]:
-        """The levels of lines."""
+        """Return the levels of lines."""
         return [self.value(line) for line in lines]
 
     async def wait_value(self, line: int, high: bool) -> float:
-        """Return once a line has a level; the time of the change that brought it, 0.0 if it had it."""
+        """Wait until a line has a level; return the time of the change, 0.0 if it already had the level."""
         if self.value(line) is high:
             return 0.0
         while self.value(line) is not high:
@@ -91,25 +91,25 @@ class GpioBank:
         return self.history(line)[-1].time
 
     async def wait_event(self, line: int, what: str, since: float = 0.0) -> float:
-        """Return once something happened to a line since a time; when it did."""
+        """Wait for an event of a line after the time `since`; return its time."""
         while not (found := [event for event in self.history(line, since) if event.what == what]):
             await self._changed.wait()
         return found[0].time
 
     def history(self, line: int, since: float = 0.0) -> list[LineEvent]:
-        """The kept events of a line up to now, oldest first."""
+        """Return the stored events of a line until now, oldest first."""
         for read in self._readers:
             read()
         found = [event for event in self.events if event.line == line and event.time >= since]
         return sorted(found, key=lambda event: event.time)
 
     async def wait_rises(self, line: int, count: int, since: float = 0.0) -> None:
-        """Return once software has raised a line so many times since a time."""
+        """Wait until software has raised a line `count` times after the time `since`."""
         while sum(event.high for event in self.history(line, since) if event.what == "set") < count:
             await self._changed.wait()
 
     def duty(self, line: int, since: float) -> dict[str, float]:
-        """Of the wave that software made on a line since a time: share of high time, rises per second, rises."""
+        """Measure the wave of software on a line after `since`: share of high time, rises per second, rises."""
         sets = [event for event in self.history(line, since) if event.what == "set"]
         changes = [event for index, event in enumerate(sets) if index == 0 or event.high != sets[index - 1].high]
         rises = [index for index, event in enumerate(changes) if event.high]
@@ -127,7 +127,7 @@ class GpioBank:
         self.pull(line, not high)
 
     async def quadrature(self, a: int, b: int, steps: int, rate: float) -> None:
-        """Turn an encoder whose phases are on lines a and b: `steps` edges, backwards if negative, `rate` a second."""
+        """Turn an encoder with its phases on lines a and b by `steps` edges (negative: backwards), at `rate` per s."""
         level_a, level_b = self.value(a), self.value(b)
         start = trio.current_time()
         for number in range(abs(steps)):
@@ -140,7 +140,7 @@ class GpioBank:
             await trio.sleep_until(start + (number + 1) / rate)
 
     def changed(self) -> trio.Event:
-        """Set at the next event; for plants of the same process."""
+        """Return an event that is set at the next change; for plants of the same process."""
         return self._changed
 
     def _note(self, event: LineEvent) -> None:
@@ -156,9 +156,9 @@ class GpioBank:
             task_status.started()
 
     async def _watch_levels(self, task_status: trio.TaskStatus[None]) -> None:
-        # With the names of programs in it, a trace switches the scheduler's tracepoints on and off: the kernel then
-        # rewrites code that the other processor runs, and a QEMU with a thread for each processor can go on with the
-        # old code. Of guests that did little else for half a minute, 5 of 5 hung; without the names, none of 6.
+        # If a trace records program names, it switches the scheduler's tracepoints on and off: the kernel then rewrites
+        # code that the other processor runs, and a QEMU with a thread for each processor may keep running the old code.
+        # Of guests that did little else for half a minute, 5 of 5 hung; without the names, none of 6.
         instance = TRACING / "instances" / self._folder.name
         instance.mkdir()
         try:

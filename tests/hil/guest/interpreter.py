@@ -1,11 +1,12 @@
-"""A Python interpreter that has imported what programs need, and forks for each of them.
+"""A warm Python interpreter that has imported common modules and forks for each program.
 
-Starting one anew takes seconds on an emulated processor, nearly all of it for imports. What is forked is a process like
-any other: a session, an account, a folder, an environment and descriptors of its own, orphaned at once so that the
-command agent, which asked for it, is its parent. The file stands alone: it is copied into the guest's image.
+Starting a new interpreter takes seconds on an emulated processor, almost all of it for imports. A forked program is a
+process like any other: it has a session, an account, a folder, an environment and descriptors of its own, and is
+orphaned at once so that the command agent, which requested it, is its parent. This file has no dependencies: it is
+copied into the guest's image.
 
-Standard input is a socket of packets. One request in each, with the descriptors of pipes; `imports` names modules that
-are imported here, `module` is run by the child as `python3 -m` does.
+Standard input is a socket of packets, with one request in each and the descriptors of pipes; `imports` lists modules
+to import here, `module` is run by the child as `python3 -m` does.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import sys
 from typing import Any
 
 LONGEST = 1 << 17  # bytes of a request
-HIGH = 64  # descriptors from here on are out of the way
+HIGH = 64  # descriptors from here on do not conflict with those of programs
 SET_DUMPABLE = 4  # PR_SET_DUMPABLE of linux/prctl.h
 
 
 def import_all(names: list[str]) -> list[str]:
-    """Import what is not there yet; the names of those that cannot be."""
+    """Import missing modules; return the names of those that cannot be imported."""
     missing = [name for name in names if name not in sys.modules]
     failed = []
     importlib.invalidate_caches()
@@ -43,7 +44,7 @@ def import_all(names: list[str]) -> list[str]:
 
 
 def fork_orphan() -> int:
-    """Twice os.fork: 0 in the grandchild, here its number, once it has a new parent."""
+    """Call os.fork twice; return 0 in the grandchild, and here its process id, once it has its new parent."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -62,7 +63,7 @@ def fork_orphan() -> int:
 
 
 def become(request: dict[str, Any], pipes: list[int]) -> None:
-    """Take over everything that a process has from the program that starts it."""
+    """Set everything that a process inherits from the program that starts it."""
     os.setsid()
     high = [fcntl.fcntl(pipe, fcntl.F_DUPFD, HIGH) for pipe in pipes]
     for target, which in enumerate(request["descriptors"]):
@@ -73,7 +74,7 @@ def become(request: dict[str, Any], pipes: list[int]) -> None:
         os.setgroups(groups)
         os.setgid(group)
         os.setuid(number)
-        ctypes.CDLL(None).prctl(SET_DUMPABLE, 1, 0, 0, 0)  # as after exec: its files in /proc are its own
+        ctypes.CDLL(None).prctl(SET_DUMPABLE, 1, 0, 0, 0)  # as after exec: the process owns its files in /proc
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -83,7 +84,7 @@ def become(request: dict[str, Any], pipes: list[int]) -> None:
 
 
 def main() -> str:
-    """Serve until nobody asks any more. In a child it returns the module to be run."""
+    """Serve until standard input is closed. In a child, return the module to run."""
     channel = socket.socket(fileno=0)
     while True:
         data, pipes, _, _ = socket.recv_fds(channel, LONGEST, 3)

@@ -1,4 +1,4 @@
-"""Network namespaces of the guest: programs, addresses and sockets in one of them."""
+"""Network namespaces of the guest: programs, addresses and sockets in them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import trio
 
 NAMES = Path("/run/netns")
-CONFIGURED = Path("/etc/netns")  # what `ip netns exec` mounts over /etc, by namespace
+CONFIGURED = Path("/etc/netns")  # `ip netns exec` mounts these files over /etc, by namespace
 NEW_NET = 0x40000000  # CLONE_NEWNET of linux/sched.h
-REQUEST_LIMIT = 10.0  # seconds in which a client must have sent its request
+REQUEST_LIMIT = 10.0  # seconds within which a client must have sent its request
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Answer = tuple[int, Mapping[str, str], str]
@@ -24,7 +24,7 @@ Answer = tuple[int, Mapping[str, str], str]
 
 
 async def command(*argv: str | Path, input: str = "") -> str:  # noqa: A002 - as subprocess.run calls it
-    """Run a program and return what it wrote; OSError with its output if it fails."""
+    """Run a program and return its output; OSError with the output if it fails."""
     words = [str(word) for word in argv]
     done = await trio.run_process(
         words, stdin=input.encode(), capture_stdout=True, stderr=subprocess.STDOUT, check=False
@@ -36,7 +36,7 @@ async def command(*argv: str | Path, input: str = "") -> str:  # noqa: A002 - as
 
 
 async def end(pid: str) -> None:
-    """Kill a process, and return when it has ended."""
+    """Kill a process; return when it has ended."""
     try:
         descriptor = os.pidfd_open(int(pid))
     except ProcessLookupError:
@@ -49,25 +49,25 @@ async def end(pid: str) -> None:
 
 
 class Namespace:
-    """A network namespace, there from `open` to `close`; `close` kills every process in it."""
+    """A network namespace, which exists from `open` to `close`; `close` kills every process in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     async def open(self) -> None:
-        """Make it, with its loopback up."""
+        """Create it, with loopback up."""
         await command("ip", "netns", "add", self.name)
         await self.ip("link set lo up")
 
     async def close(self) -> None:
-        """Kill what runs in it, and remove it."""
+        """Kill its processes and remove it."""
         if not (NAMES / self.name).exists():
             return
         await self.kill()
         await command("ip", "netns", "del", self.name)
 
     async def kill(self) -> None:
-        """Kill every process in it, and return when they have ended."""
+        """Kill every process in it; return when they have ended."""
         for word in (await command("ip", "netns", "pids", self.name)).split():
             await end(word)
 
@@ -80,14 +80,14 @@ class Namespace:
         return await command("ip", "netns", "exec", self.name, *argv)
 
     def resolve_by(self, servers: list[str]) -> None:
-        """Let programs that are started in it from now on ask these name servers."""
+        """Set the name servers of programs that are started in it from now on."""
         folder = CONFIGURED / self.name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "resolv.conf").write_text("".join(f"nameserver {server}\n" for server in servers))
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Run the block in it: sockets that are made there belong to it. The block must not await."""
+        """Run the block in it: sockets created there belong to it. The block must not await."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         mine = os.open(NAMES / self.name, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -123,7 +123,7 @@ class Namespace:
 
 
 async def _request(stream: trio.SocketStream) -> tuple[str, str]:
-    """Host and path of a request; ValueError if it is none."""
+    """Return host and path of a request; ValueError if it is malformed."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = await stream.receive_some()

@@ -1,9 +1,9 @@
-"""The plant: what is wired to the guest's buses and lines, made and changed by the host while machine-server runs.
+"""The plant: devices on the guest's buses and lines, created and changed by the host while machine-server runs.
 
-A service of named objects. The host makes an object of any class by its import path, sets and reads its attributes,
-calls its methods and drops it; `{"$": "name"}` in an argument is another object. An object with `async def run(self)`
-runs it until it is dropped; one with `close` is closed then. One JSON object in a line each way, on standard input and
-output: `python3 -m tests.hil.guest.plant`.
+A service of named objects. The host creates an object of any class by its import path, sets and reads its attributes,
+calls its methods and drops it; `{"$": "name"}` in an argument is another object. The method `async def run(self)` of an
+object runs until the object is dropped; then its method `close` is called. One JSON object per line, on standard input
+and output: `python3 -m tests.hil.guest.plant`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import trio
 
 @dataclasses.dataclass
 class Entry:
-    """One object, and the scope in which it runs."""
+    """An object, and the scope in which it runs."""
 
     thing: Any
     scope: trio.CancelScope = dataclasses.field(default_factory=trio.CancelScope)
@@ -31,7 +31,7 @@ class Entry:
 
 
 class Plant:
-    """The objects by name, in the order in which they were made."""
+    """The objects by name, in the order of their creation."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -69,7 +69,7 @@ class Plant:
 
     async def do_set(self, name: str, values: dict[str, Any]) -> None:
         for attribute, value in values.items():
-            getattr(self._entries[name].thing, attribute)  # a misspelt attribute is an error
+            getattr(self._entries[name].thing, attribute)  # a misspelled attribute is an error
             setattr(self._entries[name].thing, attribute, value)
 
     async def do_get(self, name: str, attribute: str) -> Any:
@@ -103,7 +103,7 @@ class Plant:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can carry; bytes as {"bytes": base64}."""
+    """Return a value as JSON can represent it; bytes as {"bytes": base64}."""
     if isinstance(value, bytes | bytearray):
         return {"bytes": base64.b64encode(value).decode()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 async def main() -> None:
-    """Answer until standard input ends. Requests overlap: one that waits does not hold up the others."""
+    """Answer until standard input ends. Requests run concurrently: a waiting one does not block the others."""
     answers = trio.Lock()
 
     async def handle(line: bytes) -> None:

@@ -1,6 +1,6 @@
-"""How phones and computers find out whether they are online: a request, and the answer that the real Internet gives.
+"""Connectivity tests of phones and computers: a request, and the answer that the real Internet gives.
 
-Another answer means that a portal is in the way, and is shown to the user.
+A different answer means that a portal intercepts requests; the user is shown that portal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Verdict = Literal["online", "portal", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One such request, and what it answers where nothing is in the way."""
+    """A connectivity test, and its answer without a portal."""
 
     host: str
     path: str
@@ -25,7 +25,7 @@ class Probe:
         return f"http://{self.host}{self.path}"
 
     def verdict(self, status: int, body: str) -> Verdict:
-        """What an answer means; status 0 is none."""
+        """Return the conclusion from an answer; status 0 means that there was no answer."""
         if status == 0:
             return "none"
         return "online" if (status, body) == (self.status, self.body) else "portal"
@@ -39,4 +39,4 @@ PROBES: Final = {
     "firefox": Probe("detectportal.firefox.com", "/success.txt", 200, "success\n"),
     "networkmanager": Probe("nmcheck.gnome.org", "/check_network_status.txt", 200, "NetworkManager is online\n"),
 }
-"""By whose devices and programs ask."""
+"""Tests by vendor and program."""

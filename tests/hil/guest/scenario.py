@@ -1,8 +1,8 @@
-"""Runs the scenario of a test in a guest with time travel: `python3 -m tests.hil.guest.scenario FOLDER`.
+"""Run the scenario of a test in a guest with time travel: `python3 -m tests.hil.guest.scenario FOLDER`.
 
-The host cannot take part: while it thinks, an idle guest goes on through months. So the folder, which is the host's,
-has the order (ORDER) when the guest boots, and the result (RESULT) when it has ended. What a scenario prints is in the
-console's log.
+The host cannot take part: while it computes, an idle guest passes through months. Therefore the host's folder contains
+the order (ORDER) when the guest boots, and the result (RESULT) after it has ended. The output of a scenario is in the
+log of the console.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAST_WORDS: Final = "dmesg | tail -n 60; journalctl -b --no-pager -n 200"
 
 
 async def run(command: str) -> str:
-    """Run a line of shell to its end and return what it wrote; AssertionError if it fails."""
+    """Run a shell command to its end and return its output; AssertionError if it fails."""
     done = await trio.run_process(
         ["/bin/bash", "-c", command], check=False, capture_stdout=True, stderr=subprocess.STDOUT
     )
@@ -39,7 +39,7 @@ async def run(command: str) -> str:
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """Run the scenario: its `result`, or the traceback of its `error`; `seconds` of the guest's time that it took."""
+    """Run the scenario; return its `result` or the traceback of its `error`, and its `seconds` of guest time."""
     start = time.monotonic()
 
     async def main() -> Any:
@@ -56,8 +56,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Do what the folder's order says, and switch the machine off: what was written is on its disk then, unless the
-    order is that the power is cut.
+    """Follow the order in the folder, then switch the machine off, which syncs the disk, unless the order is to
+    cut the power.
     """
     order = json.loads((folder / ORDER).read_text())
     answer = carry_out(order)

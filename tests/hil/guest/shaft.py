@@ -1,4 +1,4 @@
-"""Plants on a GPIO chip of the rig: a wheel whose bridge and encoder are on lines, and a stepping motor."""
+"""Plants on a GPIO chip of the rig: a wheel with a bridge and an encoder on lines, and a stepper motor."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import trio
 
 from tests.hil.guest.gpio_bank import GpioBank, LineEvent
 
-BEAT = 0.01  # seconds between two looks at a turning shaft
+BEAT = 0.01  # seconds between two updates of a turning shaft
 TRACKS = ((False, False), (True, False), (True, True), (False, True))  # turning forward, A leads
 
 
 class _Levels:
-    """What software drives on some lines, over time."""
+    """The levels of some lines as driven by software, over time."""
 
     def __init__(self, bank: GpioBank, *lines: int) -> None:
         self._bank = bank
@@ -22,7 +22,7 @@ class _Levels:
         self.levels = {line: bank.value(line) for line in lines}
 
     def news(self) -> list[LineEvent]:
-        """The events of those lines since the last time, oldest first."""
+        """Return the events of those lines since the last call, oldest first."""
         new = []
         for event in reversed(self._bank.events):
             if event is self._seen:
@@ -63,7 +63,7 @@ class Wheel:
         self._tau = tau
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Turn as long as there is power or swing."""
+        """Turn while there is power or momentum."""
         levels = _Levels(self._bank, *self._inputs)
         shown = 0
         now = time.monotonic()
@@ -91,7 +91,7 @@ class Wheel:
                 self._bank.pull(line, new)
 
     def _turn(self, levels: dict[int, bool], since: float, until: float) -> float:
-        """Go on until a time at the present levels; the later of the two."""
+        """Advance to a time with the present levels; return the later of the two times."""
         dt = until - since
         if dt <= 0:
             return since
@@ -107,7 +107,7 @@ class Wheel:
 
 
 class Rotor:
-    """A stepping motor: one step for each rise of `step` while `enable_low` is low, the way that `dir` says."""
+    """A stepper motor: one step for each rise of `step` while `enable_low` is low, in the direction of `dir`."""
 
     def __init__(self, bank: GpioBank, step: int, direction: int, enable_low: int) -> None:
         self.position = 0
@@ -132,5 +132,5 @@ class Rotor:
             await self._bank.changed().wait()
 
     def rate(self) -> float:
-        """Steps per second over all of them."""
+        """Return the average number of steps per second."""
         return (len(self.times) - 1) / (self.times[-1] - self.times[0])

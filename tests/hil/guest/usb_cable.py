@@ -1,8 +1,8 @@
-"""A USB device made of Python: plugged into the kernel's virtual host controller, vhci_hcd.
+"""A simulated USB device, plugged into the kernel's virtual host controller, vhci_hcd.
 
-The controller takes one end of a socket pair and speaks the messages of USB/IP on it (Linux documentation,
-usb/usbip_protocol); there is no network, and no driver but the stock one. What the device does is a `UsbTarget`,
-the same as in the simulated family; a target that sends data by itself is given `connected(push)`.
+The controller gets one end of a socket pair and exchanges the messages of USB/IP on it (Linux documentation,
+usb/usbip_protocol); there is no network, and no driver but the stock one. The behavior of the device is a `UsbTarget`,
+as in the simulated family; a target that sends data without a request has a method `connected(push)`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ENDPOINT_KINDS = {"bulk": 2, "interrupt": 3}
 
 @dataclass(frozen=True)
 class Descriptors:
-    """Who a device says it is. `endpoints` maps addresses (0x80 set towards the host) to bulk or interrupt."""
+    """The identity of a device. `endpoints` maps addresses (0x80 set towards the host) to bulk or interrupt."""
 
-    vendor: int = 0x1209  # pid.codes: numbers for things that are not sold
+    vendor: int = 0x1209  # pid.codes: numbers for devices that are not sold
     product: int = 0x0001
     release: int = 0x0100
     manufacturer: str = "Rig"
@@ -44,13 +44,13 @@ class Descriptors:
     endpoints: dict[int, str] = field(default_factory=dict)
 
     def device(self) -> bytes:
-        """USB 2.0 specification, table 9-8."""
+        """Return the device descriptor: USB 2.0 specification, table 9-8."""
         return struct.pack(
             "<BBHBBBBHHHBBBB", 18, 1, 0x0200, 0, 0, 0, 64, self.vendor, self.product, self.release, 1, 2, 3, 1
         )
 
     def configuration(self) -> bytes:
-        """Tables 9-10, 9-12 and 9-13: one configuration, one interface."""
+        """Return one configuration with one interface: tables 9-10, 9-12 and 9-13."""
         points = b"".join(
             struct.pack("<BBBBHB", 7, 5, address, ENDPOINT_KINDS[kind], 64, 10)
             for address, kind in self.endpoints.items()
@@ -60,7 +60,7 @@ class Descriptors:
         return struct.pack("<BBHBBBBB", 9, 2, length, 1, 1, 0, 0x80, 50) + interface + points
 
     def string(self, index: int) -> bytes:
-        """Table 9-16."""
+        """Return a string descriptor: table 9-16."""
         if index == 0:
             return LANGUAGE
         texts = (self.manufacturer, self.name, self.serial)
@@ -71,7 +71,7 @@ class Descriptors:
 
 
 class UsbCable:
-    """A device and its plug. `stalled` swallows every request: the device hangs, and its users run into time limits."""
+    """A device and its plug. If `stalled`, the device ignores every request, and its users run into time limits."""
 
     def __init__(self, target: UsbTarget, plugged: bool = True, **descriptors: Any) -> None:
         points = {int(key): kind for key, kind in descriptors.pop("endpoints", {}).items()}
@@ -89,7 +89,7 @@ class UsbCable:
             target.connected(self.push)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there while it is plugged in."""
+        """Serve the device while it is plugged in."""
         task_status.started()
         try:
             while True:
@@ -100,7 +100,7 @@ class UsbCable:
             self._detach()
 
     async def plug(self, serial: str = "") -> None:
-        """Plug it in, with another serial number if one is given; returns when udev knows it."""
+        """Plug it in, optionally with another serial number; return when udev has processed it."""
         if serial:
             from dataclasses import replace
 
@@ -110,7 +110,7 @@ class UsbCable:
         await wait_until(self.system_path)
 
     async def unplug(self) -> None:
-        """Pull it out, whoever is using it."""
+        """Unplug it, even while it is in use."""
         path = self.system_path()
         self._wanted = False
         self._detach()
@@ -118,10 +118,10 @@ class UsbCable:
         await wait_until(lambda: not path or not os.path.exists(path))
 
     def system_path(self) -> str:
-        """Its folder below /sys/bus/usb/devices; empty until it is configured.
+        """Return its folder below /sys/bus/usb/devices; empty until it is configured.
 
-        The controller's own table tells it. The device's attribute `serial` would wait for the device's lock, which is
-        held while the device is configured, for which we must answer.
+        Read the controller's own table. The device's attribute `serial` would wait for the device's lock, which is held
+        while the device is configured, for which we must answer.
         """
         for line in (VHCI / "status").read_text().splitlines():
             words = line.split()
@@ -131,7 +131,7 @@ class UsbCable:
         return ""
 
     def push(self, endpoint: int, data: bytes) -> None:
-        """The device has data for the host at an endpoint (0x80 set)."""
+        """Send data of the device to the host at an endpoint (0x80 set)."""
         self._data.setdefault(endpoint, deque()).append(data)
         self._deliver(endpoint)
 
@@ -163,7 +163,7 @@ class UsbCable:
             port, self._port = self._port, None
             try:
                 (VHCI / "detach").write_text(str(port))
-            except OSError:  # the kernel has let it go already
+            except OSError:  # the kernel has already released it
                 pass
         if self._socket is not None:
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -214,7 +214,7 @@ class UsbCable:
             if kind == 3:
                 return self.descriptors.string(index)
             raise Stall
-        return b"\0\0" if request == 0 else b""  # GET_STATUS; SET_CONFIGURATION and the like need no data
+        return b"\0\0" if request == 0 else b""  # GET_STATUS; SET_CONFIGURATION and others need no data
 
     def _answer(self, sequence: int, ask: Callable[[], bytes | None], length: int = 0) -> None:
         try:
@@ -245,7 +245,7 @@ class UsbCable:
 
 
 def _free_port() -> int:
-    """A port without a device.
+    """Return a port without a device.
 
     The hub removes a detached device later than the controller's table does. If a port gets an identical device before
     that, the hub keeps the old one and never configures the new one.
@@ -258,7 +258,7 @@ def _free_port() -> int:
 
 
 async def _exactly(stream: trio.SocketStream, n: int) -> bytes:
-    """`n` bytes, or none at the end of the stream."""
+    """Return `n` bytes; no bytes at the end of the stream."""
     data = b""
     while len(data) < n:
         part = await stream.receive_some(n - len(data))

@@ -1,7 +1,7 @@
-"""A USB webcam made of Python, for the kernel's own uvcvideo: motion JPEG over a bulk endpoint.
+"""A simulated USB webcam for the kernel's own uvcvideo: motion JPEG over a bulk endpoint.
 
 Descriptors and requests are those of the USB Video Class specification 1.0 (section numbers below) and of its MJPEG
-payload; the device is plugged into the virtual host controller as any other of the plant.
+payload; the device is plugged into the virtual host controller like any other of the plant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.hil.guest.usb_cable import Descriptors, UsbCable
 ENDPOINT: Final = 0x81
 SIZES: Final = ((640, 480), (320, 240))
 INTERVALS: Final = (666_666, 1_333_333)  # of 100 ns: 15 and 7.5 frames/s
-PAYLOAD: Final = 65536  # bytes of one payload, at most
+PAYLOAD: Final = 65536  # maximum bytes of a payload
 SET_CUR, GET_LEN, GET_INFO = 0x01, 0x85, 0x86
 PROBE, COMMIT = 1, 2
 NEGOTIATION: Final = struct.Struct("<HBBIHHHHHII")  # 4.3.1.1: video probe and commit controls
@@ -34,11 +34,11 @@ class WebcamDescriptors(Descriptors):
     serial: str = "CAM0001"
 
     def device(self) -> bytes:
-        """Of the class of devices with associated interfaces."""
+        """Return the device descriptor of a device with associated interfaces."""
         return super().device()[:4] + bytes([0xEF, 2, 1]) + super().device()[7:]
 
     def configuration(self) -> bytes:
-        """3.5 to 3.10."""
+        """Return the configuration descriptor: 3.5 to 3.10."""
         camera = struct.pack("<BBBBHBBHHHB3s", 18, 0x24, 2, 1, 0x0201, 0, 0, 0, 0, 0, 3, bytes(3))
         output = struct.pack("<BBBBHBBB", 9, 0x24, 3, 2, 0x0101, 0, 1, 0)
         length = 13 + len(camera) + len(output)
@@ -66,7 +66,7 @@ class WebcamDescriptors(Descriptors):
 
 
 class Webcam(UsbCable):
-    """Sends `frame`, a JPEG image of 640x480 or 320x240, again and again. `frozen` sends nothing."""
+    """A webcam that sends `frame`, a JPEG image of 640x480 or 320x240, repeatedly, and nothing if `frozen`."""
 
     def __init__(self, frame: bytes, serial: str = "CAM0001") -> None:
         super().__init__(self, plugged=False)
@@ -77,7 +77,7 @@ class Webcam(UsbCable):
         self._even = 0
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there while it is plugged in, and deliver."""
+        """Serve the device and its frames while it is plugged in."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._deliver_frames)
             await super().run(task_status)
@@ -91,7 +91,7 @@ class Webcam(UsbCable):
                 self.push(ENDPOINT, payload + b"\0" * (len(payload) % 512 == 0))
 
     def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-        """4.2 and 4.3: what is asked of the streaming interface; the control interface has nothing to set."""
+        """Answer requests to the streaming interface: 4.2 and 4.3; the control interface has no settings."""
         if index & 0xFF != 1 or value >> 8 not in (PROBE, COMMIT):
             raise Stall
         if request == GET_LEN:
@@ -102,7 +102,7 @@ class Webcam(UsbCable):
         return chosen[:length]
 
     def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes) -> None:
-        """As control_in."""
+        """Accept requests to the streaming interface, see control_in."""
         if request != SET_CUR or index & 0xFF != 1 or value >> 8 not in (PROBE, COMMIT):
             raise Stall
         _, chosen_format, frame, interval, *_ = NEGOTIATION.unpack(
@@ -112,5 +112,5 @@ class Webcam(UsbCable):
         self._data.pop(ENDPOINT, None)
 
     def write(self, endpoint: int, data: bytes) -> None:
-        """It has no endpoint to write to."""
+        """Ignore data: there is no endpoint to write to."""
         raise Stall

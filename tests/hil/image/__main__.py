@@ -1,6 +1,6 @@
-"""Build the guest of the test rig, if it is not there yet: `python -m tests.hil.image`.
+"""Build the guest of the test rig, unless it is current: `python -m tests.hil.image`.
 
-About a minute from nothing, at once if nothing it is made of has changed. Needs Debian, amd64 and root.
+A first build takes about a minute; if no input has changed, nothing is built. Needs Debian, amd64 and root.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tests.hil.uml.kernel import newest_kernel as newest_uml
 
 
 def check_platform() -> None:
-    """BuildError where nothing can be built."""
+    """Raise BuildError on platforms where the image cannot be built."""
     if platform.machine() != "x86_64" or shutil.which("apt-get") is None:
         raise BuildError(f"the guest is built on Debian for amd64 only; this is {platform.platform()}")
 
 
 def prepare_host(uml: UmlKernel | None) -> None:
-    """Install what is missing here; BuildError where that cannot be."""
+    """Install missing programs; BuildError if that is not possible."""
     missing = {tool: package for tool, package in HOST_TOOLS.items() if shutil.which(tool) is None}
     if uml is not None:
         missing |= missing_tools(uml)
@@ -45,7 +45,7 @@ def prepare_host(uml: UmlKernel | None) -> None:
 
 
 async def build(kernel: Kernel, uml: UmlKernel | None, inputs: dict[str, str]) -> None:
-    """Build everything below the work folder, then put it in place of what was there before."""
+    """Build everything below the work folder, then replace the previous image with it."""
     _unmount_left()
     shutil.rmtree(IMAGE, ignore_errors=True)
     shutil.rmtree(WORK, ignore_errors=True)
@@ -77,14 +77,14 @@ async def build(kernel: Kernel, uml: UmlKernel | None, inputs: dict[str, str]) -
 
 
 def _unmount_left() -> None:
-    """Unmount /proc, /sys and /dev of a tree whose making was killed: deleting it would go on into them."""
+    """Unmount /proc, /sys and /dev of a tree whose build was killed: deleting it would delete their content."""
     places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     for place in sorted((place for place in places if place.startswith(f"{WORK}/")), reverse=True):
         subprocess.run(["umount", place], check=True)
 
 
 async def _try_uml(uml: UmlKernel, inputs: dict[str, str]) -> None:
-    """Build the kernel of User-Mode Linux; where that fails, guests are in QEMU, and tests say why."""
+    """Build the kernel of User-Mode Linux; if that fails, guests run in QEMU, and tests report why."""
     try:
         await build_uml(uml)
     except BuildError as error:
@@ -107,18 +107,18 @@ def _inputs(kernel: Kernel, uml: UmlKernel | None) -> dict[str, str]:
 
 
 def _unchanged(inputs: dict[str, str]) -> bool:
-    """Whether the image was built from these inputs; one that could not be built is not tried again."""
+    """Return whether the image was built from these inputs; a failed build with the same inputs is not repeated."""
     return {**built_from(), "uml_error": ""} == inputs
 
 
 def hand_over() -> None:
-    """Give what was built to the user for whom root built it."""
+    """Give the built files to the user on whose behalf root built them."""
     if "SUDO_UID" in os.environ:
         subprocess.run(["chown", "-R", f"{os.environ['SUDO_UID']}:{os.environ['SUDO_GID']}", str(BUILD)], check=True)
 
 
 async def main() -> None:
-    """Build, or see that nothing is to be done."""
+    """Build the image unless it is current."""
     BUILD.mkdir(parents=True, exist_ok=True)
     check_platform()
     try:
@@ -137,7 +137,7 @@ async def main() -> None:
         print(f"The guest image in {BUILD} is up to date.")
         return
     prepare_host(uml)
-    inputs["qemu"] = qemu_version()  # installed just now, perhaps
+    inputs["qemu"] = qemu_version()  # it may just have been installed
     if error is not None:
         _without_uml(error, inputs)
     print(f"Building the guest image in {BUILD} ({kernel.image}); about a minute.", flush=True)

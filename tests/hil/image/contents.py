@@ -1,4 +1,4 @@
-"""What is in the guest, as tables: Debian packages, kernel modules, Python imports to warm up, units left out."""
+"""The contents of the guest, as tables: Debian packages, kernel modules, warm Python imports, disabled units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST_TOOLS: Final = {
     "mke2fs": "e2fsprogs",
     "xz": "xz-utils",
 }
-"""Programs that building and running need, and the Debian package of each."""
+"""Programs needed to build and run the guest, and the Debian package of each."""
 
 PACKAGES: Final = (
     "systemd",
@@ -48,18 +48,18 @@ PACKAGES: Final = (
 )
 
 BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
-"""What the initial file system loads before the disk can be mounted."""
+"""Modules that the initial file system loads so that the disk can be mounted."""
 
 DRIVERS: Final = ("i2c-dev", "i2c-tiny-usb", "vhci-hcd", "gpio-sim", "ftdi_sio", "cdc_acm", "uinput")
-"""Loaded when a test begins, in every guest."""
+"""Modules that every guest loads at the beginning of a test."""
 
 WARM_MODULES: Final = ("virtio_console", "virtio_net", "virtio_rng", "9p", "9pnet_virtio", "xhci_pci", *DRIVERS)
-"""Loaded before the state of the guest in QEMU is saved, so that every test begins with them."""
+"""Modules loaded before the state of the guest in QEMU is saved, so that every test begins with them."""
 
 MODULES: Final = (
     # buses
     *("i2c-stub", "i2c-i801", "hid-cp2112", "hid-mcp2221", "spidev", "w1-gpio", "w1-therm"),
-    # chips that have a driver of their own in the kernel
+    # chips with a driver in the kernel
     *("lm75", "tmp102", "tmp103", "ina2xx", "ina209", "sht3x", "sht4x", "bmp280", "bmp280-i2c", "ti-ads1015"),
     *("inv-mpu6050", "inv-mpu6050-i2c", "at24", "pwm-pca9685", "mcp320x", "gpio-pca953x", "gpio-mcp23s08", "pca9541"),
     # USB, serial, input, cameras
@@ -73,14 +73,14 @@ MODULES: Final = (
     *("ext4", "overlay", "iTCO_wdt", "i6300esb", "softdog", "iio-trig-hrtimer", "iio-trig-sysfs", "industrialio"),
     *("vcan", "can-raw", "efivarfs", "autofs4", "configfs", "brd", "loop", "dm-flakey"),
 )
-"""Available in the guest with what they depend on. One that this kernel does not have is listed in missing-modules."""
+"""Modules available in the guest, with dependencies. Those that this kernel lacks are listed in missing-modules."""
 
 WARM_IMPORTS: Final = (
     *("trio", "msgspec", "grpclib.server", "h11", "trio_websocket", "starlette.applications", "jinja2", "structlog"),
     *("click", "gpiod", "smbus2", "serial", "usb.core", "usb.backend.libusb1", "cryptography.x509", "PIL.Image"),
     *("viam.proto.robot", "viam.gen.component.sensor.v1.sensor_grpc", "viam.gen.component.board.v1.board_grpc"),
 )
-"""Imported before the state is saved, by the interpreter that forks for each program."""
+"""Modules imported before the state is saved, by the interpreter that forks for each program."""
 
 MASKED_UNITS: Final = (
     *(
@@ -101,25 +101,25 @@ MASKED_UNITS: Final = (
 )
 
 USER: Final = ("hil", 1000)
-"""An account without rights, for tests of permissions."""
+"""An unprivileged account, for tests of permissions."""
 
 SITE: Final = "/opt/site"
-"""Where the Python packages of requirements/test.lock are in the guest."""
+"""The folder of the Python packages of requirements/test.lock in the guest."""
 
 INIT: Final = "/usr/local/sbin/rig-init"
 """The first process of a guest of User-Mode Linux without systemd."""
 
 SOURCE: Final = "/opt/machine"
-"""Where the project's source is mounted in the guest after it was resumed."""
+"""The mount point of the project's source in the guest after it has resumed."""
 
 SCENARIO: Final = "/usr/local/sbin/rig-scenario"
-"""Runs the scenario of a test with time travel: see tests.hil.rig.travel."""
+"""The program that runs the scenario of a test with time travel: see tests.hil.rig.travel."""
 
 SCENARIO_OPTION: Final = "rig.scenario"
-"""On the kernel's command line: the host's folder with a scenario's order, mounted at ORDER. No agent runs then."""
+"""On the kernel's command line: the host's folder with a scenario's order, mounted at ORDER. Then no agent runs."""
 
 SOURCE_OPTION: Final = "rig.source"
-"""On the kernel's command line, with a scenario: the host's folder to be mounted at SOURCE."""
+"""On the kernel's command line, with a scenario: the host's folder to mount at SOURCE."""
 
 ORDER: Final = "/run/rig"
-"""Where a scenario finds what it is to do, and leaves its result."""
+"""The folder with the order of a scenario, and later its result."""

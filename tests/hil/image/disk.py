@@ -1,4 +1,4 @@
-"""From a tree of files to what QEMU starts: kernel, initial file system and a journalled ext4 disk."""
+"""Convert a tree of files to the files that QEMU starts: kernel, initial file system and a journaled ext4 disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ exec $b switch_root /newroot /lib/systemd/systemd
 
 
 async def make_initrd(kernel: Kernel, target: Path) -> None:
-    """The initial file system: busybox and the modules that mount the disk."""
+    """Create the initial file system: busybox and the modules that mount the disk."""
     folder = WORK / "initrd"
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("bin", "modules"):
@@ -42,7 +42,7 @@ async def make_initrd(kernel: Kernel, target: Path) -> None:
 
 
 async def make_disk(tree: Path, target: Path) -> None:
-    """An ext4 file system with a journal that holds `tree` and has room for tests."""
+    """Create an ext4 file system with a journal that holds `tree` and has space for tests."""
     used = int((await command("du", "-sm", tree)).split()[0])
     size = used * 5 // 4 + 256
     options = ["-t", "ext4", "-m", "0", "-J", "size=16", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]

@@ -19,7 +19,7 @@ from tests.hil.image.steps import BuildError, command, shell, step
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Names of Debian's packages for one kernel: `release` is what `uname -r` will say."""
+    """Names of Debian's packages for one kernel; `release` is what `uname -r` prints."""
 
     release: str
     version: str
@@ -30,7 +30,7 @@ class Kernel:
 
     @property
     def tree(self) -> Path:
-        """The unpacked image, with the modules built here."""
+        """Return the unpacked image, with the modules built here."""
         return WORK / "kernel"
 
     @property
@@ -39,7 +39,7 @@ class Kernel:
 
 
 async def newest_kernel() -> Kernel:
-    """The kernel that linux-image-amd64 stands for today."""
+    """Return the kernel that linux-image-amd64 currently depends on."""
     depends = await command("apt-cache", "depends", "linux-image-amd64")
     found = re.search(r"Depends: linux-image-(\S+)", depends)
     if found is None:
@@ -50,7 +50,7 @@ async def newest_kernel() -> Kernel:
 
 
 async def build_kernel(kernel: Kernel) -> None:
-    """Download, unpack and complete the kernel in the work folder."""
+    """Download the kernel, unpack it, and add the missing modules in the work folder."""
     downloads, headers, source = WORK / "debs", WORK / "headers", WORK / "source"
     for folder in (downloads, headers, source, kernel.tree):
         shutil.rmtree(folder, ignore_errors=True)
@@ -80,7 +80,7 @@ async def build_kernel(kernel: Kernel) -> None:
 
 
 async def build_out_of_tree(kernel: Kernel, headers: Path, source: Path) -> None:
-    """Build what Debian leaves out against the stock headers and put it among the kernel's modules."""
+    """Build the modules that Debian omits with the stock headers and add them to the kernel's modules."""
     here = headers / "usr" / "src" / f"linux-headers-{kernel.release}"
     makefile = here / "Makefile"
     makefile.write_text(makefile.read_text().replace("include /usr/src/", f"include {headers}/usr/src/"))
@@ -108,7 +108,7 @@ async def build_out_of_tree(kernel: Kernel, headers: Path, source: Path) -> None
 
 
 async def install_modules(kernel: Kernel, root: Path) -> list[str]:
-    """Copy the wanted modules and what they need into the guest's tree; the names of those that do not exist."""
+    """Copy modules and their dependencies into the guest's tree; return the names of those that do not exist."""
     missing = [name for name in (*WARM_MODULES, *MODULES) if not await _paths(kernel, name)]
     wanted = [name for name in (*WARM_MODULES, *MODULES) if name not in missing]
     target = root / "usr" / "lib" / "modules" / kernel.release
@@ -124,7 +124,7 @@ async def install_modules(kernel: Kernel, root: Path) -> list[str]:
 
 
 async def boot_modules(kernel: Kernel, folder: Path) -> list[str]:
-    """Put what mounts the disk into `folder`; the names of the files in the order in which they load."""
+    """Copy the modules that mount the disk into `folder`; return their file names in load order."""
     order = []
     for path in await _paths(kernel, *BOOT_MODULES):
         if "intel" in path.name:
@@ -137,7 +137,7 @@ async def boot_modules(kernel: Kernel, folder: Path) -> list[str]:
 
 
 async def _paths(kernel: Kernel, *names: str) -> list[Path]:
-    """The files of modules and of what they need, in the order in which they load; nothing if one is unknown."""
+    """Return the files of modules and of their dependencies, in load order; nothing if one is unknown."""
     try:
         shown = await command("modprobe", "-a", "-d", kernel.tree, "-S", kernel.release, "--show-depends", *names)
     except BuildError:

@@ -1,4 +1,4 @@
-"""Where the rig keeps what it builds, and whether that is still what its inputs ask for."""
+"""The paths of the rig's files, and whether those are current."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ INPUTS: Final = (
     *("tests/hil/image/*.py", "tests/hil/guest/agent.py", "tests/hil/guest/interpreter.py"),
     *("tests/hil/rig/qemu.py", "tests/hil/uml/*", "tests/hil/uml/patches/*.patch", "requirements/test.lock"),
 )
-"""What the image is made of, apart from Debian's packages. The project's own source is not in it."""
+"""The inputs of the image, apart from Debian's packages. The project's own source is not in it."""
 
 
 def inputs_digest() -> str:
-    """A digest of all files that the image is built from and by."""
+    """Return a digest of all files that determine the image."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern) if path.is_file()):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
@@ -30,7 +30,7 @@ def inputs_digest() -> str:
 
 
 def qemu_version() -> str:
-    """Which QEMU is here: a state that one has saved is not promised to be read by another."""
+    """Return the version of QEMU: a saved state may not be readable by another version."""
     try:
         said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:
@@ -39,7 +39,7 @@ def qemu_version() -> str:
 
 
 def built_from() -> dict[str, str]:
-    """What the image here was built from; empty if there is none."""
+    """Return the inputs of the existing image; empty if there is none."""
     try:
         found: dict[str, str] = json.loads((IMAGE / "inputs.json").read_text())
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def built_from() -> dict[str, str]:
 
 
 def why_not_ready() -> str:
-    """Why the image cannot be used for tests; empty if it can."""
+    """Return why the image cannot be used for tests; empty if it can."""
     built = built_from()
     if not built:
         return f"there is no guest image in {BUILD}: run `make hil`"

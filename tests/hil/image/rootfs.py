@@ -105,11 +105,11 @@ systemctl poweroff --force --force
 """
 
 FORGOTTEN = ("etc/apt", "etc/resolv.conf", "var/lib/apt", "var/cache/*", "var/log/*", "usr/lib/udev/hwdb.*")
-"""What tells where the packages came from, and what nobody reads in the guest."""
+"""Files that contain the source of the packages, and files that are unused in the guest."""
 
 
 def suite() -> str:
-    """The name of this computer's Debian release, which the guest shares: both have the same Python."""
+    """Return the name of this computer's Debian release, which the guest shares so that both have the same Python."""
     release = Path("/etc/os-release").read_text()
     found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
     if found is None or "ID=debian" not in release.splitlines():
@@ -118,7 +118,7 @@ def suite() -> str:
 
 
 def _debian_sources() -> bytes:
-    """The package sources of this computer that are Debian's."""
+    """Return the Debian package sources of this computer."""
     files = [Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")]
     texts = [path.read_text() for path in files if path.exists()]
     if not any(text.strip() for text in texts):
@@ -127,7 +127,7 @@ def _debian_sources() -> bytes:
 
 
 async def install_debian() -> None:
-    """Make the tree of Debian's packages. Nothing in it tells where they came from."""
+    """Create the tree from Debian's packages, without information about their source."""
     shutil.rmtree(TREE, ignore_errors=True)
     sources = WORK / "debian.sources"
     sources.write_bytes(_debian_sources())
@@ -151,7 +151,7 @@ async def install_debian() -> None:
 
 
 async def install_wheels() -> None:
-    """Install the locked packages into a folder, with their digests checked, and compile them."""
+    """Install the locked packages into a folder, with verified digests, and compile them."""
     shutil.rmtree(WHEELS, ignore_errors=True)
     async with step("Python packages of requirements/test.lock"):
         await command(
@@ -165,7 +165,7 @@ async def install_wheels() -> None:
 
 
 def check_python() -> None:
-    """BuildError if the guest's Python is not of the version that compiled and chose the packages."""
+    """Raise BuildError unless the guest's Python has the version that compiled and selected the packages."""
     names = {path.name for path in (TREE / "usr" / "bin").glob("python3.*")}
     mine = f"python3.{sys.version_info.minor}"
     if mine not in names:
@@ -176,7 +176,7 @@ def check_python() -> None:
 
 
 def complete_tree() -> None:
-    """Put the project's own files into the tree."""
+    """Add the project's own files to the tree."""
     site = TREE / SITE.lstrip("/")
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(WHEELS, site, symlinks=True)

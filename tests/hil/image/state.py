@@ -1,4 +1,4 @@
-"""Start the guest once, load what every test needs, save its state, and see that it resumes from there."""
+"""Start the guest once, load what every test needs, save its state, and verify that it resumes from that state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.hil.rig.qemu_machine import QemuMachine
 from tests.hil.rig.qmp import connect_qmp
 
 BOOT_LIMIT: Final = 240.0  # seconds; 20 to 45 on a quiet computer
-PROOF_LIMIT: Final = 60.0  # seconds for a guest that resumes and does what PROOF says; about 10
-ATTEMPTS: Final = 3  # every test begins from this state: one that does not resume is not kept
+PROOF_LIMIT: Final = 60.0  # seconds for a guest that resumes and runs PROOF; about 10
+ATTEMPTS: Final = 3  # every test begins from this state: one that does not resume is discarded
 
 WARM_UP = f"""
 modprobe -a {" ".join(WARM_MODULES)}
@@ -40,16 +40,16 @@ for _ in 1 2 3 4; do sleep 0.5 & done
 wait
 python3 -c 'import trio; trio.run(trio.sleep, 0.5)'
 """
-"""Timers, memory, the disk and new processes: where a state that was not saved whole has shown it."""
+"""A script that uses timers, memory, the disk and new processes, where an incomplete state has shown errors."""
 
 
 async def save_state(image: Path) -> None:
-    """Boot `image`, warm it up and write its state beside it. BuildError if no attempt gave one that resumes."""
+    """Boot `image`, warm it up and save its state next to it. BuildError if no attempt gives a state that resumes."""
     share = WORK / "share"
     share.mkdir()
     why = ""
     for attempt in range(1, ATTEMPTS + 1):
-        (image / "base.qcow2").unlink(missing_ok=True)  # what a guest has written; a fresh one is made
+        (image / "base.qcow2").unlink(missing_ok=True)  # contains the guest's writes; a new one is created
         await _save(image, share)
         why = await _why_not(image, share)
         if not why:
@@ -64,11 +64,11 @@ async def _save(image: Path, share: Path) -> None:
             with trio.fail_after(BOOT_LIMIT):
                 async with trio.open_nursery() as nursery:
                     await _warm_up(await connect_channel(vm, nursery))
-                    nursery.cancel_scope.cancel()  # the state is saved without a host at the other end
+                    nursery.cancel_scope.cancel()  # saving the state needs no host at the other end
                 async with trio.open_nursery() as nursery:
                     qmp = await connect_qmp(vm, nursery)
                     await qmp("migrate-set-capabilities", capabilities=[{"capability": "events", "state": True}])
-                    await qmp("stop")  # what a running guest writes meanwhile is tracked page by page: nothing to track
+                    await qmp("stop")  # otherwise QEMU would track the writes of a running guest page by page
                     await qmp("migrate", uri=f"exec:zstd -q -T0 -3 > {image / 'state.zst'}")
                     await qmp.wait_event("MIGRATION", status="completed")
                     await qmp("quit")
@@ -87,7 +87,7 @@ async def _warm_up(channel: Channel) -> None:
 
 
 async def _why_not(image: Path, share: Path) -> str:
-    """What went wrong in a guest that resumed from the saved state; empty if nothing did."""
+    """Return what failed in a guest that resumed from the saved state; empty if nothing did."""
     why = ""
     with QemuMachine(share, image=image) as vm:
         try:

@@ -1,4 +1,4 @@
-"""Running the programs that build the image: with a log of their own, and a line of progress for each step."""
+"""Run the programs that build the image: with a separate log, and a line of progress for each step."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tests.hil.image.places import BUILD
 
 
 class BuildError(Exception):
-    """A step failed; says which command, and how to go on."""
+    """A step failed; the message names the command and the remedy."""
 
 
 @asynccontextmanager
 async def step(title: str) -> AsyncIterator[None]:
-    """Print what is done and how long it took."""
+    """Print the title of a step and the time that it took."""
     start = trio.current_time()
     yield
     print(f"    {title:<58}{trio.current_time() - start:6.1f} s", flush=True)
 
 
 async def command(*argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Run a program and return what it wrote to standard output. BuildError, with its last words, if it fails."""
+    """Run a program and return its standard output. BuildError, with the last lines, if it fails."""
     words = [str(word) for word in argv]
     log = BUILD / "build.log"
     done = await trio.run_process(
@@ -50,13 +50,13 @@ async def command(*argv: str | Path, cwd: Path | None = None, env: Mapping[str, 
 
 
 async def shell(script: str, cwd: Path | None = None, **variables: str | Path) -> str:
-    """Run a script of bash that stops at its first error; `variables` are in its environment."""
+    """Run a bash script that stops at its first error; `variables` are in its environment."""
     env = {name: str(value) for name, value in variables.items()}
     return await command("bash", "-euo", "pipefail", "-c", script, cwd=cwd, env=env)
 
 
 def install_host_tools(missing: Mapping[str, str]) -> None:
-    """Install the Debian packages of programs that are missing on this computer."""
+    """Install the Debian packages of missing programs on this computer."""
     packages = sorted(set(missing.values()))
     print(f"    installing {' '.join(packages)}", flush=True)
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -1,1 +1,1 @@
-"""The kind of rig `qemu`: a machine in the guest, with its plant beside it on emulated buses and lines."""
+"""The kind of rig `qemu`: a machine in the guest, with its plant connected by emulated buses and lines."""

@@ -1,8 +1,4 @@
-"""In the guest: the plant of a test, made for the simulated hardware, between the kernel's lines and an I2C adapter.
-
-The plant's own world mirrors the kernel: a pin there has the level of the GPIO line, and the chips on its bus are those
-of the adapter. So the plant is the same class that runs on the simulated rig.
-"""
+"""In the guest: the plant of a test, written for simulated hardware, connected to the kernel's lines and an adapter."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ class Chip:
 
 
 class GuestBench:
-    """The plant `name` (module:Class, found in `folder` too) at an adapter, which is bus `bus`, and a GPIO chip."""
+    """The plant `name` (module:Class, also searched in `folder`), on an adapter for `bus` and a GPIO chip."""
 
     def __init__(self, name: str, folder: str, seed: int, bus: str, adapter: Adapter, bank: GpioBank) -> None:
         sys.path.insert(0, folder)
@@ -60,7 +56,7 @@ class GuestBench:
             adapter.attach(address, Chip(wires, address, target, self._hardware))
 
     async def run(self) -> None:
-        """Let the plant's pins follow the kernel's lines."""
+        """Make the plant's pins follow the kernel's lines."""
         world = self._hardware.world
         pins = {int(pin.name): pin for pin in world.wiring.pins(self._bank.label) if pin.name.isdigit()}
         levels: dict[int, bool] = {}
@@ -92,13 +88,13 @@ class GuestBench:
         self._hardware.faults.clear(name)
 
     def short(self, line: int, level: bool | None) -> None:
-        """Short a pin of the plant, whatever the kernel drives."""
+        """Short a pin of the plant, regardless of the kernel's level."""
         world = self._hardware.world
         signal = None if level is None else HIGH if level else LOW
         world.wiring.set_short(self._hardware.pin(Line(self._bank.label, line)), signal, world.now())
 
     def levels(self) -> list[tuple[float, int, bool]]:
-        """Every change of level that software made, in order: time of the guest, line, level."""
+        """Return every change of level by software, in order: time of the guest, line, level."""
         found: list[tuple[float, int, bool]] = []
         last: dict[int, bool] = {}
         for event in self._bank.events:
@@ -108,6 +104,6 @@ class GuestBench:
         return found
 
     def left_driven(self) -> list[str]:
-        """Lines that a program still holds."""
+        """Return the lines that a program still holds."""
         last = {event.line: event for event in self._bank.events if event.what in ("requested", "released")}
         return [f"{self._bank.label} line {n}" for n, event in sorted(last.items()) if event.what == "requested"]

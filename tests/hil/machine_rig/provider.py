@@ -1,4 +1,4 @@
-"""`--rig qemu`: machine-server in the guest on real kernel drivers, the plant at the other end of the wires."""
+"""`--rig qemu`: machine-server in the guest on real kernel drivers, connected to the plant."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tests.hil.rig.server import Server, open_server
 from tests.hil.rig.source import share_source
 from tests.hil.rig.vm import VirtualMachine
 
-CHIP: Final = ("pinctrl-bcm2711", 58)  # the GPIO chip of a Raspberry Pi 4 and its lines, here made by gpio-sim
-BUS: Final = "1"  # the bus of its header, here an adapter on USB
+CHIP: Final = ("pinctrl-bcm2711", 58)  # the GPIO chip of a Raspberry Pi 4 and its lines, here provided by gpio-sim
+BUS: Final = "1"  # the bus of its header, here a USB adapter
 
 _kept: dict[str, VirtualMachine] = {}
 
 
 def _machine() -> VirtualMachine:
-    """One virtual machine for all tests of this process; it ends with it."""
+    """Return the virtual machine for all tests of this process, which ends with it."""
     if "vm" not in _kept:
         if reason := why_not():
             pytest.skip(reason)
@@ -56,7 +56,7 @@ def _machine() -> VirtualMachine:
 
 @asynccontextmanager
 async def open_qemu(setup: Setup) -> AsyncIterator[Backend]:
-    """A machine for one test; the guest goes on for the next one."""
+    """Run a machine for one test; the guest keeps running for the next one."""
     async with open_guest(_machine()) as guest:
         zero = await guest.monotonic() - setup.artefacts.recorder.elapsed()
         wires = await open_plant(guest)
@@ -79,7 +79,7 @@ async def open_qemu(setup: Setup) -> AsyncIterator[Backend]:
 
 
 async def _note_lines(setup: Setup, bench: Thing, zero: float) -> None:
-    """What the kernel recorded of its lines, in order; `zero` is the guest's time when the test began."""
+    """Write the kernel's record of its lines, in order; `zero` is the guest's time at the beginning of the test."""
     for when, line, high in await bench.call("levels"):
         setup.outputs.note(f"{CHIP[0]} line {line}", float(high), at=when - zero)
 
@@ -89,7 +89,7 @@ def _in_guest(folder: Path) -> str:
 
 
 def _placed(document: Mapping[str, Any], bus: str) -> dict[str, Any]:
-    """The same configuration with the bus where it is in the guest."""
+    """Return the configuration with the bus number of the guest."""
     made: dict[str, Any] = copy.deepcopy(dict(document))
     for entry in made.get("components", ()):
         if entry.get("attributes", {}).get("i2c_bus") == BUS:
@@ -98,7 +98,7 @@ def _placed(document: Mapping[str, Any], bus: str) -> dict[str, Any]:
 
 
 class GuestMachine:
-    """machine-server in the guest, its bench and its plant."""
+    """machine-server in the guest, with its bench and its plant."""
 
     machine: Machine | None = None
 
@@ -157,7 +157,7 @@ class GuestMachine:
 
     @asynccontextmanager
     async def power_loss(self) -> AsyncIterator[None]:
-        """The process is killed; the kernel lets go of its lines. It starts again at the end."""
+        """Kill the process, so that the kernel releases its lines, and start it again at the end."""
         self._power_lost = True
         await self.stop()
         self._power_lost = False
@@ -166,7 +166,7 @@ class GuestMachine:
 
 
 class GuestFaults:
-    """The bench, in the guest."""
+    """The faults of the bench in the guest."""
 
     def __init__(self, bench: Thing, adapter: Adapter) -> None:
         self._bench = bench
@@ -194,7 +194,7 @@ class GuestFaults:
 
 
 class GuestPlant:
-    """The plant, in the guest."""
+    """The plant in the guest."""
 
     def __init__(self, bench: Thing) -> None:
         self._bench = bench

@@ -1,7 +1,7 @@
-"""Build the emulated Raspberry Pi 3, if it is not there yet: `python -m tests.hil.pi`.
+"""Build the emulated Raspberry Pi 3, unless it is current: `python -m tests.hil.pi`.
 
-QEMU 10 unpacked on its own, Debian's kernel for arm64 with the device tree of the board, and a file system in memory
-with Python and the packages of requirements/run.lock. The project's source is added at every start.
+It consists of a separately unpacked QEMU 10, Debian's kernel for arm64 with the device tree of the board, and a file
+system in memory with Python and the packages of requirements/run.lock. The project's source is added at every start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ exec python3 -m tests.hil.pi.agent
 
 
 async def unpack_qemu() -> None:
-    """A QEMU that has the board's I2C controller right."""
+    """Unpack a QEMU with a correct I2C controller of the board."""
     release = suite()
     backports = f"{release}-backports" if release == "bookworm" else ""
     place = WORK / "place"
@@ -48,7 +48,7 @@ async def unpack_qemu() -> None:
 
 
 async def make_system() -> None:
-    """Kernel, device tree and the base of the file system in memory."""
+    """Create the kernel, the device tree and the base of the file system in memory."""
     packages = Packages(WORK / "apt-arm64", "arm64", [suite()])
     root, kernel = WORK / "root", WORK / "kernel"
     async with step("Python and kernel for arm64 unpacked"):
@@ -66,7 +66,7 @@ async def make_system() -> None:
 
 
 async def install_wheels() -> None:
-    """The locked packages, in their builds for arm64."""
+    """Install the locked packages, built for arm64."""
     site = WORK / "site"
     async with step("Python packages for arm64"):
         platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in (17, 24, 26, 27, 28, 31, 34, 35)]
@@ -100,7 +100,7 @@ async def _install_modules(kernel: Path, root: Path) -> None:
 
 
 def _trim(root: Path) -> None:
-    """Leave out what nobody reads, and put our own files in."""
+    """Remove unused files and add our own."""
     for name in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/perl5", "var", "usr/share/zoneinfo"):
         shutil.rmtree(root / name, ignore_errors=True)
     for name in ("dev", "proc", "sys", "tmp", "root", "opt/machine", "etc", "bin", "run"):
@@ -119,7 +119,7 @@ def _trim(root: Path) -> None:
 
 
 async def build() -> None:
-    """Everything, then put it in place."""
+    """Build everything, then move it to its place."""
     for folder in (WORK, PLACE):
         shutil.rmtree(folder, ignore_errors=True)
     (WORK / "place").mkdir(parents=True)
@@ -130,7 +130,7 @@ async def build() -> None:
     async with step("file system packed"):
         root, place = WORK / "root", WORK / "place"
         shutil.move(WORK / "site", root / SITE)
-        # The first UART would belong to the Bluetooth chip, and QEMU's second one hears a character in a second.
+        # The first UART would belong to the Bluetooth chip, and QEMU's second one receives one character per second.
         tree = str(place / DTB)
         await command(*private(place / "qemu", "fdtput"), "-r", tree, "/soc/serial@7e201000/bluetooth")
         await shell('find . | cpio -o -H newc --quiet > "$TO"', cwd=root, TO=place / "base.cpio")
@@ -140,7 +140,7 @@ async def build() -> None:
 
 
 async def main() -> None:
-    """Build, or see that nothing is to be done."""
+    """Build the machine unless it is current."""
     BUILD.mkdir(parents=True, exist_ok=True)
     if built_from() == inputs_digest():
         print(f"The emulated Raspberry Pi in {BUILD} is up to date.")

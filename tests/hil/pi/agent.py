@@ -1,4 +1,4 @@
-"""The command agent of the emulated Raspberry Pi: behind its first UART, as the first process."""
+"""The command agent of the emulated Raspberry Pi: on its first UART, as the first process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PORT = "/dev/ttyAMA0"
 
 
 def main() -> None:
-    """Raw bytes both ways, then serve for ever."""
+    """Set the terminal to raw mode, then serve forever."""
     descriptor = os.open(PORT, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     tty.setraw(descriptor)
     settings = termios.tcgetattr(descriptor)
-    settings[2] |= termios.CLOCAL  # it has no carrier to wait for
+    settings[2] |= termios.CLOCAL  # ignore the carrier
     termios.tcsetattr(descriptor, termios.TCSANOW, settings)
     termios.tcflush(descriptor, termios.TCIOFLUSH)
     agent.PORT = PORT

@@ -1,4 +1,4 @@
-"""What is in the emulated Raspberry Pi 3: Debian packages for arm64, kernel modules, and where it is kept."""
+"""The contents of the emulated Raspberry Pi 3: Debian packages for arm64, kernel modules, and its folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LIBRARIES: Final = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib
 DTB: Final = "bcm2837-rpi-3-b.dtb"
 
 QEMU_PACKAGES: Final = ("qemu-system-arm", "device-tree-compiler")
-"""QEMU of a release with a working I2C controller of the BCM2835: 9 or newer, from backports where Debian is older."""
+"""A QEMU with a working I2C controller of the BCM2835: 9 or newer, from backports where Debian is older."""
 
 PACKAGES: Final = ("python3", "busybox-static", "libstdc++6", "libusb-1.0-0")
-"""Unpacked with what they need, never configured: nothing in the guest asks for more."""
+"""Packages that are unpacked with their dependencies but not configured: the guest needs no more."""
 
 MODULES: Final = (
     *("i2c-dev", "i2c-bcm2835", "dwc2", "phy-generic", "usbnet", "cdc_ether", "rndis_host", "usbhid"),
@@ -30,13 +30,13 @@ INPUTS: Final = ("tests/hil/pi/[_cp]*.py", "requirements/run.lock")  # __main__,
 
 
 def private(tree: Path, program: str) -> list[str]:
-    """The first words of a command that runs a program of an unpacked tree with the tree's own loader and libraries."""
+    """Return the first words of a command that runs a program of an unpacked tree with its loader and libraries."""
     paths = ":".join(str(tree / name) for name in LIBRARIES)
     return [str(tree / "lib64/ld-linux-x86-64.so.2"), "--library-path", paths, str(tree / "usr/bin" / program)]
 
 
 def inputs_digest() -> str:
-    """A digest of all files that it is built from and by."""
+    """Return a digest of all files that determine the machine."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in INPUTS for path in ROOT.glob(pattern)):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
@@ -44,7 +44,7 @@ def inputs_digest() -> str:
 
 
 def built_from() -> str:
-    """The digest of what is there; empty if nothing is."""
+    """Return the digest of the existing machine; empty if there is none."""
     try:
         found: str = json.loads((PLACE / "inputs.json").read_text())["files"]
     except (OSError, ValueError, KeyError):
@@ -53,7 +53,7 @@ def built_from() -> str:
 
 
 def why_not_ready() -> str:
-    """Why there can be no emulated Raspberry Pi here; empty if there can be."""
+    """Return why the emulated Raspberry Pi is not available here; empty if it is."""
     found = built_from()
     if not found:
         return f"there is no emulated Raspberry Pi in {Path(PLACE)}: run `make hil`"

@@ -1,7 +1,7 @@
 """The emulated Raspberry Pi 3: real drivers of the BCM2837's pins and I2C controllers, a thermometer on I2C bus 1.
 
-There is no disk, no state to resume and no virtio: the file system is in memory, the command agent is behind the first
-UART, the network is a USB adapter.
+It has no disk, no saved state and no virtio: the file system is in memory, the command agent uses the first UART, the
+network is a USB adapter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ done"""
 
 
 class RaspberryPi(QemuMachine):
-    """`with RaspberryPi() as pi:` boots one with the project's source as it is now."""
+    """`with RaspberryPi() as pi:` boots one with the project's current source."""
 
     def __init__(self) -> None:
         super().__init__(Path(), image=PLACE, resume=False)
@@ -55,10 +55,10 @@ class RaspberryPi(QemuMachine):
         self.launch(self._command_line(initrd), env={**os.environ, "QEMU_MODULE_DIR": str(modules)})
 
     def prepare_disk(self) -> None:
-        """There is none."""
+        """Do nothing: there is no disk."""
 
     def _pack_source(self, initrd: Path) -> None:
-        """The kernel unpacks two archives in one file one after the other."""
+        """Append the source: the kernel unpacks two archives in the same file one after the other."""
         folder = self.folder / "source"
         share_source(folder / SOURCE.lstrip("/"))
         for name, text in PROGRAMS.items():
@@ -90,33 +90,33 @@ class RaspberryPi(QemuMachine):
 
 
 class PiGuest(Guest):
-    """The guest as tests use it, without a state to resume and a share to mount."""
+    """The guest as tests use it, without a saved state and without a mounted share."""
 
     async def connect(self) -> None:
-        """Wait for the agent; then the network."""
+        """Wait for the agent, then for the network."""
         self.host = await QemuHost.open(self)
         self.channel = Channel(await self.vm.open_agent())
         self.nursery.start_soon(self.channel.receive)
         greeted = False
-        while not greeted:  # what is sent before the agent listens is lost, as on any serial line
+        while not greeted:  # data sent before the agent listens is lost, as on any serial line
             with trio.move_on_after(HELLO_PERIOD):
                 await self.channel.ask("hello", time=time.time())
                 greeted = True
         await self.run(NETWORK)
 
     async def pins(self) -> int:
-        """The levels of GPIO 0 to 31 as the chip's register says, read from outside."""
+        """Return the levels of GPIO 0 to 31 in the chip's register, read from outside."""
         return int((await self.qmp.monitor(f"xp /1wx {GPIO_LEVELS:#x}")).split()[1], 16)
 
     async def set_temperature(self, celsius: float) -> None:
-        """Change what the thermometer feels."""
+        """Set the temperature of the thermometer."""
         where = {"path": "/machine/peripheral/thermometer", "property": "temperature"}
         await self.qmp("qom-set", **where, value=round(celsius * 1000))
 
 
 @asynccontextmanager
 async def open_pi(vm: RaspberryPi) -> AsyncIterator[PiGuest]:
-    """Take it over once it has booted."""
+    """Connect to it once it has booted."""
     async with trio.open_nursery() as nursery:
         guest = PiGuest(vm, nursery)
         try:

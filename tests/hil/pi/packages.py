@@ -1,4 +1,4 @@
-"""Debian packages of another architecture or release, unpacked into a folder; this computer's apt stays as it is."""
+"""Unpack Debian packages of another architecture or release into a folder, without changing this computer's apt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def _archive() -> str:
-    """Where this computer gets Debian from."""
+    """Return the address from which this computer downloads Debian packages."""
     for path in SOURCES:
         found = re.search(
             r"^(?:URIs:|deb(?: \[[^]]*\])?) *(\S+)", path.read_text() if path.exists() else "", re.MULTILINE
@@ -23,7 +23,7 @@ def _archive() -> str:
 
 
 class Packages:
-    """An apt of its own in `folder`, which is to be removed after use: it names the archive."""
+    """A separate apt in `folder`, which must be removed after use: it names the archive."""
 
     def __init__(self, folder: Path, architecture: str, suites: list[str]) -> None:
         self._folder = folder
@@ -42,18 +42,18 @@ class Packages:
         )
 
     async def update(self) -> None:
-        """Read what there is."""
+        """Download the lists of packages."""
         await self._apt("apt-get", "-qq", "update")
 
     async def depends(self, name: str) -> str:
-        """The first package that another depends on."""
+        """Return the first dependency of a package."""
         found = re.search(r"Depends: (\S+)", await self._apt("apt-cache", "depends", name))
         if found is None:
             raise BuildError(f"apt knows no {name}")
         return found[1]
 
     async def unpack(self, target: Path, *names: str, closure: bool = True, release: str = "") -> None:
-        """Download packages, with all they depend on (`closure`), and unpack them into `target`."""
+        """Download packages, with `closure` including all dependencies, and unpack them into `target`."""
         chosen = ["-t", release] if release else []
         archives = self._folder / "cache" / "archives"
         for old in archives.glob("*.deb"):
@@ -68,7 +68,7 @@ class Packages:
                 old.unlink()
             await self._apt("apt-get", "-qq", "download", *names, cwd=where)
         for deb in sorted(where.glob("*.deb")):
-            await command("dpkg", "-x", deb, target)  # makes one folder, not the ones above it
+            await command("dpkg", "-x", deb, target)  # creates one folder, but not its parents
 
     async def _apt(self, *words: str, cwd: Path | None = None) -> str:
         return await command(

@@ -1,8 +1,8 @@
 """The kernel of User-Mode Linux: Debian's source with our configuration and patches, built once per computer.
 
-Debian's own kernel for User-Mode Linux has neither GPIO nor USB. What is built is kept outside the checkout, in
-$MACHINE_HIL_CACHE or ~/.cache/machine-runtime/hil, under a digest of everything it is made of: the version of the
-source package, the configuration, the patches and the compiler. A clean clone on the same computer finds it there.
+Debian's own kernel for User-Mode Linux has neither GPIO nor USB. The build is stored outside the checkout, in
+$MACHINE_HIL_CACHE or ~/.cache/machine-runtime/hil, under a digest of all its inputs: the version of the source package,
+the configuration, the patches and the compiler. A clean clone on the same computer reuses it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUILD_TOOLS: Final = {
     "xz": "xz-utils",
     "strip": "binutils",
 }
-"""Programs that building the kernel needs."""
+"""Programs needed to build the kernel."""
 
 HEADERS: Final = {"/usr/include/stdio.h": "libc6-dev"}
 UNUSED: Final = (
@@ -46,14 +46,14 @@ UNUSED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class UmlKernel:
-    """One kernel: `version` is the source package's."""
+    """A kernel; `version` is that of the source package."""
 
     version: str
     compiler: str
 
     @property
     def digest(self) -> str:
-        """A digest of everything that the kernel is made of."""
+        """Return a digest of all inputs of the kernel."""
         parts = [self.version.encode(), self.compiler.encode()]
         for path in (HERE / "kernel.config", *patches()):
             parts += [path.name.encode(), path.read_bytes()]
@@ -61,12 +61,12 @@ class UmlKernel:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept: `linux`, and below `modules` what belongs into /usr/lib/modules."""
+        """Return its folder: `linux`, and below `modules` the modules for /usr/lib/modules."""
         return cache() / f"uml-{self.digest}"
 
 
 def cache() -> Path:
-    """The folder of what is built once per computer."""
+    """Return the folder for files that are built once per computer."""
     if chosen := os.environ.get("MACHINE_HIL_CACHE"):
         return Path(chosen).resolve()
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -74,12 +74,12 @@ def cache() -> Path:
 
 
 def patches() -> list[Path]:
-    """What is changed in Debian's source, in order."""
+    """Return the patches of Debian's source, in order."""
     return sorted((HERE / "patches").glob("*.patch"))
 
 
 async def newest_kernel() -> UmlKernel:
-    """The kernel to be built here; BuildError where that cannot be, with the reason."""
+    """Return the kernel to build here; BuildError with a reason if it cannot be built."""
     if platform.machine() != "x86_64":
         raise BuildError(f"the kernel builds for amd64 only, and this is {platform.machine()}")
     policy = await command("apt-cache", "policy", SOURCE)
@@ -94,7 +94,7 @@ async def newest_kernel() -> UmlKernel:
 
 
 def missing_tools(kernel: UmlKernel) -> dict[str, str]:
-    """What building and starting the kernel needs and is missing here: a program or file, and its Debian package."""
+    """Return what is missing here to build and start the kernel: programs or files, and their Debian packages."""
     missing = {tool: package for tool, package in TOOLS.items() if shutil.which(tool) is None}
     if not kernel.folder.exists():
         tools = {tool: package for tool, package in BUILD_TOOLS.items() if shutil.which(tool) is None}
@@ -103,7 +103,7 @@ def missing_tools(kernel: UmlKernel) -> dict[str, str]:
 
 
 async def build_uml(kernel: UmlKernel) -> None:
-    """Build the kernel into its folder, unless it is there: 10 to 15 minutes of one processor."""
+    """Build the kernel into its folder, unless it exists: 10 to 15 minutes of one processor."""
     if kernel.folder.exists():
         return
     work = WORK / "uml"
@@ -144,7 +144,7 @@ async def build_uml(kernel: UmlKernel) -> None:
 
 
 def _keep(made: Path, folder: Path) -> None:
-    """Put it into the cache in one step; another build of the same may have been first."""
+    """Move the build into the cache in one step; another build of the same kernel may have finished first."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.copytree(made, part, symlinks=True)
@@ -155,7 +155,7 @@ def _keep(made: Path, folder: Path) -> None:
 
 
 async def install_uml(kernel: UmlKernel, tree: Path, image: Path) -> None:
-    """Put the kernel into the image and its modules into the guest's tree."""
+    """Copy the kernel into the image and its modules into the guest's tree."""
     shutil.copy(kernel.folder / KERNEL, image / KERNEL)
     for modules in (kernel.folder / "modules").iterdir():
         target = tree / "usr" / "lib" / "modules" / modules.name
@@ -165,7 +165,7 @@ async def install_uml(kernel: UmlKernel, tree: Path, image: Path) -> None:
 
 
 def why_not_startable() -> str:
-    """Why this process cannot start a guest of User-Mode Linux; empty if it can."""
+    """Return why this process cannot start a guest of User-Mode Linux; empty if it can."""
     if os.geteuid() != 0:
         return "a guest of User-Mode Linux needs root here, for its network"
     missing = [tool for tool in ("setpriv", "unshare", "taskset", "ip") if shutil.which(tool) is None]
