@@ -16,18 +16,18 @@ _NEW_NET = 0x40000000  # CLONE_NEWNET
 
 
 class Lan:
-    """Made by `lan`."""
+    """A network of two computers; created by `lan`."""
 
     def __init__(self, pid: int) -> None:
         self.path = f"/proc/{pid}/ns/net"
 
     def run_there(self, *command: str) -> list[str]:
-        """The command line that runs `command` on the other computer."""
+        """Return the command line that runs `command` on the other computer."""
         return ["nsenter", f"--net={self.path}", *command]
 
     @contextmanager
     def there(self) -> Iterator[None]:
-        """Sockets made in the block are the other computer's."""
+        """Create sockets of the other computer in the block."""
         with open("/proc/self/ns/net") as here, open(self.path) as there:
             _enter(there.fileno())
             try:
@@ -43,7 +43,7 @@ def ip(*words: str, prefix: list[str] | None = None) -> None:
 
 @contextmanager
 def lan() -> Iterator[Lan]:
-    """Needs a network namespace of its own, as `tests.e2e.harness.in_namespace` makes them."""
+    """Create the network; needs a separate network namespace, see `tests.e2e.harness.in_namespace`."""
     assert CABLE not in os.listdir("/sys/class/net")
     other = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"], stdout=subprocess.PIPE, text=True
@@ -55,7 +55,7 @@ def lan() -> Iterator[Lan]:
         ip("link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", str(other.pid))
         for prefix, address in (([], HERE), (found.run_there(), THERE)):
             ip("address", "add", f"{address}/24", "dev", CABLE, prefix=prefix)
-            # no address by itself in IPv6: it would come a second later, in the middle of a scene
+            # no automatic IPv6 address: it would appear a second later, in the middle of a scene
             ip("link", "set", CABLE, "addrgenmode", "none", prefix=prefix)
             ip("link", "set", CABLE, "up", prefix=prefix)
         yield found

@@ -1,4 +1,4 @@
-"""Scenes for test_mdns.py, run inside a network namespace. What is heard is read by dnspython, not by our own codec."""
+"""Scenes for test_mdns.py, run in a network namespace. Packets are parsed by dnspython, not by our own codec."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Listener:
         self.ttls: set[int] = set()
 
     def next(self, limit: float = LIMIT) -> Packet | None:
-        """The next packet; None if there is none within `limit` seconds."""
+        """Return the next packet; None if none arrives within `limit` seconds."""
         self.sock.settimeout(limit)
         try:
             data, ancillary, _, address = self.sock.recvmsg(9000, 64)
@@ -71,7 +71,7 @@ class Listener:
         return packet
 
     def until(self, wanted: Callable[[dns.message.Message], bool], limit: float = LIMIT) -> Packet:
-        """The first packet that is wanted."""
+        """Return the first packet that satisfies `wanted`."""
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             packet = self.next(left)
@@ -85,7 +85,7 @@ class Listener:
 
 
 def read(data: bytes) -> dns.message.Message:
-    # the top bit of the class is cache-flush, or a wish for unicast: dnspython keeps it in the class
+    # the top bit of the class means cache-flush, or a request for unicast: dnspython keeps it in the class
     return dns.message.from_wire(data, one_rr_per_rrset=True)
 
 
@@ -106,7 +106,7 @@ def says(message: dns.message.Message, kind: str, text: str) -> bool:
 
 
 def lines(message: dns.message.Message, kind: str) -> list[str]:
-    """Records of a type as text: name, seconds, data."""
+    """Return the records of a type as text: name, seconds, data."""
     wanted = dns.rdatatype.from_text(kind)
     return [
         f"{one.name} {one.ttl} {data.to_text() if one.rdclass == 1 else data_of(one)}"
@@ -117,7 +117,7 @@ def lines(message: dns.message.Message, kind: str) -> list[str]:
 
 
 def data_of(rrset: dns.rrset.RRset) -> str:
-    """dnspython knows the data of no class but Internet: read it again as that."""
+    """Parse the data again: dnspython only parses data of the class Internet."""
     wire = next(iter(rrset)).to_wire()
     return dns.rdata.from_wire(1, rrset.rdtype, wire, 0, len(wire)).to_text()
 
@@ -134,7 +134,7 @@ def served(folder: Path, bind: str = "0.0.0.0:0", *options: str, fqdn: str = NAM
 
 
 def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
-    """What is sent; when, tests/unit/runtime/parts/mdns/test_announcer.py shows in virtual time."""
+    """Check the content of packets; tests/unit/runtime/parts/mdns/test_announcer.py checks their times."""
     with lan() as other:
         with other.there():
             listener = Listener(CABLE)
@@ -160,7 +160,7 @@ def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
             assert f'rover-example.{SERVICE} 4500 "grpc"' in lines(message, "TXT")
             assert f"rover.example.local. 120 {HERE}" in lines(message, "A")
 
-            time.sleep(1.1)  # what was multicast less than a second ago is not said again
+            time.sleep(1.1)  # records that were multicast less than a second ago are not repeated
             listener.ask(query(SERVICE, "PTR"))
             answer = listener.until(is_response)[0]
             assert len(lines(answer, "PTR")) == 2
@@ -331,7 +331,7 @@ def test_a_port_that_is_taken_is_a_warning(tmp_path: Path) -> None:
             assert "Address already in use" in server.log()
             assert server.command("status").returncode == 0
             alone.close()
-            ip("address", "add", "10.77.0.9/24", "dev", CABLE)  # the network has changed: it is tried again
+            ip("address", "add", "10.77.0.9/24", "dev", CABLE)  # the network has changed, so it retries
             listener.until(lambda m: says(m, "A", HERE))
 
 

@@ -1,4 +1,4 @@
-"""Multicast DNS on real sockets, each scene in network namespaces of its own: nothing leaves them."""
+"""Multicast DNS on real sockets, each scene in a separate network namespace: no packet leaves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `machine cloud config` shows a change: fragments and triggers by name, mistakes by path, no secrets."""
+"""`machine cloud config` lists a change with fragments and triggers by name, mistakes by path, and without secrets."""
 
 from __future__ import annotations
 

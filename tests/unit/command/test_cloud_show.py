@@ -1,4 +1,4 @@
-"""The cloud's answers in the form that a user reads."""
+"""Display of the cloud's answers for users."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Z]\w+(\.\w+)*|_\w+")
 
 
 def steps() -> Iterator[str]:
-    """The steps of all rows of the tables."""
+    """Return the steps of all rows of the tables."""
     for line in PAGE.read_text().splitlines():
         if line.startswith("| "):
             for cell in line.strip("|").split(" | "):
@@ -24,7 +24,7 @@ def steps() -> Iterator[str]:
 
 
 def paths(step: str) -> list[str]:
-    """The files and folders that a step names, also in a command."""
+    """Return the files and folders that a step names, also within a command."""
     words = (word for code in CODE.findall(step) for word in code.split())
     return [word for word in words if PATH.fullmatch(word)]
 
@@ -39,7 +39,7 @@ def test_the_files_exist(step: str) -> None:
 
 @pytest.mark.parametrize("step", [step for step in STEPS if any(map(NAME.fullmatch, CODE.findall(step)))])
 def test_the_names_are_in_one_of_the_files(step: str) -> None:
-    """Such as `MODELS`, `_ORDER` or `MachineDocument.agent`."""
+    """Check names such as `MODELS`, `_ORDER` or `MachineDocument.agent`."""
     files = [ROOT / path for path in paths(step) if path.endswith(".py")]
     text = "".join(file.read_text() for file in files)
     for name in filter(NAME.fullmatch, CODE.findall(step)):

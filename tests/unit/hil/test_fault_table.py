@@ -1,4 +1,4 @@
-"""The page of hardware faults: written again without new measurements it stays as it is."""
+"""The page of hardware faults does not change when it is generated without new measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which programs the guest's ready interpreter runs."""
+"""The selection of programs that the guest's warm interpreter runs."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_everything_else_is_started_as_it_stands(command: str | Sequence[str]) -
 
 
 def test_what_a_program_runs_is_not_imported_before_it_runs() -> None:
-    """The module would be there twice, and Python would warn."""
+    """Otherwise the module would exist twice, and Python would warn."""
     assert all(program.module not in program.imports for program in NAMED.values())

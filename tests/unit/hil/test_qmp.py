@@ -1,4 +1,4 @@
-"""QEMU's monitor as the rig speaks to it."""
+"""The rig's client of QEMU's monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of the rig's tests run beside each other."""
+"""Distribution of the rig's test files over processes."""
 
 from __future__ import annotations
 

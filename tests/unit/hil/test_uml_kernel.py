@@ -1,4 +1,4 @@
-"""The kernel of User-Mode Linux: what its place in the cache depends on, and where the cache is."""
+"""The kernel of User-Mode Linux: the inputs that determine its folder in the cache, and the place of the cache."""
 
 from __future__ import annotations
 

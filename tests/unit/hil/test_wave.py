@@ -1,4 +1,4 @@
-"""How waves of an emulated processor are judged."""
+"""The rules for waves of an emulated processor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH = 0.0015
 
 
 def history(lateness: Iterable[float], width: float = WIDTH, period: float = PERIOD) -> list[dict[str, object]]:
-    """Of software whose edges are late by so much in turn, and whose next period begins when the late one has ended."""
+    """Return the events of software whose edges are late by these times; a late edge delays the next period."""
     now, events = 100.0, []
     for index, late in enumerate(lateness):
         now += late + (period - width if index % 2 == 0 else width)

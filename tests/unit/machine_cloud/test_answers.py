@@ -1,4 +1,4 @@
-"""What stands between a machine and its cloud may answer anything; the machine tells what, and calls again."""
+"""Invalid answers of proxies between a machine and its cloud: the machine reports the cause, and calls again."""
 
 from __future__ import annotations
 

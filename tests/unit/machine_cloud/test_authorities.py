@@ -1,4 +1,4 @@
-"""Whom a machine trusts as its cloud: its own file, and what the cloud said since, in every order."""
+"""The authorities by which a machine trusts its cloud: its own file, and later updates by the cloud, in every order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DISK = cast("Worker", InlineDisk())
 
 
 class Trusting:
-    """A machine's trust, with its files in the test's hands."""
+    """A machine's trust, with its files under control of the test."""
 
     def __init__(self, folder: Path, given: str | None) -> None:
         self.file = folder / "ca.pem" if given is not None else None
@@ -44,7 +44,7 @@ class Trusting:
         await self.held.update({"cloud": cloud, "machines": machines}, DISK)
 
     def trusts(self) -> set[str]:
-        """Names of the authorities by which the cloud is trusted."""
+        """Return the names of the authorities by which the cloud is trusted."""
         learned = self.held.trusted()
         text = learned or (self.file.read_text() if self.file is not None else "")
         return {name for name, pair in PAIRS.items() if pair.certificate in text}
@@ -52,7 +52,7 @@ class Trusting:
 
 @pytest.fixture
 def told() -> Iterator[Sequence[Any]]:
-    """What is logged."""
+    """Capture the log."""
     with capture_logs() as entries:
         yield entries
 
@@ -64,7 +64,7 @@ async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, told: 
     assert not told
     await machine.update(NEW + OLD)  # the overlap
     assert machine.trusts() == {"old", "new"}
-    await machine.update(NEW)  # and its end
+    await machine.update(NEW)  # and the end of the overlap
     assert machine.trusts() == {"new"}
     machine.restart()
     assert machine.trusts() == {"new"}
@@ -80,7 +80,7 @@ async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, told: 
 async def test_one_that_leaked_is_not_trusted_although_the_file_has_it(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD + MACHINES)
     await machine.update(OLD, MACHINES)
-    assert machine.trusts() == {"old"}  # that of machines signs for no cloud
+    assert machine.trusts() == {"old"}  # the authority of machines does not sign certificates of clouds
     await machine.update(NEW, NEWEST)
     assert machine.trusts() == {"new"}
     assert machine.held.machines == NEWEST
@@ -111,11 +111,11 @@ async def test_a_cloud_that_is_trusted_by_another_authority_says_nothing_of_it(
 async def test_another_file_starts_anew(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD)
     await machine.update(OLD)
-    machine.give(NEWEST)  # it was away while the authority was replaced twice
+    machine.give(NEWEST)  # it was offline while the authority was replaced twice
     assert machine.trusts() == {"newest"}
     await machine.update(NEWEST)
     machine.give("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n")
-    assert machine.held.trusted() == ""  # and the file's own damage is told where it is used
+    assert machine.held.trusted() == ""  # the damaged file is reported where it is used
     assert machine.file is not None
     machine.file.unlink()
     assert machine.held.trusted() == ""
@@ -164,7 +164,7 @@ async def test_without_a_disk_it_counts_until_the_next_start(tmp_path: Path, tol
 
 
 async def test_the_connection_follows(tmp_path: Path) -> None:
-    """The contexts with which the cloud is dialled shake hands, or not, with a port of each authority."""
+    """The contexts for connections to the cloud accept or refuse a port of each authority."""
     machine = Trusting(tmp_path, OLD)
     address = CloudAddress(
         "https://localhost", "part-1", "part-1", "robot-secret", "s", machine.file, learned=machine.held.trusted
@@ -180,7 +180,7 @@ async def test_the_connection_follows(tmp_path: Path) -> None:
     await machine.update(OLD)
     assert reaches("old")
     assert not reaches("new")
-    assert reaches("new", cross)  # who was away all the time, during the overlap
+    assert reaches("new", cross)  # for a machine that was offline during the whole overlap
     await machine.update(NEW + OLD)
     assert reaches("new")
     await machine.update(NEW)

@@ -1,4 +1,4 @@
-"""The machine's side of its certificate: when it asks, what it keeps, what it serves with."""
+"""The certificate of a machine's port: when it is requested, stored and served."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def pair(*names: str, root: Pair = ROOT) -> Pair:
 
 
 class Cloud:
-    """A cloud that gives certificates, in memory; `answer` may be an error. Also an address with a channel to it."""
+    """A cloud in memory that issues certificates; `answer` may be an error. Also an address with a channel to it."""
 
     part = "part-1"
 
     def __init__(self) -> None:
         self.answer: Pair | GRPCError = pair()
-        self.asked: list[tuple[float, str]] = []  # when, and which names were claimed
+        self.asked: list[tuple[float, str]] = []  # time, and claimed names
         self.contact = Contact()
         self.heard = trio.Event()
 
@@ -72,7 +72,7 @@ class Cloud:
 
 
 class Machine:
-    """A certificate with everything around it in the test's hands."""
+    """A certificate and its environment under control of the test."""
 
     def __init__(self, cloud: Cloud, folder: Path, nursery: trio.Nursery) -> None:
         self.cloud = cloud
@@ -119,7 +119,7 @@ async def machine(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Machin
 
 @pytest.fixture
 def told() -> Iterator[Sequence[Any]]:
-    """What is logged."""
+    """Capture the log."""
     with capture_logs() as entries:
         yield entries
 
@@ -156,7 +156,7 @@ async def test_a_new_answer_takes_the_place_of_the_old_one(autojump_clock: MockC
     machine.cloud.answer = pair()
     await trio.sleep(HOUR)
     assert machine.fingerprint not in ("", before)
-    assert machine.changed == 1  # the port has its certificate already
+    assert machine.changed == 1  # the port already has its certificate
     again = machine.made()
     again.load()
     assert again.tls.facts == machine.certificate.tls.facts
@@ -164,7 +164,7 @@ async def test_a_new_answer_takes_the_place_of_the_old_one(autojump_clock: MockC
 
 async def test_other_addresses_are_a_reason_to_ask(autojump_clock: MockClock, machine: Machine) -> None:
     await machine.start()
-    machine.ring()  # something that is not about names
+    machine.ring()  # a change that does not affect names
     await trio.sleep(60)
     assert len(machine.cloud.asked) == 1
     machine.names = ["pi4", "192.168.7.6"]
@@ -269,7 +269,7 @@ async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, m
     told = partial(machine.certificate.update_authorities, worker=cast("Worker", InlineDisk()))
     await told({"machines": ROOT.certificate})
     await trio.sleep(QUIET + 1)
-    assert len(machine.cloud.asked) == 1  # it has signed what there is
+    assert len(machine.cloud.asked) == 1  # it has signed the existing certificate
     machine.cloud.answer = pair(root=OTHER)
     before = machine.fingerprint
     for _ in range(2):
@@ -277,7 +277,7 @@ async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, m
         await trio.sleep(QUIET + 1)
         assert len(machine.cloud.asked) == 2
     assert machine.fingerprint != before
-    assert machine.certificate.roots == OTHER.certificate + ROOT.certificate  # of machines that were not there yet
+    assert machine.certificate.roots == OTHER.certificate + ROOT.certificate  # for machines that did not exist yet
 
 
 async def test_an_authority_that_signs_nothing_yet_is_asked_for_once(

@@ -1,4 +1,4 @@
-"""What the machine makes of what the cloud says."""
+"""The machine's interpretation of messages from the cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine says of its computer."""
+"""A machine's description of its computer."""
 
 from __future__ import annotations
 

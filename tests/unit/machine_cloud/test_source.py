@@ -1,4 +1,4 @@
-"""What a machine keeps of what its cloud says, for a start without it."""
+"""The cached configuration of the cloud, for a start without the cloud."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def said(**document: Any) -> str:
 
 
 class Cloud(CloudSource):
-    """Its machine is never connected; the test speaks for the cloud."""
+    """A cloud whose machine is never connected; the test plays the cloud."""
 
     def __init__(self, home: Path) -> None:
         address = CloudAddress("http://localhost:9", "part-1", "part-1", "robot-secret", "s")
@@ -44,7 +44,7 @@ class Cloud(CloudSource):
         self.path = cached.path_of(home, "part-1")
 
     def kept(self) -> Any:
-        """The components that a start without the cloud has."""
+        """Return the components of a start without the cloud."""
         found = cached.load(self.path)
         return json.loads(bytes(found.document)).get("components") if found is not None else None
 
@@ -61,7 +61,7 @@ async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -
     assert cloud.kept() is None
     await cloud.used(cloud.reading)
     assert cloud.kept() == [1]
-    await cloud._handle(said(components=5))  # nobody says that it can be used
+    await cloud._handle(said(components=5))  # not confirmed as usable
     assert cloud.kept() == [1]
     await cloud._handle(said(components=[2]))
     await cloud.used(Reading(b"{}"))
@@ -115,7 +115,7 @@ async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
 
 
 class Socket:
-    """A push channel that says nothing and ends after so many seconds."""
+    """A silent push channel that ends after `lasts` seconds."""
 
     closed = None
 
@@ -127,7 +127,7 @@ class Socket:
         raise ConnectionClosed(None)
 
     async def ping(self) -> None:
-        """It answers."""
+        """Answer."""
 
 
 async def test_a_machine_that_was_stopped_does_not_hang_up_on_its_cloud(
@@ -145,7 +145,7 @@ async def test_a_machine_that_was_stopped_does_not_hang_up_on_its_cloud(
     await trio.testing.wait_all_tasks_blocked()
     mock_clock.jump(SILENCE / 2)
     await trio.testing.wait_all_tasks_blocked()
-    Socket.pong.set()  # the answer is here, and the limit has passed
+    Socket.pong.set()  # the answer has arrived, and the limit has passed
     mock_clock.jump(SILENCE)
     await trio.testing.wait_all_tasks_blocked()
     assert not scope.cancel_called

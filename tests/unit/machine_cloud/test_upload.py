@@ -1,4 +1,4 @@
-"""Log messages on their way: how long they wait."""
+"""Log messages on the way to the cloud: how long they wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entry(message: str, **fields: Any) -> Entry:
 
 
 class Logs:
-    """A cloud that takes logs when it is there, its address, and a queue with one message."""
+    """A cloud that accepts logs when it is reachable, its address, and a queue with one message."""
 
     part = "part-1"
 
@@ -50,7 +50,7 @@ class Logs:
 
     async def _log(self, stream: Any) -> None:
         sent = await stream.recv_message()
-        request = type(sent).FromString(sent.SerializeToString())  # as from a wire
+        request = type(sent).FromString(sent.SerializeToString())  # as if it had been sent
         self.tries.append(trio.current_time())
         if not self.there:
             raise GRPCError(Status.UNAVAILABLE, "gone")
@@ -82,7 +82,7 @@ async def test_logs_are_tried_ever_more_seldom_and_at_once_when_the_cloud_is_bac
         nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
         await trio.sleep(600)
         assert cloud.tries[-1] - cloud.tries[-2] >= MAX_DELAY / 2
-        cloud.contact.mark_reached()  # it came, but takes no logs yet: from the beginning
+        cloud.contact.mark_reached()  # it connected, but does not accept logs yet: the pauses start again
         await trio.sleep(2)
         assert len([one for one in cloud.tries if one > 600]) >= 2
         await trio.sleep(600)
@@ -122,7 +122,7 @@ async def test_fields_that_the_protocol_cannot_carry_are_text(autojump_clock: Mo
 
 
 async def _all(cloud: Logs) -> None:
-    """Return when everything was acknowledged."""
+    """Return when everything has been acknowledged."""
     with trio.fail_after(600):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
@@ -132,6 +132,6 @@ async def _all(cloud: Logs) -> None:
 
 async def test_a_pause_ends_by_itself(autojump_clock: MockClock) -> None:
     contact = Contact()
-    contact.mark_reached()  # before: does not count
+    contact.mark_reached()  # before the pause: does not count
     assert not await contact.pause(5)
     assert trio.current_time() == 5

@@ -1,4 +1,4 @@
-"""Random graphs with random misbehaviour, for the property tests."""
+"""Random graphs with random misbehavior, for the property tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WILD = st.builds(
 
 @dataclass(frozen=True)
 class Chart:
-    """Who requires and who uses whom; scripts by name, one for each run, the last one for all further runs."""
+    """The dependencies of all nodes; scripts by name, one for each run, the last one for all further runs."""
 
     requires: Mapping[str, frozenset[str]]
     uses: Mapping[str, frozenset[str]]
@@ -56,9 +56,9 @@ class Chart:
         ]
 
     def above(self, name: str) -> set[str]:
-        """Everything that depends on `name`, whether it requires or uses it, and the name itself."""
+        """Return `name` and everything that depends on it, whether it requires or uses it."""
         found = {name}
-        for other in self.requires:  # in an order in which dependencies come first
+        for other in self.requires:  # in an order with dependencies first
             if (self.requires[other] | self.uses[other]) & found:
                 found.add(other)
         return found

@@ -1,4 +1,4 @@
-"""The surface of Graph: what the rules do not cover."""
+"""The interface of Graph, as far as the rules do not cover it."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def test_an_impossible_limit_is_refused() -> None:
 async def test_a_finished_node_that_was_removed_starts_when_it_comes_back(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Also if it comes back while its dependents still end: what has finished is not what was added."""
+    """Also if it returns while its dependents still end: the finished node is not the added one."""
     begun: list[str] = []
 
     async def job(deps: Mapping[str, Any], *, task_status: trio.TaskStatus[None]) -> None:
@@ -396,7 +396,7 @@ async def test_a_start_has_its_whole_limit_though_the_process_stood_still(mock_c
         await nursery.start(graph.run)
         await trio.testing.wait_all_tasks_blocked()
         answer.set()
-        mock_clock.jump(3600)  # its answer is here, and nobody has read it
+        mock_clock.jump(3600)  # its answer has arrived, but was not read
         await trio.testing.wait_all_tasks_blocked()
         assert (graph.snapshot()["a"].state, graph.snapshot()["a"].runs) == (State.READY, 1)
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""The transition table is complete, alive and documented."""
+"""The transition table is complete, documented, and has no unused transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names, and what the package may import."""
+"""The public names, and the allowed imports of the package."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nursery_graph import Graph, Node, NodeStatus, Restart, Snapshot, State, Tra
 from nursery_graph.testing import Script, Witness, run_seeded
 from tests.unit.nursery_graph.scenario import CALM, PROPERTY, SEEDS, SHORT, WILD, Chart, charts
 
-# 4. Not ready in time: cancelled, reason kept, retried with jittered back-off; newer configuration pre-empts the wait.
+# 4. Not ready in time: cancelled, reason kept, retried with jittered back-off; newer configuration ends the wait.
 
 
 @PROPERTY
@@ -39,7 +39,7 @@ def test_rule_4_start_timeout_back_off_and_preemption(
             status = graph.snapshot()["a"]
             assert status.state is State.UNHEALTHY
             assert "not ready within 3 s" in status.reason
-            assert "_follow" in status.reason  # where it hangs
+            assert "_follow" in status.reason  # the place where it hangs
             delay = min(2.0**attempt, 16) * (1 + jitter) / 2
             assert status.retry_at == pytest.approx(begun[-1] + 3 + cleanup + delay)
             now = trio.current_time()
@@ -57,7 +57,7 @@ def test_rule_4_start_timeout_back_off_and_preemption(
     witness.check()
 
 
-# 7. A crash takes the dependents down first, in order; then restart by policy, and they come back.
+# 7. A crash takes down the dependents first, in order; then the policy restarts it, and they return.
 
 
 @PROPERTY
@@ -90,7 +90,7 @@ def test_rule_7_a_crash_takes_dependents_down_and_all_come_back(chart: Chart, se
             assert all(status.state is State.READY for status in snapshot.nodes.values())
             restarted = {name for name, record in witness.live.items() if before[name] is not record}
             assert restarted == chart.above(crashing)
-            # It is down before its dependents are, and comes back after the last of them has ended.
+            # It is down before its dependents are, and returns after the last of them has ended.
             back = order.index(f"{crashing} configuring")
             assert all(order.index(f"{name} unconfigured") < back for name in restarted - {crashing})
             nursery.cancel_scope.cancel()
@@ -130,7 +130,7 @@ def test_rule_7_policy_and_intensity(seed: int, kind: str, fails: bool, intensit
     witness.check()
 
 
-# 8. apply touches only what changed and what depends on it; the last one counts.
+# 8. apply changes only what differs and its dependents; the last call wins.
 
 
 @settings(PROPERTY, max_examples=150)
@@ -138,7 +138,7 @@ def test_rule_7_policy_and_intensity(seed: int, kind: str, fails: bool, intensit
 def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
     chart: Chart, seed: int, data: st.DataObject
 ) -> None:
-    # At first everybody misbehaves; calm comes with `tame`.
+    # At first every node misbehaves, until `tame`.
     tame = False
     wild = chart.witness()
     witness = Witness(lambda name: Script(start=0.1, cleanup=0.1) if tame else wild.script(name))
@@ -170,10 +170,10 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
                 await trio.sleep(wait)
             tame = True
             last = plans[-1][0]
-            await trio.sleep(1000)  # the wild runs end
+            await trio.sleep(1000)  # all misbehaving runs end
             for name in last:
                 graph.restart(name, "end of the wild days")
-            await trio.sleep(100)  # settled() does not wait for those that end too late; this does
+            await trio.sleep(100)  # settled() does not wait for nodes that end too late; this does
             snapshot = await graph.settled()
             complete: set[str] = set()
             for name in chart.requires:
@@ -184,7 +184,7 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
             assert witness.live.keys() == complete
             assert all(snapshot[name].revision == str(last[name]) for name in last)
 
-            # One more change, of one node: only what depends on it may notice.
+            # Another change, of a single node: only its dependents may notice.
             if complete:
                 changed = data.draw(st.sampled_from(sorted(complete)))
                 kind = data.draw(st.sampled_from(("version", "remove", "revision", "nothing")))
@@ -253,7 +253,7 @@ def test_rule_9_exceptions_reach_nobody_else(chart: Chart, seed: int, data: st.D
     witness.check()
 
 
-# 10. A snapshot is immutable; changes() may skip but never loses the last state; every transition is told.
+# 10. A snapshot is immutable; changes() may skip but never loses the last state; every transition is reported.
 
 
 @PROPERTY
@@ -313,7 +313,7 @@ def test_rule_10_observers_are_never_left_behind(chart: Chart, seed: int, pause:
         last[0].nodes["n0"] = some  # type: ignore[index]
 
 
-# Optional dependencies: restarts when they appear, change or vanish, and not once more.
+# Optional dependencies: restarts when they appear, change or disappear, and no others.
 
 
 @PROPERTY
@@ -333,7 +333,7 @@ def test_optional_dependencies_cause_no_restart_storm(
         await trio.sleep_forever()
 
     def nodes(names: set[str], version: str = "") -> list[Node]:
-        # A resting time beyond the test: failed ones are not tried again by themselves.
+        # A pause longer than the test: failed nodes are not retried.
         patient = Restart(first_delay=10_000, max_delay=10_000)
         made = [witness.node(name, restart=patient, version=version) for name in sorted(names)]
         return [Node("user", user, uses=frozenset(works)), *made]  # type: ignore[arg-type]
@@ -345,7 +345,7 @@ def test_optional_dependencies_cause_no_restart_storm(
             await nursery.start(graph.run)
             await graph.settled()
             good = {name for name, ok in works.items() if ok}
-            assert deps == [good]  # started once, with all that work
+            assert deps == [good]  # started once, with all working dependencies
             lost = data.draw(st.sampled_from(sorted(works)))
             graph.apply(nodes(set(works) - {lost}))
             await graph.settled()

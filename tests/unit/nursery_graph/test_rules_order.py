@@ -18,14 +18,14 @@ from tests.unit.nursery_graph.scenario import CALM, PROPERTY, SEEDS, SHORT, WILD
 
 @pytest.fixture(autouse=True, scope="module")
 def interrupts() -> Iterator[None]:
-    """Ctrl-C works as in a terminal, also where a background job was started with it ignored."""
+    """Enable Ctrl-C as in a terminal, also in a background job, which is started with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 async def ended_by(cause: str, graph: Graph, after: float) -> None:
-    """Run the graph until it is ended by `cause` at the time `after`; swallow the cause."""
+    """Run the graph until `cause` ends it at the time `after`; suppress the cause."""
 
     async def fail() -> None:
         await trio.sleep(after)
@@ -122,7 +122,7 @@ def test_rule_2_a_run_begins_when_all_it_requires_is_ready(chart: Chart, seed: i
     witness.check()
 
 
-# 3. A slow or hung node delays its dependents and nobody else.
+# 3. A slow or hung node delays only its dependents.
 
 
 @PROPERTY
@@ -189,7 +189,7 @@ def test_rule_5_an_interrupt_inside_a_node_stops_all_in_order_and_goes_on(
     witness.check()
 
 
-# 6. Stopping is bounded; what still runs is named; the whole shutdown has a deadline.
+# 6. Stopping is bounded; nodes that still run are named; the whole shutdown has a deadline.
 
 
 @PROPERTY

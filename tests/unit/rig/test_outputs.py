@@ -1,4 +1,4 @@
-"""Outputs watched from outside: every level is told, and what was not closed is forced to its safe level."""
+"""Outputs observed from outside: every level is reported, and outputs left open are forced to their safe level."""
 
 from __future__ import annotations
 

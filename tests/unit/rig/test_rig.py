@@ -1,4 +1,4 @@
-"""The rig's handles, faults and plant on the simulated family, without pytest's machinery around them."""
+"""The rig's handles, faults and plant on the simulated family, without pytest's integration."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ AIR = {
 
 
 class Room:
-    """A plant: air that feels what it is told."""
+    """A plant: air with the temperature that the test sets."""
 
     RECORDED = ("warmth_c",)
 
@@ -170,7 +170,7 @@ async def test_each_fault_is_over_after_its_context_even_if_that_fails(
         ):
             with pytest.raises(MachineError, match=words):  # noqa: PT012 - the error passes through the fault
                 async with fault:
-                    await trio.sleep(0.1)  # of virtual time: the driver hears of it
+                    await trio.sleep(0.1)  # of virtual time, in which the driver notices it
                     await air.get_readings()
             await rig.until(air.get_readings, within=30)
         begin = trio.current_time()

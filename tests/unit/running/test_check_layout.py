@@ -1,4 +1,4 @@
-"""The check of the layout: which imports count, and what is a circle."""
+"""The check of the layout: relevant imports, and cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test that waits for ever fails, and tells what it waited for."""
+"""A test that never ends fails, and reports what it waited for."""
 
 from __future__ import annotations
 

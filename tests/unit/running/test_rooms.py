@@ -1,4 +1,4 @@
-"""How `python -m tests` divides the tests, and what it makes of the results."""
+"""`python -m tests`: the distribution of tests, and the evaluation of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver's attributes: typed, with every mistake named."""
+"""A driver's attributes: typed, with every mistake reported by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences of documents: complete, symmetric, and silent about secrets."""
+"""Differences between documents: complete, symmetric, and without secrets."""
 
 from __future__ import annotations
 

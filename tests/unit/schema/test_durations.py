@@ -1,4 +1,4 @@
-"""Lengths of time as documents write them."""
+"""Durations in documents."""
 
 from __future__ import annotations
 

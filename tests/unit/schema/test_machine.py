@@ -1,4 +1,4 @@
-"""The whole document: one mistake never hides or stops the rest."""
+"""The whole document: no mistake hides or blocks the rest."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_every_mistake_of_an_entry_is_reported() -> None:
 def test_an_entry_of_any_json_type_is_survived() -> None:
     for section in ("components", "services", "modules", "remotes", "packages", "jobs", "log"):
         found = read(**{section: [None, 1, "x", [], {}, True]})
-        assert len(document(found).broken) in {5, 6}  # a service may leave out name and model, but not api
+        assert len(document(found).broken) in {5, 6}  # a service may omit name and model, but not api
         assert all(problem.path.startswith(section) for problem in found.problems)
 
 

@@ -1,4 +1,4 @@
-"""Forms of a resource entry and what they mean."""
+"""Forms of a resource entry and their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are secret, and that nothing of them is left."""
+"""Which values are secret, and that no part of them remains."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_everything_under_a_secret_key_is_masked_but_emptiness_and_booleans() ->
         ("http://host:80 and me@host", "http://host:80 and me@host"),
         ('{"api_key": "p\\"w", "id": "x"}', '{"api_key": "***", "id": "x"}'),
         ("{'password': 'pw', 'n': 1}", "{'password': '***', 'n': 1}"),
-        ('line 3: "secret": "pw', 'line 3: "secret": "***"'),  # cut short
+        ('line 3: "secret": "pw', 'line 3: "secret": "***"'),  # truncated
         ('{"name": "API_KEY", "value": "pw"}', '{"name": "API_KEY", "value": "***"}'),
         ("{'name': 'COLOUR', 'value': 'red'}", "{'name': 'COLOUR', 'value': 'red'}"),
         ("got eyJhbGciOiJ.eyJzdWIi.c2ln!", "got ***!"),

@@ -1,4 +1,4 @@
-"""Cells of CSV files that a spreadsheet would take for formulas."""
+"""Cells of CSV files that a spreadsheet would interpret as formulas."""
 
 from __future__ import annotations
 

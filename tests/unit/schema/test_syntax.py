@@ -1,4 +1,4 @@
-"""Errors in JSON text: the place, the line with a caret, a guess at the mistake, and no secrets."""
+"""Errors in JSON text: the position, the line with a caret, a suggestion, and no secrets."""
 
 from __future__ import annotations
 

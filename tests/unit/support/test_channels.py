@@ -1,4 +1,4 @@
-"""What is recorded, and how it is written down."""
+"""Recorded channels and their file formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls at once: all results count, the first error cancels the others and comes without a group."""
+"""Concurrent calls: all results are returned, the first error cancels the others and is raised without a group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The kernel's notices: what wakes, what does not, and what the kernel refuses. Real descriptors, real time."""
+"""inotify: events that wake, events that do not, and errors of the kernel. Real descriptors, real time."""
 
-# ruff: noqa: ASYNC240 - the files are the thing under test
+# ruff: noqa: ASYNC240 - files are the subject of the test
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def watcher() -> AsyncIterator[Inotify]:
 
 
 async def woken(watcher: Inotify, *names: Path) -> bool:
-    """Whether a notice about one of `names` is at hand."""
+    """Return whether an event of one of `names` is pending."""
     with trio.move_on_after(0.05):
         await watcher.wait(set(names))
         return True
@@ -40,7 +40,7 @@ async def test_a_name_wakes_and_its_neighbours_do_not(watcher: Inotify, tmp_path
     assert not await woken(watcher, tmp_path / "mine")
     (tmp_path / "mine").write_text("x")
     assert await woken(watcher, tmp_path / "mine")
-    assert not await woken(watcher, tmp_path / "mine")  # every notice at hand was taken
+    assert not await woken(watcher, tmp_path / "mine")  # all pending events were read
 
 
 async def test_a_directory_that_vanishes_and_returns(watcher: Inotify, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ async def test_a_directory_that_vanishes_and_returns(watcher: Inotify, tmp_path:
     watcher.watch({home})
     home.rmdir()
     assert await woken(watcher, home / "mine")
-    assert watcher.watch({home}) == []  # missing: left out
+    assert watcher.watch({home}) == []  # missing: omitted
     home.mkdir()
     (home / "mine").touch()
     assert not await woken(watcher, home / "mine")
@@ -80,14 +80,14 @@ async def test_an_overflow_may_mean_anything(watcher: Inotify, tmp_path: Path) -
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if limit > 100_000:
         pytest.skip("the queue is too long to fill here")
-    for number in range(limit // 2 + 1):  # two notices each, not alike, so that the kernel does not merge them
+    for number in range(limit // 2 + 1):  # two different events each, so that the kernel does not merge them
         os.mkdir(tmp_path / "d") if number % 2 == 0 else os.rmdir(tmp_path / "d")
         os.utime(tmp_path)
     assert await woken(watcher, tmp_path / "mine")
 
 
 class Refusing:
-    """A C library whose kernel has had enough."""
+    """A C library whose calls fail at a limit of the kernel."""
 
     def __init__(self, number: int) -> None:
         self.number = number

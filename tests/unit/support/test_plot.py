@@ -1,4 +1,4 @@
-"""Plots: round axes, one panel for a unit, valid XML whatever the names."""
+"""Plots: round axes, one panel per unit, valid XML whatever the names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_steps_keep_their_level_until_the_end_and_gaps_interrupt() -> None:
     text = render("t", [Panel("x", [steps, gap])])
     step_path, gap_path = (path.get("d") or "" for path in paths(text)[:2])
     assert "L" not in step_path
-    assert step_path.endswith("V0.0")  # still high at the last moment
+    assert step_path.endswith("V0.0")  # still high at the end
     width = float(re.findall(r"H([\d.]+)", step_path)[-1])
     assert width == pytest.approx(float(re.findall(r"L([\d.]+)", gap_path)[-1]), abs=0.2)
     assert gap_path.count("M") == 2

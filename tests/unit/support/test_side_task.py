@@ -1,4 +1,4 @@
-"""A side task: its failure ends the next wait, it ends with the block, and the block's exception stays bare."""
+"""A side task: its failure ends the next wait, it ends with the block, and exceptions of the block are not wrapped."""
 
 from __future__ import annotations
 

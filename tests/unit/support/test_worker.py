@@ -17,7 +17,7 @@ from support.worker import HangingCallError, Worker
 
 
 class Hold:
-    """A transaction that has begun and goes on until it is let go."""
+    """A transaction that runs until it is released."""
 
     def __init__(self) -> None:
         self.begun = trio.Event()
@@ -125,7 +125,7 @@ async def test_cancelled_while_it_runs_the_caller_goes_on_and_the_thread_finishe
                 nursery.start_soon(bus.run, transaction)
                 await hold.begun.wait()
                 scope.cancel()
-        assert not finished.is_set()  # we are on while it still runs
+        assert not finished.is_set()  # the caller continues while it still runs
         hold.release.set()
         assert await bus.run(lambda: "next") == "next"
         assert finished.is_set()
@@ -208,7 +208,7 @@ async def test_a_transaction_that_hangs_in_the_kernel_is_named_when_the_bus_is_c
         await use()
     assert caught.value.kind is ErrorKind.TIMEOUT
     (stuck,) = threads("i2c-7")
-    async with bus.opened():  # a new thread: the stuck one delays nobody
+    async with bus.opened():  # a new thread: the stuck one blocks no call
         assert await bus.run(lambda: threading.current_thread()) is not stuck
     hold.release.set()
     await trio.to_thread.run_sync(stuck.join, 10)
@@ -221,7 +221,7 @@ async def test_a_hanging_bus_does_not_delay_another() -> None:
         hold = Hold()
         nursery.start_soon(stuck.run, hold)
         await hold.begun.wait()
-        for number in range(100):  # more than the places of the default limiter
+        for number in range(100):  # more than the slots of the default limiter
             assert await fine.run(lambda number=number: number) == number  # type: ignore[misc]
         assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
         hold.release.set()

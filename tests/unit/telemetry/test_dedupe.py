@@ -1,4 +1,4 @@
-"""At most three outputs of a message in ten seconds, and nothing lost without being counted."""
+"""At most three outputs of a message in ten seconds, and every suppressed message is counted."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_the_window_slides() -> None:
     dedupe = Deduplicator()
     assert [dedupe.step("a", t) for t in (0.0, 9.0, 9.5)] == [Verdict.SHOW] * 3
     assert dedupe.expire(10.0) == []
-    assert dedupe.step("a", 10.0) is Verdict.SHOW  # the output at 0 is out of the window
-    assert dedupe.step("a", 10.1) is Verdict.NOTICE  # 9, 9.5 and 10 are in it
+    assert dedupe.step("a", 10.0) is Verdict.SHOW  # the output at 0 is outside the window
+    assert dedupe.step("a", 10.1) is Verdict.NOTICE  # 9, 9.5 and 10 are inside
 
 
 def test_messages_do_not_disturb_each_other() -> None:

@@ -1,4 +1,4 @@
-"""Lines as people and programs read them."""
+"""Log lines for people and for programs."""
 
 from __future__ import annotations
 

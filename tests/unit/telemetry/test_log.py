@@ -18,7 +18,7 @@ from telemetry.logs.loggers import Logs
 
 
 class Collected:
-    """A sink that keeps what it is given."""
+    """A sink that stores its entries."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -218,7 +218,7 @@ async def test_summaries_come_by_themselves(autojump_clock: trio.testing.MockClo
 async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
     mock_clock: trio.testing.MockClock, sink: Collected
 ) -> None:
-    """The loop has no time for the pipeline's own task until its deadline has passed."""
+    """The loop does not run the pipeline's own task until its deadline has passed."""
     pipeline = loggers.configure([sink], clock=trio.current_time)
     try:
         async with trio.open_nursery() as nursery:
@@ -236,8 +236,8 @@ async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
 async def test_a_message_that_cannot_be_written_harms_nobody(
     logs: Logs, sink: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole number with too many digits is no text, in the event loop and from another thread."""
-    monkeypatch.setattr(logging, "raiseExceptions", False)  # else it is told on stderr
+    """A whole number with too many digits cannot be converted to text, in the event loop and in another thread."""
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # otherwise printed on stderr
     monkeypatch.setattr(sink, "write", lambda entry: str(10**5000))
     logging.getLogger("bus").info("before")
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -249,7 +249,7 @@ async def test_a_message_that_cannot_be_written_harms_nobody(
 
 
 async def test_messages_of_a_foreign_thread_are_handled_in_trios_thread(logs: Logs, sink: Collected) -> None:
-    loggers.get_logger().info("first")  # the pipeline learns which loop is its own
+    loggers.get_logger().info("first")  # shows the pipeline which loop is its own
     with ThreadPoolExecutor(1) as pool:
         pool.submit(logging.getLogger("bus").info, "from a thread").result()
     assert sink.messages == ["first"]

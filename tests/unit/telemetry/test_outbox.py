@@ -1,4 +1,4 @@
-"""The queue on disk: nothing that was durable is lost without a gap in its place, whatever happens to the files."""
+"""The queue on disk: no durable record is lost without a gap in its place, whatever happens to the files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 async def here(function: Callable[[], T]) -> T:
-    """In place of a worker."""
+    """Call a function directly, instead of in a worker."""
     return function()
 
 
 def now(awaitable: object) -> object:
-    """The result of a coroutine that never waits."""
+    """Return the result of a coroutine that never waits."""
     try:
         awaitable.send(None)  # type: ignore[attr-defined]
     except StopIteration as stop:
@@ -103,12 +103,12 @@ async def test_what_was_appended_is_read_once_it_is_durable(tmp_path: Path) -> N
         assert await outbox.read() == ((), 0)
         assert await outbox.sync() == 2
         assert texts((await outbox.read()).items) == ["a", "b"]
-        assert texts((await outbox.read(1)).items) == ["a"]  # reading takes nothing away
+        assert texts((await outbox.read(1)).items) == ["a"]  # reading removes nothing
         outbox.acknowledge(1)
         batch = await outbox.read()
         assert (texts(batch.items), batch.last) == (["b"], 2)
         outbox.acknowledge(2)
-        outbox.acknowledge(1)  # never back
+        outbox.acknowledge(1)  # does not move back
         assert await outbox.read() == ((), 0)
 
 
@@ -128,7 +128,7 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         outbox.acknowledge(4)
         await outbox.sync()
     with opened(tmp_path) as outbox:
-        assert outbox.append(b"e") == 5  # numbers are never used again
+        assert outbox.append(b"e") == 5  # numbers are never reused
 
 
 async def test_it_is_for_its_owner_and_for_one_process(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ async def test_finished_segments_go_and_what_was_acknowledged_is_no_gap(tmp_path
 
 
 async def test_a_segment_stays_until_the_cursor_behind_it_is_on_the_disk(tmp_path: Path) -> None:
-    """Acknowledged while the disk is at work: that cursor may not be there after a power cut."""
+    """Acknowledged during a write to the disk: after a power cut, that cursor may be missing."""
 
     async def meanwhile(function: Callable[[], T]) -> T:
         result = function()
@@ -295,7 +295,7 @@ async def test_a_full_disk_is_an_error_for_the_writer_and_a_gap_for_the_reader(
     monkeypatch.setattr(os, "write", write)
     with opened(tmp_path) as outbox:
         outbox.append(b"a")
-        for _ in range(3):  # the first of them is written in part
+        for _ in range(3):  # the first of them is partially written
             with pytest.raises(OSError, match="No space"):
                 outbox.append(b"b")
         assert outbox.size == OVERHEAD + 1
@@ -334,7 +334,7 @@ async def test_a_failing_disk_makes_nothing_durable(tmp_path: Path, monkeypatch:
 
 
 class Model(RuleBasedStateMachine):
-    """Appends, syncs, batches, restarts, kills and power cuts in any order, against a list."""
+    """Appends, syncs, batches, restarts, kills and power cuts in any order, compared with a list."""
 
     @initialize()
     def begin(self) -> None:
@@ -386,7 +386,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(tail=st.integers(0, 300))
     def power_cut(self, tail: int) -> None:
-        """What was not synced is lost, in part: segments keep what is durable and some bytes more."""
+        """Lose a part of the unsynced data: segments keep what is durable and up to `tail` bytes more."""
         self.outbox.close()
         for path in sorted(self.path.glob("*.segment")):
             records = list(scan(path.read_bytes()))
@@ -403,7 +403,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        self.outbox.close()  # releases descriptors, nothing else: as the end of the process does
+        self.outbox.close()  # only releases descriptors, as the end of the process does
         self._open()
         self.sync()
 

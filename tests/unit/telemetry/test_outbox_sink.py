@@ -1,4 +1,4 @@
-"""Log messages in the outbox: kept, brought to the disk in time, given to an uploader, losses told in their place."""
+"""Log messages in the outbox: stored, synced to the disk in time, passed to an uploader, losses reported in place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 async def here(function: Callable[[], T]) -> T:
-    """In place of a worker."""
+    """Call a function directly, instead of in a worker."""
     return function()
 
 
@@ -169,7 +169,7 @@ async def test_long_messages_are_cut(tmp_path: Path, autojump_clock: trio.testin
 
 
 async def test_what_is_no_text_is_kept_with_escapes(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    """Names of files that are no UTF-8, and numbers that are no text."""
+    """File names that are not UTF-8, and numbers that cannot be converted to text."""
     sink = OutboxSink(Outbox(tmp_path, here))
     odd = {"path": "/media/\udcff", "others": ["\udcfe"], "count": [10**5000], "plain": 7}
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""The ring: bounded, in order, and a stream that never loses the newest."""
+"""The ring: bounded, in order, and a stream that never loses the newest entry."""
 
 from __future__ import annotations
 

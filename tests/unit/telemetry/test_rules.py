@@ -23,13 +23,13 @@ def rules(text: str, *, debug: bool = False) -> tuple[Rules, list[str]]:
     ("pattern", "name", "matches"),
     [
         ("rdk.config", "rdk.config", True),
-        ("rdk.config", "rdkxconfig", False),  # a dot is a dot
+        ("rdk.config", "rdkxconfig", False),  # a dot matches only a dot
         ("rdk.config", "rdk.config.child", False),  # anchored at the end
         ("config", "rdk.config", False),  # and at the start
         ("rdk.*", "rdk.config.child", True),
         ("*", "", True),
         ("rdk.resource_manager.*:motor/*", "rdk.resource_manager.rdk:component:motor/left", True),
-        ("rdk.(config|networking)", "rdk.networking", True),  # other characters pass through
+        ("rdk.(config|networking)", "rdk.networking", True),  # other characters are regular expressions
         ("rdk.[a-c]onfig", "rdk.config", True),
     ],
 )
@@ -89,7 +89,7 @@ levels = st.sampled_from([10, 20, 30, 40])
 @given(st.lists(st.tuples(names, levels), max_size=6), st.lists(names, max_size=30))
 def test_level_is_that_of_the_last_match(pairs: list[tuple[str, int]], asked: list[str]) -> None:
     found = Rules([(compile_pattern(pattern), level) for pattern, level in pairs])
-    for name in asked * 2:  # twice: the remembered answer is the same
+    for name in asked * 2:  # twice: the cached answer is the same
         level = logging.INFO
         for pattern, its_level in pairs:
             if compile_pattern(pattern).fullmatch(name):

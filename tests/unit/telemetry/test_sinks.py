@@ -1,4 +1,4 @@
-"""Files rotate within bounds, and no reader, disk or terminal can stop the process."""
+"""Files rotate within their limits, and no reader, disk or terminal can block the process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines(path: Path) -> list[str]:
 
 
 def parts(path: Path) -> list[str]:
-    """The messages of each file that belongs to the log at `path`, the oldest file first."""
+    """Return the messages of each file that belongs to the log at `path`, oldest file first."""
     return [" ".join(lines(one)) for one in [*older(path), path]]
 
 
@@ -75,7 +75,7 @@ def test_the_first_message_of_a_day_begins_a_file(tmp_path: Path, restarted: boo
             sink = FileSink(path)
         sink.write(entry(word, time))
     sink.close()
-    assert parts(path) == ["a b", "c back", "d"]  # a clock that is set back begins nothing
+    assert parts(path) == ["a b", "c back", "d"]  # a clock that is set back starts no new file
     assert [one.name for one in older(path)] == [
         "machine.log.1970-01-02T00-00-00.000Z",
         "machine.log.1970-01-04T12-00-00.000Z",
@@ -153,7 +153,7 @@ def test_a_full_disk_drops_counts_and_is_said_once() -> None:
 
 
 def test_a_file_that_can_be_written_again_says_what_is_missing(tmp_path: Path) -> None:
-    """The limit of the file's size stands for a full disk: a part of a line goes in, then nothing."""
+    """The limit of the file's size simulates a full disk: a part of a line is written, then nothing."""
     path = tmp_path / "machine.log"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Logging as the specification says it (2.1, 2.3, 8), row by row, over the loggers that a machine has."""
+"""Logging according to the specification (2.1, 2.3, 8), row by row, for all loggers of a machine."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LOGGERS = {
     "root": names.ROOT,
     "library": "some.library",
 }
-"""Loggers of this machine; what modules send has names of its own, see SENT."""
+"""Loggers of this machine; messages of modules have other names, see SENT."""
 
 SENT = {
     "weather's own": ("weather", "weather"),
     "weather's code": ("viam/module/module", "weather"),
     "weather's sensor": ("rdk:component:sensor/outside", "weather"),
 }
-"""Messages by RobotService.Log: the logger's name as the sender writes it, and the module that sends."""
+"""Messages by RobotService.Log: the logger's name in the message, and the module that sends it."""
 
 ALL = {*LOGGERS, *SENT}
 OF_WEATHER = {"module", "module's output", "module's errors", *SENT}
@@ -68,7 +68,7 @@ def document(**parts: Any) -> MachineDocument:
 
 
 def shown_at(logs: Logs, level: str) -> set[str]:
-    """Which of the loggers show a message of this level."""
+    """Return which of the loggers output a message of this level."""
     since = logs.ring.last
     for number, (what, name) in enumerate(LOGGERS.items()):
         getattr(logging.getLogger(name), level)("%s", f"{what} {number} {level} {since}", extra={})
@@ -107,20 +107,20 @@ def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
         (rule("rdk.components.motor"), "debug", LEFT),
         (rule("rdk.components.arm"), "debug", {"arm"}),
         (rule("rdk.components.gizmo"), "debug", {"gizmo"}),  # of any namespace
-        (rule("rdk.components.motor.left"), "debug", LEFT),  # one of them
+        (rule("rdk.components.motor.left"), "debug", LEFT),  # only one of them
         (rule("rdk.components.motor.right"), "debug", set()),
         (rule("rdk.components.*"), "debug", COMPONENTS),
         (rule("rdk.components"), "debug", set()),  # whole names only
         (rule("rdk.components.(arm|motor)"), "debug", {"arm", "motor", "motor/x"}),  # a regular expression
         (rule(r"rdk\.components\.[am].+"), "debug", {"arm", "motor", "motor/x"}),
-        (rule("rdk.components.sensor"), "debug", {"weather's sensor"}),  # of a module, too
+        (rule("rdk.components.sensor"), "debug", {"weather's sensor"}),  # also of a module
         # ... the shape `<root>.services.*`
         (rule("rdk.services.*"), "debug", {"motion"}),
         (rule("rdk.services.motion"), "debug", {"motion"}),
         # ... or a module name
         (rule("weather"), "debug", OF_WEATHER),
         (rule("weather*"), "debug", OF_WEATHER | {"other module"}),
-        # and the names that lines carry
+        # and the names in log lines
         (rule("rdk.resource_manager.*:motor/*"), "debug", LEFT),
         (rule(MOTOR), "debug", LEFT),
         (rule("rdk.modmanager.weather.StdErr"), "debug", {"module's errors"}),
@@ -161,7 +161,7 @@ def own(entry: dict[str, Any], level: str) -> dict[str, Any]:
             {"modules": [{**weather, "log_level": "error"}], "components": [own(sensor, "debug")]},
             "debug",
             {"weather's sensor"},
-        ),  # its resource's own beats it
+        ),  # its resource's own level wins
     ],
 )  # fmt: skip
 def test_which_messages_are_shown(logs: Logs, parts: dict[str, Any], level: str, shown: set[str]) -> None:
@@ -230,7 +230,7 @@ def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
     ],
 )  # fmt: skip
 def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
-    """Eight messages, of two kinds if they differ in something that counts: three of each are shown."""
+    """Eight messages, of two kinds if they differ in a relevant field: three of each are output."""
     before = logging.getLogger().level
     logs = loggers.configure(clock=Clock())
     logs.apply(document(**rule("rdk.debugged"), disable_log_deduplication=what == "switched off"))

@@ -1,4 +1,4 @@
-"""The check of pure modules finds what a docstring promises and an import breaks."""
+"""The check of pure modules finds imports that contradict the docstring."""
 
 from pathlib import Path
 

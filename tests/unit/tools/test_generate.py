@@ -1,4 +1,4 @@
-"""`make generate` and its check: every generated file is current, and one that is not is named with the remedy."""
+"""`make generate` and its check: every generated file is current; an outdated one is reported with the remedy."""
 
 import sys
 from pathlib import Path

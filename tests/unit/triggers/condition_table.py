@@ -1,11 +1,11 @@
-"""Readings and conditions with their outcomes: operator, value of the eval, reading, whether it holds."""
+"""Readings and conditions with their results: operator, value of the eval, reading, whether the condition holds."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 NAN, INF = float("nan"), float("inf")
-BIG: Final = 10**400  # a whole number that no double holds
+BIG: Final = 10**400  # a whole number that does not fit a double
 
 # fmt: off
 ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
@@ -43,7 +43,7 @@ ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
     ("neq", {"t": 2**53}, {"t": 2**53 + 1}, False),
     ("gt", {"t": 2**53}, {"t": 2**53 + 1}, False),
     ("lt", {"t": 1e308}, {"t": 1e307}, True),
-    # no numbers that comparisons are made with
+    # values that comparisons of numbers refuse
     ("gt", {"t": 30}, {"t": NAN}, False),
     ("lt", {"t": 30}, {"t": NAN}, False),
     ("eq", {"t": 30}, {"t": NAN}, False),
@@ -58,7 +58,7 @@ ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
     ("lt", {"t": BIG}, {"t": 1}, False),
     ("eq", {"t": BIG}, {"t": BIG}, False),
     ("eq", {"t": INF}, {"t": INF}, False),
-    # strings, in their order
+    # strings, in lexicographic order
     ("eq", {"s": "on"}, {"s": "on"}, True),
     ("eq", {"s": "on"}, {"s": "On"}, False),
     ("eq", {"s": ""}, {"s": ""}, True),
@@ -75,7 +75,7 @@ ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
     ("gt", {"s": "9"}, {"s": "10"}, False),
     ("lt", {"s": "2026-01-02"}, {"s": "2026-01-01"}, True),
     ("eq", {"s": "Tür"}, {"s": "Tür"}, True),
-    # booleans: equal or not, never numbers
+    # booleans: equal or not, never converted to numbers
     ("eq", {"b": True}, {"b": True}, True),
     ("eq", {"b": True}, {"b": False}, False),
     ("eq", {"b": False}, {"b": False}, True),
@@ -91,7 +91,7 @@ ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
     ("gt", {"b": 0}, {"b": True}, False),
     ("lt", {"b": 2}, {"b": True}, False),
     ("gte", {"b": 1}, {"b": True}, False),
-    # other types are not compared, nor read as each other
+    # other types are neither compared nor converted
     ("eq", {"t": 30}, {"t": "30"}, False),
     ("eq", {"t": "30"}, {"t": 30}, False),
     ("neq", {"t": 30}, {"t": "30"}, False),
@@ -163,7 +163,7 @@ ROWS: Final[tuple[tuple[str, Any, Any, bool], ...]] = (
     ("gt", 30, {"readings": {"t": 31}}, False),
     ("gt", 30, None, False),
     ("eq", {"t": 1}, 1, False),
-    # several fields: all of them; further down one object
+    # several fields: all must hold; nested objects are compared as a whole
     ("gt", {"cpu": 80, "ram": 90}, {"cpu": 81, "ram": 91}, True),
     ("gt", {"cpu": 80, "ram": 90}, {"cpu": 81, "ram": 89}, False),
     ("gt", {"cpu": 80, "ram": 90}, {"cpu": 81}, False),

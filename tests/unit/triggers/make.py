@@ -1,4 +1,4 @@
-"""Triggers, happenings and places, as short as a test wants them."""
+"""Triggers, events and places in short form for tests."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ WHERE: Final = Where("org-1", "Org", "loc-1", "Hall", "robot-1", "Mill", "part-1
 
 
 def raw(event: Mapping[str, Any], *targets: Mapping[str, Any], name: str = "t", **more: Any) -> dict[str, Any]:
-    """One entry of `triggers`; without a target it has a webhook."""
+    """Return an entry of `triggers`, with a webhook unless there is a target."""
     return {"name": name, "event": event, "notifications": list(targets or (HOOK,)), **more}
 
 
 def trigger(event: Mapping[str, Any], *targets: Mapping[str, Any], **more: Any) -> Trigger:
-    """The trigger that such an entry makes."""
+    """Return the trigger of such an entry."""
     found, problems = decode([raw(event, *targets, **more)])
     assert problems == ()
     return found[0]
 
 
 def conditional(*evals: Mapping[str, Any], method: str = "sensor:t:Readings") -> dict[str, Any]:
-    """An event of data with a condition."""
+    """Return an event of data with a condition."""
     inner: dict[str, Any] = {"data_capture_method": method}
     if evals:
         inner["conditions"] = {"evals": list(evals)}
@@ -36,12 +36,12 @@ def conditional(*evals: Mapping[str, Any], method: str = "sensor:t:Readings") ->
 
 
 def data(*types: str) -> dict[str, Any]:
-    """An event of data."""
+    """Return an event of data."""
     return {"type": "part_data_ingested", "data_ingested": {"data_types": list(types)}}
 
 
 def upload(*readings: Any, **changes: Any) -> Ingested:
-    """An upload of readings of sensor t, a second apart."""
+    """Return an upload of readings of sensor t, one second apart."""
     made = tuple(
         Reading(NOW + timedelta(seconds=index), NOW + timedelta(seconds=index + 0.5), one)
         for index, one in enumerate(readings)

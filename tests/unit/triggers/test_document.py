@@ -1,4 +1,4 @@
-"""Triggers of a configuration: what is read, and what is said of mistakes."""
+"""Triggers of a configuration: the parsed values, and the messages for mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions: the table of outcomes, laws that hold for all readings, and the words of a dry run."""
+"""Conditions: the table of results, properties of all readings, and the text of dry runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_nothing_that_can_be_uploaded_makes_it_fail(reading: Any, right: Any) ->
     if right is not None:
         try:
             wanted = case("eq", {"x": right})
-        except ConfigError:  # null somewhere inside
+        except ConfigError:  # null in a nested value
             return
         findings((wanted,), {"x": reading})
         if holds(wanted, {"x": reading}):
@@ -117,7 +117,7 @@ def test_a_reading_nested_without_end_is_no_trouble() -> None:
     assert "nested too deeply" in findings((case("eq", {"x": [1]}),), {"x": deep})[0].reason
 
 
-# ---- what a happening is to a trigger
+# ---- the interpretation of an event by a trigger
 
 HOT = {"operator": "gt", "value": {"t": 30}}
 

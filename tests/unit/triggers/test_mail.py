@@ -1,4 +1,4 @@
-"""The email: what it says, in both forms, and that nothing in it leads astray."""
+"""The email: its content in both formats, without misleading links or headers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANN = {"type": "email", "value": "ann@example.com"}
 
 
 def message(event: Any, happening: Any, where: Where = WHERE, link: str = "", **more: Any) -> EmailMessage:
-    """The message as it arrives."""
+    """Return the message as it arrives."""
     wanted = trigger(event, ANN, **more)
     firing = fires(wanted, happening)
     assert firing is not None

@@ -1,4 +1,4 @@
-"""The searcher that cannot hang: the same answers as Python's re, in bounded time."""
+"""The regular expression search that cannot hang: the same results as Python's re, in bounded time."""
 
 from __future__ import annotations
 

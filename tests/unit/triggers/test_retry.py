@@ -1,4 +1,4 @@
-"""Which failures are tried again and when, and how long a target is left alone."""
+"""Which failures are retried and when, and how long a target is paused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses are called: every form of what must not be, and what an allow list opens."""
+"""Which addresses are called: every form of a forbidden address, and the addresses that an allow list permits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ REFUSED_URLS = [
     "https://exa mple.com/",
     "https://example.com/\x00", "https://example.com/ü", "https://ex\tample.com/", "\thttps://example.com/",
     "https://①②⑦.⓪.⓪.①/", "https://127。0。0。1/", "https://%31%32%37.0.0.1/", "https://example.com/" + "a" * 2100,
-    # addresses in disguise
+    # disguised addresses
     "http://2130706433/", "http://0x7f000001/", "http://017700000001/", "http://0177.0.0.1/", "http://0x7f.0.0.1/",
     "http://127.1/", "http://127.0.1/", "http://0/", "http://00.0.0.0/", "http://127.0.0.01/", "http://127.0.0.1./",
     "http://0x/", "http://1.2.3.4.5/", "http://256.0.0.1/", "http://999999999999/", "http://a.b.0x1/", "http://1.2.3.0x04/",
     "http://169.254.43518/", "http://3232235777/", "http://[127.0.0.1]/", "http://[::1%25eth0]/", "http://[fe80::1%25lo]/",
     "http://[::ffff:127.0.0.1/", "http://::1/", "http://[v1.x]/", "http://[]/",
-    # names that are none
+    # invalid names
     "http://-a.example/", "http://a..b/", "http://.a/", "http://a_-.b-/", "http://" + "a" * 64 + ".com/",
     # ports
     "http://example.com:0/", "http://example.com:22/", "http://example.com:25/", "http://example.com:6379/",
@@ -134,7 +134,7 @@ def test_nothing_that_python_knows_to_be_private_is_called(
     inside = mapped or address
     if inside.is_private or inside.is_loopback or inside.is_link_local or inside.is_multicast or inside.is_reserved:
         if any(address in ipaddress.ip_network(network) for network in ("64:ff9b::/96", "::/96")):
-            return  # what counts is the address inside
+            return  # only the embedded address matters
         with pytest.raises(Refused):
             check_address(address)
 

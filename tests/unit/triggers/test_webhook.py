@@ -1,4 +1,4 @@
-"""The request of a webhook: methods, headers and keys of the specification, and a signature that others verify."""
+"""The request of a webhook: methods, headers and keys of the specification, and a signature that receivers verify."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_basic_authentication() -> None:
     assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode() == "ann:hüsh:x"
 
 
-# ---- signatures, as the published library verifies them
+# ---- signatures, verified by the published library
 
 
 def now_signed(event: Any, happening: Any, target: Any, id_: str = "msg_1", **more: Any) -> Request:
